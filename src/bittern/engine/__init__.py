@@ -1,0 +1,1 @@
+"""Kernels, snapshots, matchers and live changes."""

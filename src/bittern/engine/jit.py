@@ -1,0 +1,121 @@
+"""The one place that calls Numba.
+
+Two decorators, so that importing Bittern compiles nothing and memory-mapped arrays work:
+
+- ``@inline`` marks a small function that kernels call. It is compiled as part of its callers.
+- ``@kernel(result, argument, ...)`` marks an entry point. It is compiled for exactly that
+  signature when it is first called (or loaded from the cache on disk), releases the GIL, and is
+  never specialised again. Read-only argument types accept writable arrays too, and they are
+  what a memory-mapped snapshot needs.
+
+Type names: a scalar is ``i4 i8 f8 u1 u8 b1``; a one-dimensional C array adds ``r`` (read-only)
+or ``w`` (writable); two dimensions add ``2``: ``i4r2``.
+
+Numba's cache does not notice an edit in another file that a kernel calls, so kernels and the
+functions they inline live in one module, or the shared function is one that does not change.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numba
+from numba import types
+
+logger = logging.getLogger("bittern")
+
+i4, i8, f8, u1, u4, u8, b1 = (
+    types.int32,
+    types.int64,
+    types.float64,
+    types.uint8,
+    types.uint32,
+    types.uint64,
+    types.boolean,
+)
+void = types.void
+
+
+def _array(item: Any, dimensions: int, *, readonly: bool) -> Any:
+    return types.Array(item, dimensions, "C", readonly=readonly)
+
+
+i4r, i8r, f8r, u1r, u4r, u8r, b1r = (_array(t, 1, readonly=True) for t in (i4, i8, f8, u1, u4, u8, b1))
+i4w, i8w, f8w, u1w, u4w, u8w, b1w = (
+    _array(t, 1, readonly=False) for t in (i4, i8, f8, u1, u4, u8, b1)
+)
+i4r2, i4w2 = _array(i4, 2, readonly=True), _array(i4, 2, readonly=False)
+u8r2, u8w2 = _array(u8, 2, readonly=True), _array(u8, 2, readonly=False)
+
+
+def tuple_type(cls: type[NamedTuple], *fields: Any) -> Any:
+    """The Numba type of a NamedTuple of arrays, to stand in a kernel's signature."""
+    return types.NamedTuple(fields, cls)
+
+
+def _cached(function: Callable[..., Any]) -> Any:
+    """``njit`` with a disk cache where there is a writable place for one, else without."""
+    try:
+        return numba.njit(cache=True, nogil=True, error_model="numpy")(function)
+    except RuntimeError:  # no locator: neither the package nor the home folder is writable
+        return numba.njit(nogil=True, error_model="numpy")(function)
+
+
+def inline(function: Callable[..., Any]) -> Any:
+    """A function that kernels call; compiled with its callers."""
+    return numba.njit(nogil=True, error_model="numpy")(function)
+
+
+_told = False
+_compiling = threading.RLock()
+
+
+class Kernel:
+    """An entry point: compiled on its first call, for one signature."""
+
+    def __init__(self, function: Callable[..., Any], signature: Any) -> None:
+        self.__name__ = function.__name__
+        self.__doc__ = function.__doc__
+        self.__wrapped__ = function
+        self._signature = signature
+        self._dispatcher: Any = None
+        self._call: Callable[..., Any] = self._first_call
+
+    def _first_call(self, *arguments: Any) -> Any:
+        self.prepare()
+        return self._call(*arguments)
+
+    def prepare(self) -> None:
+        """Compile, or load from the cache, without running."""
+        with _compiling:
+            if self._dispatcher is not None:
+                return
+            dispatcher = _cached(self.__wrapped__)
+            if hasattr(dispatcher, "compile"):  # absent under NUMBA_DISABLE_JIT
+                dispatcher.compile(self._signature)
+                dispatcher.disable_compile()
+                _tell_once(dispatcher)
+            self._call = dispatcher
+            self._dispatcher = dispatcher
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self._call(*arguments)
+
+
+def _tell_once(dispatcher: Any) -> None:
+    global _told
+    if not _told and sum(dispatcher.stats.cache_misses.values()):
+        _told = True
+        logger.warning("bittern: compiling kernels; this happens once per installation")
+
+
+def kernel(result: Any, *arguments: Any) -> Callable[[Callable[..., Any]], Kernel]:
+    """Declare an entry point with its exact signature."""
+
+    def decorate(function: Callable[..., Any]) -> Kernel:
+        return Kernel(function, result(*arguments))
+
+    return decorate

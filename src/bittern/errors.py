@@ -1,0 +1,87 @@
+"""Every way a user can be wrong: one root, one subclass each.
+
+A message names what was wrong, where, and what to do. Nothing below the door (parsing,
+validating, building, opening) raises: kernels never do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+class BitternError(Exception):
+    """The root: catch this to catch everything Bittern raises on purpose."""
+
+
+class ExpressionError(BitternError):
+    """A text is not a valid expression.
+
+    ``position`` is a 0-based offset into ``text``; printing shows the line with a caret.
+    """
+
+    def __init__(self, message: str, text: str, position: int) -> None:
+        self.message = message
+        self.text = text
+        self.position = position
+        super().__init__(message, text, position)
+
+    def __reduce__(self) -> tuple[type, tuple[str, str, int]]:
+        return type(self), (self.message, self.text, self.position)
+
+    def __str__(self) -> str:
+        window = 60
+        start = max(0, min(self.position, len(self.text)) - window)
+        shown = self.text[start : self.position + window].replace("\n", " ").replace("\t", " ")
+        dots = "..." if start else ""
+        tail = "..." if self.position + window < len(self.text) else ""
+        caret = " " * (len(dots) + self.position - start) + "^"
+        return f"{self.message} (at position {self.position})\n  {dots}{shown}{tail}\n  {caret}"
+
+
+class LimitError(ExpressionError):
+    """A valid expression that is larger than Bittern accepts (length, depth, predicates, regex)."""
+
+
+@dataclass(frozen=True)
+class BadSubscription:
+    """One subscription that could not be taken: its id, where, and why."""
+
+    id: str | int
+    position: int
+    message: str
+
+
+class SubscriptionError(BitternError):
+    """One or more subscriptions are wrong; ``bad`` lists all of them."""
+
+    def __init__(self, bad: Sequence[BadSubscription]) -> None:
+        self.bad = list(bad)
+        super().__init__(self.bad)
+
+    def __str__(self) -> str:
+        shown = [f"  {b.id!r}, position {b.position}: {b.message}" for b in self.bad[:10]]
+        more = len(self.bad) - len(shown)
+        if more:
+            shown.append(f"  ... and {more} more")
+        noun = "subscription is" if len(self.bad) == 1 else "subscriptions are"
+        return "\n".join([f"{len(self.bad)} {noun} not valid:", *shown])
+
+
+class EventError(BitternError):
+    """Events come in a form that cannot be read at all (single bad values are only rejected)."""
+
+
+class UnknownSubscriptionError(BitternError, KeyError):
+    """No subscription has this id."""
+
+    def __str__(self) -> str:
+        return str(self.args[0]) if self.args else ""
+
+
+class SnapshotError(BitternError):
+    """A snapshot is missing, damaged, incomplete or of a version that this release cannot read."""
+
+
+class OptionError(BitternError, ValueError):
+    """An argument or option has a value that makes no sense; the message lists what does."""

@@ -1,0 +1,1 @@
+"""Text to syntax tree to normal form, and back to text."""

@@ -1,0 +1,109 @@
+"""The syntax tree of an expression: frozen dataclasses, nothing else.
+
+``price < 10 AND NOT color IN ('red', 'blue')`` is::
+
+    And((Compare("price", "<", Literal(10)),
+         Not(In("color", (Literal("red"), Literal("blue"))))))
+
+``NOT IN``, ``NOT LIKE``, ``NOT BETWEEN``, ``IS NOT NULL`` and friends are ``Not`` of the positive
+node; the printer writes them back the short way.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TypeAlias
+
+#: A literal's Python value. ``None`` is NULL. Timestamps are UTC-aware datetimes.
+Value: TypeAlias = int | Decimal | float | str | bool | dt.date | dt.datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A constant: its type says its kind (bool before int, datetime before date)."""
+
+    value: Value
+
+
+@dataclass(frozen=True, slots=True)
+class Compare:
+    """``attribute operator literal``; operator is one of ``= != < <= > >=``."""
+
+    attribute: str
+    operator: str
+    operand: Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Between:
+    """``attribute BETWEEN low AND high``, both ends included."""
+
+    attribute: str
+    low: Literal
+    high: Literal
+
+
+@dataclass(frozen=True, slots=True)
+class In:
+    """``attribute IN (values)``."""
+
+    attribute: str
+    values: tuple[Literal, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Like:
+    """``attribute LIKE pattern``, with the escape character resolved into ``escape``."""
+
+    attribute: str
+    pattern: str
+    escape: str = "\\"
+
+
+@dataclass(frozen=True, slots=True)
+class Regex:
+    """``attribute RLIKE pattern``: RE2 syntax, found anywhere in the value."""
+
+    attribute: str
+    pattern: str
+
+
+@dataclass(frozen=True, slots=True)
+class IsNull:
+    """``attribute IS NULL``."""
+
+    attribute: str
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """``TRUE``, ``FALSE`` or ``NULL`` standing as a whole condition."""
+
+    value: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """``NOT operand``."""
+
+    operand: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class And:
+    """``a AND b AND ...``: two or more operands."""
+
+    operands: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Or:
+    """``a OR b OR ...``: two or more operands."""
+
+    operands: tuple[Expression, ...]
+
+
+Predicate: TypeAlias = Compare | Between | In | Like | Regex | IsNull
+Expression: TypeAlias = Predicate | Constant | Not | And | Or

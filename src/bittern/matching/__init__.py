@@ -1,0 +1,1 @@
+"""Subscription indexes: which subscriptions does this event satisfy?"""

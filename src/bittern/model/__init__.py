@@ -1,0 +1,1 @@
+"""Schema, events, rank space and matches: what flows through the engine."""

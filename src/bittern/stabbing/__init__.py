@@ -1,0 +1,1 @@
+"""One-attribute indexes: which intervals contain this value?"""
