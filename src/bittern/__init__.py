@@ -1,1 +1,50 @@
-"""placeholder"""
+"""Bittern: match every event against millions of Boolean SQL subscriptions.
+
+>>> import bittern
+>>> index = bittern.Index.build({"s1": "model = 'iphone5s' AND color = 'silver' AND price <= 580"})
+>>> matcher = bittern.Matcher(index)
+>>> matcher.match([{"model": "iphone5s", "color": "silver", "price": 550}]).to_pylist()
+[['s1']]
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from bittern import errors
+    from bittern.engine.explain import Explanation, explain
+    from bittern.engine.index import Index
+    from bittern.engine.live import LiveMatcher
+    from bittern.engine.matcher import Matcher
+    from bittern.language.parser import parse
+    from bittern.model.matches import Matches
+
+__version__ = "0.1.0"
+__all__ = ["Explanation", "Index", "LiveMatcher", "Matcher", "Matches", "errors", "explain", "parse"]
+
+# Loaded on first use: the command line's --help should not wait for NumPy and Numba.
+_HOMES = {
+    "Explanation": "bittern.engine.explain",
+    "Index": "bittern.engine.index",
+    "LiveMatcher": "bittern.engine.live",
+    "Matcher": "bittern.engine.matcher",
+    "Matches": "bittern.model.matches",
+    "explain": "bittern.engine.explain",
+    "parse": "bittern.language.parser",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name == "errors":
+        return import_module("bittern.errors")
+    if name not in _HOMES:
+        raise AttributeError(f"module 'bittern' has no attribute {name!r}")
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__"])

@@ -2,7 +2,7 @@
 
 Two decorators, so that importing Bittern compiles nothing and memory-mapped arrays work:
 
-- ``@inline`` marks a small function that kernels call. It is compiled as part of its callers.
+- ``@inline`` marks a small function that kernels call. It is compiled into its callers.
 - ``@kernel(result, argument, ...)`` marks an entry point. It is compiled for exactly that
   signature when it is first called (or loaded from the cache on disk), releases the GIL, and is
   never specialised again. Read-only argument types accept writable arrays too, and they are
@@ -10,6 +10,9 @@ Two decorators, so that importing Bittern compiles nothing and memory-mapped arr
 
 Type names: a scalar is ``i4 i8 f8 u1 u8 b1``; a one-dimensional C array adds ``r`` (read-only)
 or ``w`` (writable); two dimensions add ``2``: ``i4r2``.
+
+A kernel that takes a NamedTuple unpacks it first: looking fields up in a loop, or passing the tuple
+on to other functions, costs several times as much as the arrays by themselves.
 
 Numba's cache does not notice an edit in another file that a kernel calls, so kernels and the
 functions they inline live in one module, or the shared function is one that does not change.
@@ -20,7 +23,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numba
 from numba import types
@@ -56,6 +59,24 @@ def tuple_type(cls: type[NamedTuple], *fields: Any) -> Any:
     return types.NamedTuple(fields, cls)
 
 
+Arrays = TypeVar("Arrays", bound=tuple[Any, ...])
+
+
+def frozen(arrays: Arrays) -> Arrays:
+    """The NamedTuple with read-only views of its arrays: Numba converts arrays, not tuples."""
+    fields = []
+    for field in arrays:
+        if isinstance(field, tuple):
+            fields.append(frozen(field))
+        elif isinstance(field, int):
+            fields.append(field)
+        else:
+            view = field.view()
+            view.flags.writeable = False
+            fields.append(view)
+    return type(arrays)(*fields)
+
+
 def _cached(function: Callable[..., Any]) -> Any:
     """``njit`` with a disk cache where there is a writable place for one, else without."""
     try:
@@ -65,8 +86,12 @@ def _cached(function: Callable[..., Any]) -> Any:
 
 
 def inline(function: Callable[..., Any]) -> Any:
-    """A function that kernels call; compiled with its callers."""
-    return numba.njit(nogil=True, error_model="numpy")(function)
+    """A function that kernels call; compiled into its callers.
+
+    It neither allocates nor returns arrays: without reference counts, and forced into its caller,
+    a call costs nothing; with them it costs several times what a short function does.
+    """
+    return numba.njit(nogil=True, error_model="numpy", forceinline=True, _nrt=False)(function)
 
 
 _told = False

@@ -1,0 +1,1 @@
+"""Named workloads, their runner, the engines beside ours, and the report."""

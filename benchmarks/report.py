@@ -1,0 +1,267 @@
+"""Tables from result files: ``python -m benchmarks.report FILE.json ... [--output FILE.md]``.
+
+``benchmarks.run`` writes the figures, this writes the words around them; nobody types a figure::
+
+    results/a.json  --\
+    results/b.json  ---+-- the newest measurement of each workload --> Markdown tables
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Measured: TypeAlias = dict[str, Any]
+
+
+class Target(NamedTuple):
+    """A figure to reach: ``figure`` reads it, ``bound`` limits it from above or below."""
+
+    workload: str
+    what: str
+    figure: Callable[[Measured], float]
+    bound: float
+    at_most: bool
+
+    def met(self, value: float) -> bool:
+        """Whether the measured value reaches it."""
+        return value <= self.bound if self.at_most else value >= self.bound
+
+
+def _microseconds(measured: Measured) -> float:
+    return float(measured["batch"]["microseconds_per_event"])
+
+
+def _events_per_second(measured: Measured) -> float:
+    return float(measured["batch"]["events_per_second"])
+
+
+def _subscriptions_built_per_second(measured: Measured) -> float:
+    return float(measured["subscriptions"] / measured["build_stages"]["build"])
+
+
+def _churned(name: str) -> Callable[[Measured], float]:
+    return lambda measured: float(measured["churn"][name])
+
+
+TARGETS = (
+    Target("shop", "µs per event", _microseconds, 4, at_most=True),
+    Target(
+        "shop", "bytes per subscription", lambda m: m["bytes_per_subscription"], 100, at_most=True
+    ),
+    Target(
+        "shop",
+        "subscriptions/s built from parsed arrays",
+        _subscriptions_built_per_second,
+        500_000,
+        at_most=False,
+    ),
+    Target("shop-10m", "µs per event", _microseconds, 25, at_most=True),
+    Target("dense", "events/s", _events_per_second, 100_000, at_most=False),
+    Target("optional", "events/s", _events_per_second, 100_000, at_most=False),
+    Target("ranges", "events/s", _events_per_second, 20_000, at_most=False),
+    Target("equality", "events/s", _events_per_second, 500_000, at_most=False),
+    Target("ads", "µs per event", _microseconds, 100, at_most=True),
+    Target(
+        "churn",
+        "live subscribes/s, nobody matching",
+        _churned("subscribes_per_second_alone"),
+        20_000,
+        at_most=False,
+    ),
+    Target(
+        "churn",
+        "live subscribes/s while matching",
+        _churned("subscribes_per_second_contended"),
+        20_000,
+        at_most=False,
+    ),
+    Target(
+        "churn",
+        "share of matching lost to those subscribes",
+        _churned("slowdown_contended"),
+        1 / 3,
+        at_most=True,
+    ),
+    Target(
+        "churn",
+        "share of matching lost to 1,000 changes/s",
+        _churned("slowdown_paced"),
+        1 / 3,
+        at_most=True,
+    ),
+)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Read the result files and write one page."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.report")
+    parser.add_argument("results", nargs="+", type=Path, help="JSON files of benchmarks.run")
+    parser.add_argument("--output", type=Path, help="Markdown file; default: the screen")
+    options = parser.parse_args(arguments)
+    page = tables(merge([json.loads(path.read_text()) for path in options.results]))
+    if options.output:
+        options.output.write_text(page)
+    else:
+        print(page, end="")
+    return 0
+
+
+def merge(results: list[dict[str, Any]]) -> dict[str, Any]:
+    """Newest measurement of each workload; only runs that can be compared share a table."""
+    for what in ("scale", "cpu", "versions"):
+        first, *others = [{**result, **result["environment"]}[what] for result in results]
+        if any(other != first for other in others):
+            raise SystemExit(f"these results differ in {what} and cannot share a table")
+    ordered = sorted(results, key=lambda result: str(result["environment"]["date"]))
+    merged = dict(ordered[-1])
+    merged["workloads"] = {}
+    for result in ordered:
+        merged["workloads"] |= result["workloads"]
+    return merged
+
+
+def tables(result: dict[str, Any]) -> str:
+    """Write the whole page: where, targets, every workload, peers, changes."""
+    measured: dict[str, Measured] = result["workloads"]
+    sections = [_environment(result), _overview(measured)]
+    if result["scale"] == "full":
+        sections.append(_targets(measured))
+    sections += [_build(measured), _ways(measured), _peers(measured), _churn(measured)]
+    return "\n\n".join(section for section in sections if section) + "\n"
+
+
+def _table(title: str, head: list[str], rows: list[list[str]]) -> str:
+    if not rows:
+        return ""
+    rule = ["---"] + ["---:"] * (len(head) - 1)
+    lines = [f"| {' | '.join(cells)} |" for cells in (head, rule, *rows)]
+    return "\n".join([f"## {title}", "", *lines])
+
+
+def _number(value: float | None) -> str:
+    """Three significant digits below a hundred, whole thousands apart above."""
+    if value is None:
+        return "n/a"
+    if abs(value) >= 100:
+        return f"{value:,.0f}"
+    return f"{value:.3g}"
+
+
+def _environment(result: dict[str, Any]) -> str:
+    where = result["environment"]
+    versions = ", ".join(f"{name} {version}" for name, version in where["versions"].items())
+    load = " ".join(f"{value:.2f}" for value in where["load_average"])
+    return (
+        f"Measured {where['date']} on {where['cpu']} ({where['cores']} cores,"
+        f" {where['system']}, load {load}); {versions}; scale: {result['scale']}."
+        " One thread unless said otherwise; median of the passes."
+    )
+
+
+def _overview(measured: dict[str, Measured]) -> str:
+    head = ["workload", "subscriptions", "events/s", "µs per event", "best µs"]
+    head += ["candidates per event", "matches per event"]
+    rows = [
+        [
+            name,
+            f"{one['subscriptions']:,}",
+            _number(one["batch"]["events_per_second"]),
+            _number(one["batch"]["microseconds_per_event"]),
+            _number(one["batch"]["best_microseconds_per_event"]),
+            _number(one["statistics"].get("candidates")),
+            _number(one["statistics"]["matches"]),
+        ]
+        for name, one in measured.items()
+    ]
+    return _table("Matching", head, rows)
+
+
+def _targets(measured: dict[str, Measured]) -> str:
+    rows = []
+    for target in TARGETS:
+        try:
+            value = target.figure(measured[target.workload])
+        except KeyError:  # not run, or a stage that the index did not time
+            continue
+        sign = "≤" if target.at_most else "≥"
+        reached = "yes" if target.met(value) else "no"
+        rows.append(
+            [
+                f"{target.workload}: {target.what}",
+                _number(value),
+                f"{sign} {_number(target.bound)}",
+                reached,
+            ]
+        )
+    return _table("Targets", ["figure", "measured", "target", "reached"], rows)
+
+
+def _build(measured: dict[str, Measured]) -> str:
+    head = ["workload", "build s", "reading s", "from arrays s", "save s"]
+    head += ["bytes per subscription", "bytes on disk"]
+    rows = [
+        [
+            name,
+            _number(one["build_seconds"]),
+            _number(one["build_stages"].get("read")),
+            _number(one["build_stages"].get("build")),
+            _number(one["save_seconds"]),
+            _number(one["bytes_per_subscription"]),
+            _number(one["snapshot_bytes_per_subscription"]),
+        ]
+        for name, one in measured.items()
+    ]
+    return _table("Building", head, rows)
+
+
+def _ways(measured: dict[str, Measured]) -> str:
+    """Batch, one at a time, JSON; scan and pivot on the part that scan can manage."""
+    head = ["workload", "batch µs", "one at a time µs", "JSON text µs"]
+    head += ["part", "scan µs on the part", "pivot µs on the part"]
+    rows = []
+    for name, one in measured.items():
+        scan = one["scan"]
+        timings = [one["batch"], one["single"], one.get("json")]
+        rows.append(
+            [
+                name,
+                *[_number(t and t["microseconds_per_event"]) for t in timings],
+                f"{scan['subscriptions']:,}",
+                _number(scan["scan"]["microseconds_per_event"]),
+                _number(scan["pivot"]["microseconds_per_event"]),
+            ]
+        )
+    return _table("Ways to match, µs per event", head, rows)
+
+
+def _peers(measured: dict[str, Measured]) -> str:
+    head = ["workload", "engine", "as", "load s", "events", "events/s", "ours", "ratio"]
+    rows = []
+    for name, one in measured.items():
+        ours = one["batch"]["events_per_second"]
+        for peer, found in one.get("peers", {}).items():
+            theirs = found["events_per_second"]
+            row = [name, peer, found["form"], _number(found["load_seconds"])]
+            row += [f"{found['events']:,}", _number(theirs), _number(ours), _number(ours / theirs)]
+            rows.append(row)
+    return _table("Beside join engines", head, rows)
+
+
+def _churn(measured: dict[str, Measured]) -> str:
+    rows = [
+        [f"{name}: {what.replace('_', ' ')}", _number(value)]
+        for name, one in measured.items()
+        for what, value in one.get("churn", {}).items()
+    ]
+    return _table("Changes while matching", ["figure", "measured"], rows)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,306 @@
+"""The index: a catalog of subscriptions, compiled. Built once, immutable, shared by matchers.
+
+``Index.build`` reads texts (``engine/catalog.py``), compiles them into rank space and classes
+(``matching/compile.py``) and files the classes in a subscription index (``matching/pivot.py``).
+``save`` writes its arrays as a snapshot (``engine/snapshot.py``) and ``open`` maps them: every process
+of a host shares one copy.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from bittern.engine.catalog import Catalog, Progress, read_catalog
+from bittern.engine.snapshot import read_snapshot, write_snapshot
+from bittern.errors import BadSubscription, SnapshotError, UnknownSubscriptionError
+from bittern.language.shapes import Shapes, Template
+from bittern.matching.compile import Compiled, compile_catalog
+from bittern.matching.contract import SubscriptionIndex
+from bittern.matching.cover import cell_mass
+from bittern.matching.registry import strategy as strategy_named
+from bittern.model.events import Encoder
+from bittern.model.ids import Ids, arrow_text
+from bittern.model.matches import Subscribers
+from bittern.model.patterns import PatternSet
+from bittern.model.rank import PATTERN, RankSpace
+from bittern.model.strings import arrow_strings
+from bittern.stabbing.registry import structure as stabbing_named
+
+_NONE_TIMED: dict[str, float] = {}
+
+
+class Index:
+    """Compiled subscriptions. Immutable and safe to share between threads.
+
+    Build one with ``Index.build`` or map a saved one with ``Index.open``; match with ``Matcher``.
+    """
+
+    def __init__(
+        self,
+        *,
+        ids: Ids,
+        texts: pa.Array,
+        weights: npt.NDArray[np.float64] | None,
+        rank: RankSpace,
+        patterns: Mapping[int, PatternSet],
+        subscriptions: SubscriptionIndex,
+        subscribers: Subscribers,
+        operators: Mapping[str, int],
+    ) -> None:
+        self._ids = ids
+        self._texts = texts
+        self.weights = weights
+        self.rank = rank
+        self._patterns = patterns
+        self.subscriptions = subscriptions
+        self.subscribers = subscribers
+        self._operators = dict(operators)
+        #: Subscriptions that ``build(..., on_error="skip")`` left out.
+        self.bad: list[BadSubscription] = []
+        #: Seconds that ``build`` spent to read the texts ("read") and to compile them ("build").
+        self.timings: Mapping[str, float] = _NONE_TIMED
+        #: The snapshot's folder and id, once saved or opened.
+        self.path: Path | None = None
+        self.id: str | None = None
+
+    @classmethod
+    def build(
+        cls,
+        subscriptions: Any,
+        *,
+        sample: Any = None,
+        strategy: str = "pivot",
+        stabbing: str = "cei",
+        on_error: str = "raise",
+        progress: Progress | None = None,
+    ) -> Index:
+        """Compile subscriptions.
+
+        ``subscriptions`` is a mapping from id to expression, an iterable of (id, expression), or
+        an Arrow or pandas table with the columns ``id``, ``expression`` and optionally ``weight``.
+        ``sample`` is a batch of typical events: it tells which attributes are frequent and how
+        their values are spread, and so which predicates to file subscriptions under. All bad
+        subscriptions are raised as one ``SubscriptionError``, or with ``on_error="skip"`` are left
+        out and listed in ``index.bad``. O(total text), about 5 us for each subscription.
+
+        >>> index = Index.build({"cheap": "price < 10", "red": "color = 'red'"})
+        >>> len(index)
+        2
+        """
+        strategy_named(strategy)
+        stabbing_named(stabbing)
+        started = time.perf_counter()
+        shapes = Shapes()
+        catalog = read_catalog(subscriptions, shapes, on_error=on_error, progress=progress)
+        read = time.perf_counter()
+        if progress:
+            progress("build", 0, 1)
+        index = cls.of_catalog(
+            catalog, shapes.templates, sample=sample, strategy=strategy, stabbing=stabbing
+        )
+        index.timings = {"read": read - started, "build": time.perf_counter() - read}
+        if progress:
+            progress("build", 1, 1)
+        return index
+
+    @classmethod
+    def of_catalog(
+        cls,
+        catalog: Catalog,
+        templates: list[Template],
+        *,
+        sample: Any = None,
+        strategy: str = "pivot",
+        stabbing: str = "cei",
+    ) -> Index:
+        """Compile what has been read already. O(parameters)."""
+        compiled = compile_catalog(templates, catalog.shape_ids, catalog.parameters)
+        mass = _expected_events(compiled, sample)
+        subscriptions, numbers = strategy_named(strategy).build(
+            compiled.classes,
+            mass,
+            compiled.rank.n_cells,
+            n_channels=compiled.rank.n_channels,
+            stabbing=stabbing,
+        )
+        index = cls(
+            ids=Ids.of(catalog.ids),
+            texts=catalog.texts,
+            weights=catalog.weights,
+            rank=compiled.rank,
+            patterns=compiled.patterns,
+            subscriptions=subscriptions,
+            subscribers=Subscribers.of(numbers[compiled.class_of], len(compiled.classes)),
+            operators=compiled.operators,
+        )
+        index.bad = catalog.bad
+        return index
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    def __repr__(self) -> str:
+        return f"<bittern.Index of {len(self):,} subscriptions>"
+
+    @property
+    def ids(self) -> pa.Array:
+        """The subscription ids, in order, as an Arrow array."""
+        return self._ids.values
+
+    @property
+    def all_ids(self) -> Ids:
+        """The subscription ids, by position."""
+        return self._ids
+
+    @property
+    def texts(self) -> pa.Array:
+        """The expressions as they were given, in order."""
+        return self._texts
+
+    @cached_property
+    def encoder(self) -> Encoder:
+        """What turns events into this index's rank space."""
+        return Encoder(self.rank, self._patterns)
+
+    def expression(self, id_: str | int) -> str:
+        """The text of a subscription."""
+        position = self._ids.find(id_)
+        if position < 0:
+            raise UnknownSubscriptionError(f"no subscription has the id {id_!r}")
+        return str(self._texts[position].as_py())
+
+    # -- snapshots -----------------------------------------------------------------------------
+
+    def _matching_arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """The arrays that matching touches."""
+        out = {f"rank.{k}": v for k, v in self.rank.to_arrays().items()}
+        for attribute, patterns in self._patterns.items():
+            out |= {f"patterns.{attribute}.{k}": v for k, v in patterns.arrays().items()}
+        out |= {f"index.{k}": v for k, v in self.subscriptions.arrays().items()}
+        out["class_starts"] = self.subscribers.starts
+        out["subscribers"] = self.subscribers.subscribers
+        return out
+
+    def _other_arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """Ids, texts and weights: needed to show results, explain and rebuild."""
+        data, offsets, _ = arrow_strings(self._texts)
+        start, end = int(offsets[0]), int(offsets[-1])
+        out = {f"ids.{k}": v for k, v in self._ids.arrays().items()}
+        out["texts.data"], out["texts.offsets"] = data[start:end], offsets - start
+        if self.weights is not None:
+            out["weights"] = self.weights
+        return out
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arrays that matching touches (ids, texts and weights not included)."""
+        return sum(array.nbytes for array in self._matching_arrays().values())
+
+    def save(self, path: str | Path) -> str:
+        """Write a snapshot, crash-safely; returns its id, which is a hash of its content."""
+        meta = {
+            "kind": "index",
+            "subscriptions": len(self),
+            "strategy": self.subscriptions.name,
+            "parameters": self.subscriptions.parameters,
+            "operators": self._operators,
+            "pattern_attributes": sorted(self._patterns),
+        }
+        self.id = write_snapshot(path, self._matching_arrays() | self._other_arrays(), meta)
+        self.path = Path(path)
+        return self.id
+
+    @classmethod
+    def open(cls, path: str | Path, *, verify: bool = False) -> Index:
+        """Map a saved index: milliseconds, whatever its size; ``verify`` also checks digests."""
+        snapshot = read_snapshot(path, verify=verify)
+        try:
+            index = cls._from_snapshot(snapshot.arrays, snapshot.meta)
+        except (KeyError, ValueError, TypeError, AssertionError, IndexError) as wrong:
+            raise SnapshotError(
+                f"{path} is a snapshot, but not of an index that this release can read: {wrong!r}"
+            ) from wrong
+        index.path, index.id = Path(path), snapshot.id
+        return index
+
+    @classmethod
+    def _from_snapshot(
+        cls, arrays: Mapping[str, npt.NDArray[Any]], meta: Mapping[str, Any]
+    ) -> Index:
+        return cls(
+            ids=Ids.from_arrays(_under(arrays, "ids.")),
+            texts=arrow_text(arrays["texts.data"], arrays["texts.offsets"]),
+            weights=arrays.get("weights"),
+            rank=RankSpace.from_arrays(_under(arrays, "rank.")),
+            patterns={
+                attribute: PatternSet.from_arrays(_under(arrays, f"patterns.{attribute}."))
+                for attribute in meta["pattern_attributes"]
+            },
+            subscriptions=strategy_named(meta["strategy"]).from_arrays(
+                _under(arrays, "index."), meta["parameters"]
+            ),
+            subscribers=Subscribers(arrays["class_starts"], arrays["subscribers"]),
+            operators=meta["operators"],
+        )
+
+    # -- looking inside ------------------------------------------------------------------------
+
+    def statistics(self) -> dict[str, Any]:
+        """What the index consists of, as nested dictionaries of plain values."""
+        arrays = self._matching_arrays()
+        inner = self.subscriptions.statistics()
+        return {
+            "subscriptions": len(self),
+            "classes": inner["classes"],
+            "strategy": self.subscriptions.name,
+            "attributes": len(self.rank.names),
+            "channels": self.rank.n_channels,
+            "patterns": int(np.count_nonzero(self.rank.channel_kinds == PATTERN)),
+            "cells": self.rank.n_cells,
+            "constants": int(self.rank.arrays.starts[-1]),
+            "bytes": self.nbytes,
+            "bytes_per_subscription": round(self.nbytes / max(1, len(self)), 1),
+            "predicates": dict(sorted(self._operators.items())),
+            self.subscriptions.name: inner,
+            "arrays": {name: array.nbytes for name, array in sorted(arrays.items())},
+        }
+
+    def check(self) -> None:
+        """Verify the invariants of every structure; AssertionError says what is broken."""
+        n = len(self)
+        assert len(self._texts) == n, "there is not one text per subscription"
+        assert self.weights is None or len(self.weights) == n, "weights are missing"
+        assert np.array_equal(np.sort(self.subscribers.subscribers), np.arange(n)), (
+            "classes do not hold each subscription exactly once"
+        )
+        starts = self.subscribers.starts
+        if len(starts):
+            assert starts[0] == 0, "subscribers do not start at 0"
+            assert starts[-1] == n, "subscribers do not end at the last subscription"
+            assert (np.diff(starts) >= 0).all(), "class starts do not ascend"
+        self.rank.check()
+        for patterns in self._patterns.values():
+            patterns.check()
+        self.subscriptions.check()
+
+
+def _under(arrays: Mapping[str, npt.NDArray[Any]], prefix: str) -> dict[str, npt.NDArray[Any]]:
+    return {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
+
+
+def _expected_events(compiled: Compiled, sample: Any) -> npt.NDArray[np.float64]:
+    """How many events to expect in each cell, from a sample of them if there is one."""
+    if sample is None:
+        return cell_mass(compiled.rank, compiled.classes, None, 0)
+    events = Encoder(compiled.rank, compiled.patterns).encode(sample).events
+    counts = np.zeros(compiled.rank.n_cells, dtype=np.int64)
+    counts[events.cells] = np.diff(events.offsets)
+    return cell_mass(compiled.rank, compiled.classes, counts, events.n_events)

@@ -1,0 +1,85 @@
+"""The matcher: events in, matches out, against one immutable index."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from bittern.engine.index import Index
+from bittern.errors import OptionError
+from bittern.model.matches import Matches, best, concatenate
+
+#: Events matched at once: enough to visit each posting list for many, few enough for the cache.
+BLOCK = 16_384
+_ALL_ALIVE = np.empty(0, dtype=np.uint8)
+
+
+class Matcher:
+    """Matches batches of events against an index. Threads may share one.
+
+    >>> matcher = Matcher(Index.build({"s1": "price < 10"}))
+    >>> matcher.match([{"price": 5}, {"price": 50}]).to_pylist()
+    [['s1'], []]
+    """
+
+    def __init__(self, index: Index) -> None:
+        self.index = index
+        #: Totals of the last call: events, candidates, matches, rejects.
+        self.last_statistics: dict[str, int] = {}
+
+    def match(self, events: Any, *, limit: int | None = None) -> Matches:
+        """Which subscriptions does each event satisfy? O(values + candidates).
+
+        ``events`` is an Arrow table, record batch or array, a list of mappings or of JSON texts, or
+        one of them (``model/events.py`` lists the forms). ``limit`` keeps the k matches of highest
+        weight per event, best first, ties by id. Events that cannot be read match nothing and
+        are listed in ``matches.rejects``.
+        """
+        check_limit(limit)
+        totals = {"events": 0, "candidates": 0, "matches": 0, "rejects": 0}
+        parts = [match_block(self.index, block, _ALL_ALIVE, totals) for block in blocks(events)]
+        matches = concatenate(parts)
+        self.last_statistics = totals
+        return matches if limit is None else best(matches, self.index.weights, limit)
+
+
+def check_limit(limit: int | None) -> None:
+    """A limit is None or a positive integer."""
+    if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
+        raise OptionError(f"limit is a positive integer or None, not {limit!r}")
+
+
+def blocks(events: Any) -> Iterator[Any]:
+    """Cut a batch into blocks of at most ``BLOCK`` events; at least one block, maybe empty."""
+    if isinstance(events, Mapping | str):
+        yield events
+    elif isinstance(events, pa.Table | pa.RecordBatch | pa.Array | pa.ChunkedArray):
+        for start in range(0, max(1, len(events)), BLOCK):
+            yield events.slice(start, BLOCK)
+    elif isinstance(events, list | tuple):
+        for start in range(0, max(1, len(events)), BLOCK):
+            yield events[start : start + BLOCK]
+    elif hasattr(events, "__dataframe__"):
+        yield from blocks(pa.Table.from_pandas(events, preserve_index=False))
+    else:
+        yield events
+
+
+def match_block(
+    index: Index, events: Any, alive: npt.NDArray[np.uint8], totals: dict[str, int]
+) -> Matches:
+    """Match one block; ``alive`` marks the subscriptions that count (empty: all)."""
+    encoded = index.encoder.encode(events)
+    found = index.subscriptions.match(encoded.events)
+    offsets, subscriptions = index.subscribers.expand(
+        found.rows, found.classes, encoded.events.n_events, alive
+    )
+    totals["events"] += encoded.events.n_events
+    totals["candidates"] += found.candidates
+    totals["matches"] += len(subscriptions)
+    totals["rejects"] += len(encoded.rejects)
+    return Matches(offsets, subscriptions, index.all_ids, encoded.rejects)

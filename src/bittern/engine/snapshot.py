@@ -1,0 +1,509 @@
+"""A snapshot: named arrays in a directory, memory-mapped, crash-safe to write.
+
+::
+
+    shop.bittern/
+      manifest.json       kind, format, release, meta, arrays, id
+      pivot.ids.npy       128-byte header | data          <- mapped read-only
+      pivot.offsets.npy   128-byte header | data
+
+    manifest["arrays"] = [{"name": "pivot.ids", "dtype": "<i4", "shape": [7],
+                           "bytes": 156, "blake2b": "5f1c..."}, ...]
+
+``bytes`` and ``blake2b`` are of the whole file, so ``ls -l`` and ``b2sum -l 256`` give the same.
+The id is the digest of kind, format, meta and arrays in canonical JSON: it depends on the content
+and not on the release, the place or the time.
+
+Replacing what is at ``path`` takes four steps, each a rename or a removal, so that a complete
+snapshot can be reached at every moment, by every reader, whatever kills the writer::
+
+    .shop.<token>.writing -> .shop.next       the new one is complete and on disk
+    shop -> .shop.<token>.removing            readers that find no shop open .shop.next
+    .shop.next -> shop                        the new one is in place
+    remove .shop.<token>.removing             readers of the old one keep their mapping
+
+Cost: writing is one pass over the bytes (hashing included) and one fsync per array; opening is
+O(arrays), whatever their size; verifying reads everything once. docs/file_format.md has the rest.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import importlib.metadata
+import json
+import math
+import mmap
+import os
+import re
+import secrets
+import shutil
+import stat
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bittern.errors import SnapshotError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+KIND = "bittern snapshot"
+FORMAT = 1
+OLDEST_FORMAT = 1  # a reader accepts its own format and the one before; format 1 has none before
+MANIFEST = "manifest.json"
+
+_DTYPES = frozenset({"|b1", "|i1", "|u1", "<i2", "<u2", "<i4", "<u4", "<i8", "<u8", "<f4", "<f8"})
+_NAME = re.compile(r"[a-z0-9_][a-z0-9_.]{0,99}")
+_MAX_DIMENSIONS = 32
+_MAX_MANIFEST = 1 << 26
+_CHUNK = 1 << 20
+# Never through a symbolic link, and never blocked by a FIFO that took a file's place.
+_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+
+
+@dataclass(frozen=True, eq=False)
+class Snapshot:
+    """An open snapshot; the arrays stay valid when the directory is replaced or removed."""
+
+    path: Path
+    id: str
+    release: str
+    meta: dict[str, Any]
+    arrays: dict[str, np.ndarray]
+
+    @property
+    def nbytes(self) -> int:
+        """What the arrays occupy, in bytes."""
+        return sum(array.nbytes for array in self.arrays.values())
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """One array as the manifest describes it; the fields are the manifest's keys."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    bytes: int
+    blake2b: str
+
+
+def write_snapshot(
+    path: str | os.PathLike[str], arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]
+) -> str:
+    """Write a snapshot at ``path``, replacing one that is there, and return its id. O(bytes).
+
+    ``meta`` is any JSON object; keep it small, since opening parses it.
+    """
+    target = _resolve(path)
+    for name, array in arrays.items():
+        _check_array(name, array)
+    try:
+        stored_meta = json.loads(_canonical(dict(meta)))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise SnapshotError(f"the meta of a snapshot must be a JSON object: {error}") from error
+    try:
+        with _only_writer(target):
+            temporary, lock = _new_temporary(target)
+        try:
+            identity = _write_files(temporary, arrays, stored_meta)
+            with _only_writer(target) as parent:
+                _put_in_place(temporary, target, parent)
+        except BaseException:
+            shutil.rmtree(temporary, ignore_errors=True)
+            raise
+        finally:
+            os.close(lock)
+    except OSError as error:
+        raise SnapshotError(f"cannot write snapshot {path}: {_reason(error)}") from error
+    return identity
+
+
+def read_snapshot(path: str | os.PathLike[str], *, verify: bool = False) -> Snapshot:
+    """Open the snapshot at ``path``. O(arrays); with ``verify`` every byte is read and checked."""
+    snapshot, problems = _read(Path(path), verify=verify)
+    if problems:
+        more = f" (and {len(problems) - 1} more problems)" if len(problems) > 1 else ""
+        raise SnapshotError(f"snapshot {path} is damaged: {problems[0]}{more}")
+    return snapshot
+
+
+def verify_snapshot(path: str | os.PathLike[str]) -> list[str]:
+    """Everything that is wrong with the snapshot at ``path``, one sentence each. O(bytes)."""
+    try:
+        return _read(Path(path), verify=True)[1]
+    except SnapshotError as error:
+        return [str(error)]
+
+
+def check_target(path: str | os.PathLike[str]) -> None:
+    """Raise unless a snapshot may be written at ``path``: nothing foreign is there. O(arrays)."""
+    target = _resolve(path)
+    try:
+        if not target.parent.is_dir():
+            raise SnapshotError(f"cannot write snapshot {path}: there is no folder {target.parent}")
+        if not target.exists():
+            return
+        if not target.is_dir():
+            raise SnapshotError(f"cannot write snapshot {path}: a file with this name exists")
+        files = list(target.iterdir())
+        if files and not (all(map(_is_part, files)) and _is_ours(target)):
+            raise SnapshotError(
+                f"cannot write snapshot {path}: the folder exists and is not a snapshot, or holds "
+                f"other files too; choose another name or remove it first"
+            )
+    except OSError as error:
+        raise SnapshotError(f"cannot write snapshot {path}: {_reason(error)}") from error
+
+
+def _resolve(path: str | os.PathLike[str]) -> Path:
+    """Follow symbolic links to the folder itself, since its siblings are named after it."""
+    try:
+        return Path(os.path.realpath(path))
+    except ValueError as error:
+        raise SnapshotError(f"{os.fspath(path)!r} is not a path: {error}") from error
+
+
+def _is_part(file: Path) -> bool:
+    return file.name == MANIFEST or file.suffix == ".npy"
+
+
+def _is_ours(folder: Path) -> bool:
+    descriptor = os.open(folder, _DIRECTORY)
+    try:
+        return bool(_load_manifest(descriptor).get("kind") == KIND)
+    except SnapshotError:
+        return False
+    finally:
+        os.close(descriptor)
+
+
+# Writing
+
+
+def _check_array(name: str, array: np.ndarray) -> None:
+    if not _NAME.fullmatch(name):
+        raise SnapshotError(f"array name {name!r} is not made of up to 100 of a-z 0-9 _ .")
+    if array.dtype.str not in _DTYPES:
+        raise SnapshotError(f"array {name!r} has type {array.dtype}, which a snapshot cannot hold")
+    if not 1 <= array.ndim <= _MAX_DIMENSIONS:
+        raise SnapshotError(f"array {name!r} has {array.ndim} dimensions; 1 to 32 are possible")
+
+
+def _header(dtype: str, shape: tuple[int, ...]) -> bytes:
+    """Return the one header that this type and shape can have, in .npy format 1.0."""
+    text = f"{{'descr': '{dtype}', 'fortran_order': False, 'shape': {shape!r}, }}"
+    padding = -(10 + len(text) + 1) % 64
+    body = text.encode("ascii") + b" " * padding + b"\n"
+    return b"\x93NUMPY\x01\x00" + len(body).to_bytes(2, "little") + body
+
+
+def _canonical(value: Any) -> bytes:
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return text.encode("ascii")
+
+
+def _identity(form: int, meta: Any, arrays: Any) -> str:
+    content = {"kind": KIND, "format": form, "meta": meta, "arrays": arrays}
+    return hashlib.blake2b(_canonical(content), digest_size=16).hexdigest()
+
+
+def _release() -> str:
+    try:
+        return importlib.metadata.version("bittern")
+    except importlib.metadata.PackageNotFoundError:  # run from a source tree
+        return "unknown"
+
+
+def _write_files(folder: Path, arrays: Mapping[str, np.ndarray], meta: Any) -> str:
+    """Everything into ``folder``, the manifest last, all of it on disk when this returns."""
+    entries = [asdict(_write_array(folder, name, arrays[name])) for name in sorted(arrays)]
+    identity = _identity(FORMAT, meta, entries)
+    manifest = {
+        "kind": KIND,
+        "format": FORMAT,
+        "release": _release(),
+        "id": identity,
+        "meta": meta,
+        "arrays": entries,
+    }
+    with (folder / MANIFEST).open("xb") as file:
+        file.write(json.dumps(manifest, indent=1, allow_nan=False).encode("ascii") + b"\n")
+        file.flush()
+        os.fsync(file.fileno())
+    _sync(folder)
+    return identity
+
+
+def _write_array(folder: Path, name: str, array: np.ndarray) -> _Entry:
+    shape = tuple(int(size) for size in array.shape)
+    header = _header(array.dtype.str, shape)
+    data = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    digest = hashlib.blake2b(header, digest_size=32)
+    with (folder / (name + ".npy")).open("xb", buffering=0) as file:
+        _write_all(file.fileno(), header)
+        for start in range(0, data.size, _CHUNK):
+            chunk = data[start : start + _CHUNK].data
+            digest.update(chunk)
+            _write_all(file.fileno(), chunk)
+        os.fsync(file.fileno())
+    total = len(header) + data.size
+    return _Entry(name, array.dtype.str, shape, total, digest.hexdigest())
+
+
+def _write_all(descriptor: int, data: bytes | memoryview) -> None:
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(descriptor, rest) :]
+
+
+def _sync(folder: Path) -> None:
+    descriptor = os.open(folder, _DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextlib.contextmanager
+def _only_writer(target: Path) -> Iterator[int]:
+    """Hold the parent folder's lock, with what killed writers left put right. For moments only."""
+    check_target(target)
+    parent = os.open(target.parent, _DIRECTORY)
+    try:
+        with contextlib.suppress(OSError):  # a file system without locks: one writer at a time
+            fcntl.flock(parent, fcntl.LOCK_EX)
+        _recover(target)
+        yield parent
+    finally:
+        os.close(parent)
+
+
+def _sibling(target: Path, end: str) -> Path:
+    return target.with_name(f".{target.name}.{end}")
+
+
+def _recover(target: Path) -> None:
+    following = _sibling(target, "next")
+    if following.exists():
+        if target.exists():
+            shutil.rmtree(following)
+        else:
+            following.rename(target)
+    leftover = re.compile(re.escape(f".{target.name}.") + r"[0-9a-f]{16}\.(writing|removing)")
+    for folder in target.parent.iterdir():
+        if leftover.fullmatch(folder.name) and not _is_locked(folder):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _is_locked(folder: Path) -> bool:
+    """Whether a living writer holds it, or that cannot be known."""
+    try:
+        descriptor = os.open(folder, _DIRECTORY | os.O_NOFOLLOW)
+    except OSError:
+        return True
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
+def _new_temporary(target: Path) -> tuple[Path, int]:
+    """Make a folder beside the target, and a descriptor whose lock says that its writer lives."""
+    temporary = _sibling(target, f"{secrets.token_hex(8)}.writing")
+    temporary.mkdir()
+    lock = os.open(temporary, _DIRECTORY)
+    with contextlib.suppress(OSError):
+        fcntl.flock(lock, fcntl.LOCK_EX)
+    return temporary, lock
+
+
+def _put_in_place(temporary: Path, target: Path, parent: int) -> None:
+    following = _sibling(target, "next")
+    removing = _sibling(target, f"{secrets.token_hex(8)}.removing")
+    temporary.rename(following)
+    os.fsync(parent)
+    if target.exists():
+        target.rename(removing)
+    following.rename(target)
+    os.fsync(parent)
+    shutil.rmtree(removing, ignore_errors=True)
+
+
+# Reading
+
+
+def _read(path: Path, *, verify: bool) -> tuple[Snapshot, list[str]]:
+    """Open through one directory descriptor, so that a replacement never mixes two snapshots."""
+    target = _resolve(path)
+    while True:
+        descriptor = _open_folder(path, target)
+        try:
+            snapshot, problems = _read_folder(descriptor, target, verify=verify)
+            if not problems or not _is_replaced(descriptor, target):
+                return snapshot, problems
+        except SnapshotError as error:
+            if not _is_replaced(descriptor, target):
+                raise SnapshotError(f"cannot open snapshot {path}: {error}") from error
+        finally:
+            os.close(descriptor)
+
+
+def _open_folder(path: Path, target: Path) -> int:
+    # Writers may move the names between two looks; one replacement can do so once.
+    for candidate in (target, _sibling(target, "next")) * 10:
+        try:
+            return os.open(candidate, _DIRECTORY)
+        except FileNotFoundError:
+            continue
+        except NotADirectoryError:
+            raise SnapshotError(f"{path} is not a snapshot: it is not a folder") from None
+        except OSError as error:
+            raise SnapshotError(f"cannot open snapshot {path}: {_reason(error)}") from error
+    raise SnapshotError(f"there is no snapshot at {path}")
+
+
+def _is_replaced(descriptor: int, target: Path) -> bool:
+    """Whether the folder being read is no longer the one that a reader would open."""
+    for candidate in (target, _sibling(target, "next")):
+        with contextlib.suppress(OSError):
+            if os.path.samestat(candidate.stat(), os.fstat(descriptor)):
+                return False
+    return True
+
+
+def _read_folder(descriptor: int, target: Path, *, verify: bool) -> tuple[Snapshot, list[str]]:
+    manifest = _load_manifest(descriptor)
+    _check_format(manifest)
+    meta, entries, identity = _check_manifest(manifest)
+    arrays: dict[str, np.ndarray] = {}
+    problems: list[str] = []
+    for entry in entries:
+        try:
+            arrays[entry.name] = _map_array(descriptor, entry, verify=verify)
+        except (SnapshotError, OSError, ValueError, OverflowError) as error:
+            problems.append(f"array {entry.name!r}: {_reason(error)}")
+    extra = set(os.listdir(descriptor)) - {entry.name + ".npy" for entry in entries} - {MANIFEST}
+    problems += [f"file {name!r} is not part of it" for name in sorted(extra)]
+    return Snapshot(target, identity, manifest["release"], meta, arrays), problems
+
+
+def _load_manifest(folder: int) -> dict[str, Any]:
+    try:
+        with _regular(MANIFEST, folder) as (file, size):
+            if size > _MAX_MANIFEST:
+                raise SnapshotError(f"{MANIFEST} has more than {_MAX_MANIFEST} bytes")
+            manifest = json.loads(b"".join(_chunks(file)).decode("utf-8"))
+    except OSError as error:
+        raise SnapshotError(f"{MANIFEST}: {_reason(error)}") from error
+    except (ValueError, RecursionError) as error:
+        raise SnapshotError(f"{MANIFEST} is not valid JSON: {error}") from error
+    if not isinstance(manifest, dict):
+        raise SnapshotError(f"{MANIFEST} is not a JSON object")
+    return manifest
+
+
+@contextlib.contextmanager
+def _regular(name: str, folder: int) -> Iterator[tuple[int, int]]:
+    """Open a file of the folder itself, giving its descriptor and size."""
+    file = os.open(name, _FILE, dir_fd=folder)
+    try:
+        status = os.fstat(file)
+        if not stat.S_ISREG(status.st_mode):
+            raise SnapshotError(f"{name} is not a file")
+        yield file, status.st_size
+    finally:
+        os.close(file)
+
+
+def _chunks(file: int) -> Iterator[bytes]:
+    position = 0
+    while chunk := os.pread(file, _CHUNK, position):
+        yield chunk
+        position += len(chunk)
+
+
+def _check_format(manifest: dict[str, Any]) -> None:
+    if manifest.get("kind") != KIND:
+        raise SnapshotError(f"{MANIFEST} does not say that this is a {KIND}")
+    form, writer = manifest.get("format"), manifest.get("release")
+    if type(form) is not int or not isinstance(writer, str):
+        raise SnapshotError(f"{MANIFEST} does not tell its format and release")
+    if form > FORMAT:
+        raise SnapshotError(
+            f"it has format {form} and this release ({_release()}) reads up to {FORMAT}; "
+            f"bittern {writer}, which wrote it, or a later release can read it"
+        )
+    if form < OLDEST_FORMAT:
+        raise SnapshotError(
+            f"it has format {form} and this release ({_release()}) reads from {OLDEST_FORMAT} on; "
+            f"bittern {writer}, which wrote it, can read it: build it again with this one"
+        )
+
+
+def _check_manifest(manifest: dict[str, Any]) -> tuple[dict[str, Any], list[_Entry], str]:
+    """Check a manifest against its own id, so that no damage in it goes unseen."""
+    meta, arrays, identity = (manifest.get(key) for key in ("meta", "arrays", "id"))
+    if not isinstance(meta, dict) or not isinstance(arrays, list) or not isinstance(identity, str):
+        raise SnapshotError(f"{MANIFEST} lacks its meta, arrays or id")
+    try:
+        actual = _identity(manifest["format"], meta, arrays)
+    except (ValueError, RecursionError) as error:
+        raise SnapshotError(f"{MANIFEST} is damaged: {error}") from error
+    if actual != identity:
+        raise SnapshotError(f"{MANIFEST} is damaged: its content does not have the id it states")
+    entries = [_entry(item) for item in arrays]
+    if len({entry.name for entry in entries}) < len(entries):
+        raise SnapshotError(f"{MANIFEST} names an array twice")
+    return meta, entries, identity
+
+
+def _entry(item: Any) -> _Entry:
+    """Read an array's description, believing nothing: an id stops damage, not malice."""
+    fields = item if isinstance(item, dict) else {}
+    name, dtype, shape, size, digest = (
+        fields.get(key) for key in ("name", "dtype", "shape", "bytes", "blake2b")
+    )
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise SnapshotError(f"{MANIFEST} has an array without a valid name")
+    if not isinstance(dtype, str) or dtype not in _DTYPES:
+        raise SnapshotError(f"{MANIFEST} gives array {name!r} a type that a snapshot cannot hold")
+    if (
+        not isinstance(shape, list)
+        or not 1 <= len(shape) <= _MAX_DIMENSIONS
+        or not all(type(length) is int and 0 <= length < 1 << 62 for length in shape)
+    ):
+        raise SnapshotError(f"{MANIFEST} gives array {name!r} an impossible shape")
+    expected = len(_header(dtype, tuple(shape))) + math.prod(shape) * np.dtype(dtype).itemsize
+    if type(size) is not int or size != expected or not isinstance(digest, str):
+        raise SnapshotError(f"{MANIFEST} gives array {name!r} a size that is not its shape's")
+    return _Entry(name, dtype, tuple(shape), size, digest)
+
+
+def _map_array(folder: int, entry: _Entry, *, verify: bool) -> np.ndarray:
+    header = _header(entry.dtype, entry.shape)
+    with _regular(entry.name + ".npy", folder) as (file, size):
+        if size != entry.bytes:
+            raise SnapshotError(f"its file has {size} bytes instead of {entry.bytes}")
+        if os.pread(file, len(header), 0) != header:
+            raise SnapshotError("its file is of another type or shape, or damaged")
+        if verify:
+            digest = hashlib.blake2b(digest_size=32)
+            for chunk in _chunks(file):
+                digest.update(chunk)
+            if digest.hexdigest() != entry.blake2b:
+                raise SnapshotError("its content does not have the digest that was written")
+        mapped = mmap.mmap(file, size, access=mmap.ACCESS_READ)
+    return np.ndarray(entry.shape, entry.dtype, mapped, len(header))
+
+
+def _reason(error: Exception) -> str:
+    return (error.strerror if isinstance(error, OSError) else None) or str(error)

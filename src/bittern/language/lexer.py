@@ -1,0 +1,129 @@
+r"""Text to tokens.
+
+``price<= -5 AND `odd name` LIKE 'x%'`` is::
+
+    position  0          5      8      11      15           26     31     35
+    kind      attribute  <=     number AND     attribute    LIKE   string end
+    text      price      <=     -5     AND     `odd name`   LIKE   'x%'
+    number    0          -1     1      -1      2            -1     3      -1
+
+Attributes, numbers and strings are the *parameters* of an expression, counted by ``number``.
+``WORD`` finds them and the keywords, and is the very expression that the lexer uses for them, so
+that ``shapes`` can take a text apart without the lexer and never disagree with it. No letter and
+no digit is ever outside of a word, so nothing is found in the middle of another thing.
+
+These expressions do not backtrack: every repetition is possessive, and a string or a number
+always succeeds (to be refused later if it does not end well). So both are O(length) on any input.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+KEYWORDS = frozenset(
+    "AND OR NOT IN BETWEEN LIKE RLIKE REGEXP ESCAPE IS NULL TRUE FALSE".split()  # noqa: SIM905
+)
+#: Keywords only in front of a string, so that they can also name attributes.
+_TYPES = frozenset(("DATE", "TIMESTAMP"))
+
+_SPACE = r"[ \t\n\r\f\v]"
+_BARE = r"[^\W\d]\w*+"
+_PART = rf"(?:{_BARE}|`(?:[^`]++|``)*+(?:`|\Z))"
+_NAME = rf"(?!r['\"]|R['\"]){_PART}(?:\.{_PART})*+"
+_DIGITS = r"(?:[0-9]++(?:\.[0-9]*+)?+|\.[0-9]++)(?:[eE][+-]?[0-9]++)?+"
+_NUMBER = rf"(?:[+-]{_SPACE}*+)?{_DIGITS}\w*+"
+
+
+def _string(end: str, raw_end: str) -> str:
+    """Strings of both quotes, plain and raw, up to the given end (``Q`` is the quote)."""
+    one = rf"Q(?:[^Q\\]++|\\.|QQ)*+{end}|[rR]Q[^Q]*+{raw_end}"
+    return "|".join(one.replace("Q", quote) for quote in "'\"")
+
+
+_STRING = _string(r"(?:Q|\\?\Z)", r"(?:Q|\Z)")
+#: The lookahead only saves time: it fails at once where no word can start.
+WORD = re.compile(rf"((?=[\w'\"`+.-])(?:{_NAME}|{_NUMBER}|{_STRING}))", re.DOTALL)
+
+_TOKEN = re.compile(
+    rf"{_SPACE}++|(?P<word>{_NAME})|(?P<number>{_NUMBER})|(?P<string>{_STRING})"
+    r"|(?P<operator>==|!=|<=>|<>|<=|>=|[=<>(),])|(?P<other>--|/\*|.)",
+    re.DOTALL,
+)
+_CLOSED_STRING = re.compile(_string("Q", "Q"), re.DOTALL)
+_PLAIN_NUMBER = re.compile(rf"(?:[+-]{_SPACE}*+)?{_DIGITS}")
+_BARE_PART = re.compile(_BARE)
+_SYNONYMS = {"==": "=", "<>": "!="}
+
+
+class Token(NamedTuple):
+    """A piece of the text: ``kind`` is a parameter kind, a keyword, an operator, other or end."""
+
+    kind: str
+    text: str
+    position: int
+    number: int
+
+
+def tokens(text: str) -> list[Token]:
+    """Cut a text into tokens; ``other`` (no token at all) or ``end`` comes last. O(length)."""
+    found: list[Token] = []
+    n_parameters = 0
+    for match in _TOKEN.finditer(text):
+        kind = match.lastgroup
+        if kind is None:
+            continue
+        raw, position = match[0], match.start()
+        if kind == "operator":
+            kind = _SYNONYMS.get(raw, raw)
+        elif kind == "word":
+            kind = name_kind(raw)
+        elif kind == "string" and found and is_type(found[-1].text):
+            n_parameters -= 1
+            found[-1] = found[-1]._replace(kind=found[-1].text.upper(), number=-1)
+        if kind in ("attribute", "number", "string"):
+            found.append(Token(kind, raw, position, n_parameters))
+            n_parameters += 1
+        else:
+            found.append(Token(kind, raw, position, -1))
+            if kind == "other":
+                return found
+    found.append(Token("end", "", len(text), -1))
+    return found
+
+
+def name_kind(raw: str) -> str:
+    """Tell an attribute from a keyword, or ``other`` for a path that starts with a keyword."""
+    first, dot, _ = raw.partition(".")
+    if first.isascii() and first.upper() in KEYWORDS:
+        return "other" if dot else first.upper()
+    return "attribute"
+
+
+def is_type(raw: str) -> bool:
+    """Whether a word in front of a string says that the string is a date or a timestamp."""
+    return raw.isascii() and raw.upper() in _TYPES
+
+
+def word_kind(raw: str) -> str:
+    """Tell a word's kind from its text alone: parameter kind, keyword or other. O(length)."""
+    if raw[0] in "+-.0123456789":
+        return "number"
+    if raw[0] in "'\"" or (raw[0] in "rR" and raw[1:2] in ("'", '"')):
+        return "string"
+    return name_kind(raw)
+
+
+def is_complete(raw: str) -> bool:
+    """Whether a parameter ends well: closing quotes, no letters after a number. O(length)."""
+    kind = word_kind(raw)
+    if kind == "string":
+        return _CLOSED_STRING.fullmatch(raw) is not None
+    if kind == "number":
+        return _PLAIN_NUMBER.fullmatch(raw) is not None
+    return raw.count("`") % 2 == 0
+
+
+def is_bare(part: str) -> bool:
+    """Whether a part of an attribute name needs no back-quotes. O(length)."""
+    return _BARE_PART.fullmatch(part) is not None and part.upper() not in KEYWORDS

@@ -1,0 +1,26 @@
+"""How large an expression may be. Beyond a limit, reading raises ``LimitError``.
+
+Each limit keeps something bounded for every input: the time to read one subscription (length),
+the stack of whoever walks the tree recursively (depth), the size of one compiled program
+(predicates), and the memory of one compiled pattern (regex).
+"""
+
+from __future__ import annotations
+
+#: Characters of an expression's text.
+MAX_LENGTH = 65_536
+
+#: Levels of AND, OR, NOT and parentheses inside each other.
+MAX_DEPTH = 200
+
+#: Predicates and constants; every value of an IN list counts.
+MAX_PREDICATES = 4_096
+
+#: Characters of a regular expression.
+MAX_REGEX_LENGTH = 1_000
+
+#: Bytes that one compiled regular expression may take.
+MAX_REGEX_BYTES = 1 << 20
+
+#: Digits of a decimal literal, so that its unscaled value is an int64.
+MAX_DECIMAL_DIGITS = 18

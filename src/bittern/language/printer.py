@@ -1,0 +1,117 @@
+"""Syntax tree to text: the canonical form, which reads back as the same tree.
+
+``Not(In("odd name", (Literal(1),)))`` becomes ```odd name` NOT IN (1)``. Parentheses stand only
+where they are needed: around OR inside AND, and around both inside NOT. Strings escape what would
+not survive a text file. Printing is O(nodes) and does not recurse.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from decimal import Decimal
+
+from bittern.language.lexer import is_bare
+from bittern.language.literals import attribute_parts
+from bittern.language.syntax import (
+    And,
+    Between,
+    Compare,
+    Constant,
+    Expression,
+    In,
+    IsNull,
+    Like,
+    Literal,
+    Not,
+    Or,
+    Predicate,
+)
+
+#: Control characters, and the line ends and invisible marks that editors and diffs mangle.
+_ESCAPED = re.compile("[\\\\'\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060\ufeff]")
+_SHORT_ESCAPES = {"\\": "\\\\", "'": "''", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
+
+
+def print_expression(tree: Expression) -> str:
+    """Write a tree as text; ``parse`` of it gives the same tree back. O(nodes)."""
+    pieces: list[str] = []
+    waiting: list[Expression | str] = [tree]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, str):
+            pieces.append(node)
+        elif isinstance(node, And | Or):
+            between = " AND " if isinstance(node, And) else " OR "
+            for operand in reversed(node.operands):
+                wrap = isinstance(node, And) and isinstance(operand, Or)
+                waiting.extend((")", operand, "(", between) if wrap else (operand, between))
+            waiting.pop()  # nothing stands before the first operand
+        elif isinstance(node, Not):
+            operand = node.operand
+            if isinstance(operand, And | Or):
+                waiting.extend((")", operand, "NOT ("))
+            elif isinstance(operand, Compare | Constant | Not):
+                waiting.extend((operand, "NOT "))
+            else:
+                pieces.append(_predicate(operand, "NOT "))
+        elif isinstance(node, Constant):
+            pieces.append(print_literal(Literal(node.value)))
+        else:
+            pieces.append(_predicate(node, ""))
+    return "".join(pieces)
+
+
+def _predicate(node: Predicate, negation: str) -> str:
+    name = print_attribute(node.attribute)
+    if isinstance(node, Compare):
+        return f"{name} {node.operator} {print_literal(node.operand)}"
+    if isinstance(node, IsNull):
+        return f"{name} IS {negation}NULL"
+    if isinstance(node, Between):
+        ends = f"{print_literal(node.low)} AND {print_literal(node.high)}"
+        return f"{name} {negation}BETWEEN {ends}"
+    if isinstance(node, In):
+        return f"{name} {negation}IN ({', '.join(map(print_literal, node.values))})"
+    if isinstance(node, Like):
+        escape = "" if node.escape == "\\" else f" ESCAPE {_string(node.escape)}"
+        return f"{name} {negation}LIKE {_string(node.pattern)}{escape}"
+    return f"{name} {negation}RLIKE {_string(node.pattern)}"
+
+
+def print_attribute(name: str) -> str:
+    """Write a canonical attribute name, with back-quotes around the parts that need them."""
+    return ".".join(
+        part if is_bare(part) else "`" + part.replace("`", "``") + "`"
+        for part in attribute_parts(name)
+    )
+
+
+def print_literal(literal: Literal) -> str:
+    """Write a constant so that it reads back with the same kind and value."""
+    value = literal.value
+    if value is None or isinstance(value, bool):
+        return "NULL" if value is None else str(value).upper()
+    if isinstance(value, str):
+        return _string(value)
+    if isinstance(value, dt.datetime):
+        moment = value.astimezone(dt.UTC).replace(tzinfo=None)
+        return f"TIMESTAMP '{moment.isoformat(' ')}Z'"
+    if isinstance(value, dt.date):
+        return f"DATE '{value.isoformat()}'"
+    if isinstance(value, float):
+        text = repr(value)
+        return text if "e" in text else text + "e0"  # without an exponent it were a decimal
+    if isinstance(value, Decimal):
+        text = f"{value:f}"
+        return text if "." in text else text + "."  # without a dot it were an integer
+    return str(value)
+
+
+def _string(value: str) -> str:
+    return "'" + _ESCAPED.sub(_escape, value) + "'"
+
+
+def _escape(match: re.Match[str]) -> str:
+    character = match[0]
+    return _SHORT_ESCAPES.get(character) or f"\\u{ord(character):04x}"

@@ -1,0 +1,338 @@
+r"""Reading subscriptions in bulk: millions of texts, few shapes.
+
+Subscriptions come from forms and programs, so most differ only in names and constants. One regular
+expression cuts a text into words and what stands between them::
+
+    text     price <= 580 AND model = 'iphone5s'
+    words    price     580    AND    model    'iphone5s'
+    between        <=                       =
+    key      a     <=  n      AND    a      = s               letters for kinds, all else as written
+
+The first text with a key is parsed in full and becomes a ``Template``: the normal form, with a
+``Slot`` for each parameter (name, number or string). Every later text with that key costs one
+split and a dictionary lookup per word, whatever its constants are. Different keys may lead to one
+template: ``a=1`` and ``a  =  1`` do.
+
+Why a key never stands for two meanings: the regular expression is the lexer's own, so it finds
+the words that the lexer finds, and what stands between them is in the key letter by letter. So
+two texts with one key have the same tokens, parameters apart; and what the parser does with a
+parameter beyond its kind depends on that parameter alone (and on its ESCAPE). Those checks are
+done here once for each distinct text: numbers in range, escapes, dates, regular expressions; and
+the form of a LIKE pattern chooses among the shapes of a key. Whatever is not plainly fine goes to
+the parser, which alone decides, and alone raises errors.
+"""
+
+from __future__ import annotations
+
+import operator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from bittern.errors import BadSubscription, ExpressionError, OptionError, SubscriptionError
+from bittern.language.lexer import WORD, Token, is_complete, is_type, word_kind
+from bittern.language.limits import MAX_LENGTH
+from bittern.language.literals import (
+    attribute_name,
+    date_literal,
+    number_value,
+    string_value,
+    timestamp_literal,
+)
+from bittern.language.normalize import normal_form
+from bittern.language.parser import Parser
+from bittern.language.patterns import LikeForm, LikeParts, compile_regex, like_parts
+from bittern.language.syntax import (
+    And,
+    Between,
+    Compare,
+    Constant,
+    Expression,
+    In,
+    Like,
+    Literal,
+    Not,
+    Or,
+    Predicate,
+    Regex,
+)
+from bittern.language.trees import map_leaves, walk
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+#: Parameter texts remembered as fine; beyond it the memory starts anew.
+_MAX_REMEMBERED = 4_000_000
+
+_READERS: dict[str, Callable[[str], Any]] = {
+    "attribute": attribute_name,
+    "number": number_value,
+    "string": string_value,
+    "date": date_literal,
+    "timestamp": timestamp_literal,
+}
+#: What must be checked of a string because of where it stands.
+_CHECKS: dict[str, Callable[[str], Any]] = {
+    "date": date_literal,
+    "timestamp": timestamp_literal,
+    "regex": lambda raw: compile_regex(string_value(raw)),
+}
+#: The escape character of a LIKE without ESCAPE, as it would be written.
+_BACKSLASH = r"r'\'"
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """Where a template takes a parameter: its number in the text and its kind.
+
+    ``kind`` is attribute, number, string, date or timestamp. ``form`` is set for the pattern of a
+    LIKE: all texts of the template have patterns of that form.
+    """
+
+    number: int
+    kind: str
+    form: LikeForm | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """The normal form that texts of one shape share.
+
+    In ``tree``, a ``Slot`` stands for every attribute name, for every literal except TRUE, FALSE
+    and NULL, and for every pattern. ``kinds`` has one kind per slot, used by the tree or not.
+    """
+
+    tree: Expression
+    kinds: tuple[str, ...]
+
+    def fill(self, parameters: Sequence[str]) -> Expression:
+        """Put the parameters of one text into the tree. O(nodes)."""
+
+        def value(slot: Any) -> Any:
+            if not isinstance(slot, Slot):
+                return slot
+            return Literal(_READERS[slot.kind](parameters[slot.number]))
+
+        def fill(node: Predicate | Constant) -> Expression:
+            if isinstance(node, Constant):
+                return node
+            slot: Any = node.attribute
+            name = attribute_name(parameters[slot.number])
+            if isinstance(node, Compare):
+                return Compare(name, node.operator, value(node.operand))
+            if isinstance(node, Between):
+                return Between(name, value(node.low), value(node.high))
+            if isinstance(node, In):
+                return In(name, tuple(value(each) for each in node.values))
+            if isinstance(node, Like):
+                return Like(name, value(node.pattern).value, node.escape)
+            if isinstance(node, Regex):
+                return Regex(name, value(node.pattern).value)
+            return type(node)(name)
+
+        return map_leaves(self.tree, fill)
+
+
+class Reading(NamedTuple):
+    """Many texts read: ``shape_ids`` one per text (-1 if bad), all parameters one after another.
+
+    A text of shape ``s`` owns the next ``len(templates[s].kinds)`` of ``parameters``; a bad text
+    owns none. ``bad`` says what is wrong with the bad ones, in order.
+    """
+
+    shape_ids: list[int]
+    parameters: list[str]
+    bad: list[BadSubscription]
+
+
+class _Known(NamedTuple):
+    """What a key stands for: which of its words are parameters, and its shape.
+
+    There is one shape per combination of forms of LIKE patterns, most often the empty one.
+    ``checks`` lists the parameters whose text matters beyond being of its kind.
+    """
+
+    pick: Callable[[list[str]], tuple[str, ...]]
+    shape_id: int  # -1 if it takes checks to tell
+    checks: tuple[tuple[int, str], ...]  # (slot, date or timestamp or regex)
+    likes: tuple[tuple[int, int], ...]  # (slot of the pattern, slot of the escape or -1)
+    shape_ids: dict[tuple[Any, ...], int]  # by the forms and escapes of the likes
+
+
+class _SlotParser(Parser):
+    """The parser, with a slot in place of every parameter."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.parameters = [token.text for token in self._tokens if token.number >= 0]
+        self.kinds = [token.kind for token in self._tokens if token.number >= 0]
+        self.checks: list[tuple[int, str]] = []
+        self.likes: list[tuple[int, int]] = []
+
+    def _name(self, token: Token, name: str) -> Any:  # noqa: ARG002
+        return Slot(token.number, "attribute")
+
+    def _value(self, token: Token, kind: str, value: Any) -> Any:  # noqa: ARG002
+        self.kinds[token.number] = kind
+        if kind in _CHECKS:
+            self.checks.append((token.number, kind))
+        return Slot(token.number, kind)
+
+    def _like(self, token: Token, escape: Token | None, parts: LikeParts) -> Any:
+        self.likes.append((token.number, escape.number if escape else -1))
+        return Slot(token.number, "string", parts.form)
+
+    def _regex(self, token: Token, pattern: str) -> Any:  # noqa: ARG002
+        self.checks.append((token.number, "regex"))
+        return Slot(token.number, "string")
+
+    def picker(self) -> Callable[[list[str]], tuple[str, ...]]:
+        """Make the function that picks the parameters out of a text's words."""
+        words = [token for token in self._tokens if token.kind.isalpha()]
+        places = [place for place, token in enumerate(words) if token.number >= 0]
+        if len(places) > 1:
+            return operator.itemgetter(*places)
+        return lambda words: tuple(words[place] for place in places)
+
+
+class Shapes:
+    """The shapes seen so far. Grows with new shapes only; one thread at a time."""
+
+    def __init__(self) -> None:
+        #: The templates, by shape id.
+        self.templates: list[Template] = []
+        self._ids: dict[tuple[Any, ...], int] = {}
+        self._keys: dict[str, _Known] = {}
+        # Word -> letter of its kind or keyword; (check, parameter) -> what it found. Only what is
+        # fine is remembered.
+        self._letters: dict[str, str] = {}
+        self._passed: dict[tuple[str, str], Any] = {}
+
+    def read(self, text: str) -> tuple[int, tuple[str, ...]]:
+        """Read one text: its shape id and its raw parameters in slot order. O(length)."""
+        if not isinstance(text, str) or len(text) > MAX_LENGTH:
+            return self._parse(text, None)  # which says what is wrong
+        parts = WORD.split(text)
+        words = parts[1::2]
+        letters = list(map(self._letters.get, words))
+        if None in letters:
+            letters = [
+                letter or self._letter(word) for letter, word in zip(letters, words, strict=True)
+            ]
+            if None in letters:
+                return self._parse(text, None)
+        # Letters stand only for words, never in the skeleton, so a key can be read in one way.
+        parts[1::2] = letters
+        key = "\0".join(parts)
+        known = self._keys.get(key)
+        if known is None:
+            return self._parse(text, key)
+        parameters = known.pick(words)
+        shape_id = known.shape_id
+        if shape_id < 0 and (shape_id := self._choose(known, parameters)) < 0:
+            return self._parse(text, key)
+        return shape_id, parameters
+
+    def read_many(
+        self, ids: Iterable[str | int], texts: Iterable[str], on_error: str = "raise"
+    ) -> Reading:
+        """Read texts in bulk; O(total length), a few microseconds for a text of a known shape.
+
+        All bad texts are collected; ``on_error="raise"`` then raises one ``SubscriptionError``,
+        ``"skip"`` returns them with the rest.
+        """
+        if on_error not in ("raise", "skip"):
+            raise OptionError(f"on_error is 'raise' or 'skip', not {on_error!r}")
+        read = self.read
+        shape_ids: list[int] = []
+        parameters: list[str] = []
+        bad: list[BadSubscription] = []
+        for id_, text in zip(ids, texts, strict=True):
+            try:
+                shape_id, own = read(text)
+            except ExpressionError as wrong:
+                bad.append(BadSubscription(id_, wrong.position, wrong.message))
+                shape_id, own = -1, ()
+            shape_ids.append(shape_id)
+            parameters += own
+        if bad and on_error == "raise":
+            raise SubscriptionError(bad)
+        return Reading(shape_ids, parameters, bad)
+
+    def _letter(self, word: str) -> str | None:
+        """Give the letter of a word's kind, or a keyword itself, if its text is fine."""
+        kind = letter = word_kind(word)
+        if kind == "other":
+            return None
+        if kind in _READERS:
+            if not is_complete(word):
+                return None
+            try:
+                _READERS[kind](word)
+            except ValueError:
+                return None
+            # DATE before a string is no attribute, so it cannot share a letter with one.
+            letter = word.upper() if is_type(word) else kind[0]
+        if len(self._letters) >= _MAX_REMEMBERED:
+            self._letters.clear()
+        self._letters[word] = letter
+        return letter
+
+    def _choose(self, known: _Known, parameters: tuple[str, ...]) -> int:
+        """Find the shape of a text among those of its key, -1 if only the parser can tell."""
+        for slot, check in known.checks:
+            if self._passes(check, parameters[slot]) is None:
+                return -1
+        return known.shape_ids.get(self._forms(known.likes, parameters), -1)
+
+    def _forms(
+        self, likes: Iterable[tuple[int, int]], parameters: Sequence[str]
+    ) -> tuple[Any, ...]:
+        """Tell the form and the escape character of every LIKE pattern."""
+        return tuple(
+            self._passes(parameters[escape] if escape >= 0 else _BACKSLASH, parameters[pattern])
+            for pattern, escape in likes
+        )
+
+    def _passes(self, check: str, parameter: str) -> Any:
+        """Check each distinct parameter once; None if it fails.
+
+        A check that is not in ``_CHECKS`` is an escape character as written, in quotes.
+        """
+        found = self._passed.get((check, parameter))
+        if found is None:
+            try:
+                if check in _CHECKS:
+                    _CHECKS[check](parameter)
+                    found = True
+                else:
+                    parts = like_parts(string_value(parameter), string_value(check))
+                    found = parts.form, check
+            except ValueError:
+                return None
+            if len(self._passed) >= _MAX_REMEMBERED:
+                self._passed.clear()
+            self._passed[check, parameter] = found
+        return found
+
+    def _parse(self, text: str, key: str | None) -> tuple[int, tuple[str, ...]]:
+        """Read a text with the parser, and remember its key if it has one."""
+        parser = _SlotParser(text)
+        tree = normal_form(parser.parse())
+        kinds, parameters = tuple(parser.kinds), tuple(parser.parameters)
+        # By its nodes in order, not by the tree: comparing deep trees recurses.
+        nodes = tuple(map(_node_key, walk(tree)))
+        shape_id = self._ids.setdefault((kinds, nodes), len(self.templates))
+        if shape_id == len(self.templates):
+            self.templates.append(Template(tree, kinds))
+        if key is not None:
+            checks, likes = tuple(parser.checks), tuple(parser.likes)
+            first = _Known(parser.picker(), -1 if checks or likes else shape_id, checks, likes, {})
+            known = self._keys.setdefault(key, first)
+            known.shape_ids[self._forms(likes, parameters)] = shape_id
+        return shape_id, parameters
+
+
+def _node_key(node: Expression) -> Any:
+    if isinstance(node, And | Or):
+        return type(node), len(node.operands)
+    return Not if isinstance(node, Not) else node

@@ -1,0 +1,266 @@
+"""Classes: expressions in rank space, each distinct one once.
+
+After compiling, a subscription is a structure (``matching/structure.py``) and one *test* per leaf:
+a channel and a closed interval of global cells; [-1, -1] is "missing". Here every expression
+is put into canonical form, so that the same condition written twice becomes one **class** with
+two subscribers:
+
+- tests of one conjunction on the same channel are intersected
+  (``a >= 3 AND a <= 5`` is one interval);
+- a plain conjunction keeps only those tests, sorted, whatever order it was written in.
+
+A test whose interval is empty (low > high) never holds; a class that it decides never matches.
+
+    tests        channels  lows  highs      one row per test
+    test_starts  where a subscription's tests begin, and test_counts how many are left
+    structures   number of its structure; 0 is "a plain conjunction of all tests"
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from bittern.engine.jit import frozen, i4, i4r, i4w, i8, i8r, inline, kernel, tuple_type, u8w, void
+from bittern.matching.structure import AND, TEST, Structure
+
+#: Sorting a conjunction's tests is quadratic; longer ones stay as written.
+_SORTED_UP_TO = 64
+_MIX = np.uint64(0x9E3779B97F4A7C15)
+
+
+class StructureArrays(NamedTuple):
+    """All structures, one after the other; number 0 is the plain conjunction and has no nodes."""
+
+    node_starts: npt.NDArray[np.int64]
+    operators: npt.NDArray[np.int32]
+    sizes: npt.NDArray[np.int32]
+    jump_starts: npt.NDArray[np.int64]
+    jumps: npt.NDArray[np.int32]
+
+    @classmethod
+    def of(cls, structures: list[Structure]) -> StructureArrays:
+        """Lay structures 1, 2, ... out in arrays."""
+        nodes = [0, 0, *np.cumsum([len(s.operators) for s in structures])]
+        jumps = [0, 0, *np.cumsum([len(s.jumps) for s in structures])]
+        empty = [np.empty(0, dtype=np.int32)]
+        return frozen(cls(
+            np.array(nodes, dtype=np.int64),
+            np.concatenate(empty + [s.operators for s in structures]),
+            np.concatenate(empty + [s.sizes for s in structures]),
+            np.array(jumps, dtype=np.int64),
+            np.concatenate(empty + [s.jumps for s in structures]),
+        ))
+
+
+STRUCTURES = tuple_type(StructureArrays, i8r, i4r, i4r, i8r, i4r)
+
+
+@inline
+def _conjunction(channels: Any, lows: Any, highs: Any, start: Any, count: Any, seen: Any) -> Any:
+    """Intersect tests on the same channel, keep one each; returns how many are left."""
+    kept = 0
+    for i in range(start, start + count):
+        channel = channels[i]
+        earlier = seen[channel]
+        if start <= earlier < start + kept and channels[earlier] == channel:
+            lows[earlier] = max(lows[earlier], lows[i])
+            highs[earlier] = min(highs[earlier], highs[i])
+        else:
+            at = start + kept
+            channels[at], lows[at], highs[at] = channel, lows[i], highs[i]
+            seen[channel] = at
+            kept += 1
+    if kept <= _SORTED_UP_TO:
+        for i in range(start + 1, start + kept):
+            channel, low, high = channels[i], lows[i], highs[i]
+            at = i
+            while at > start and channels[at - 1] > channel:
+                channels[at], lows[at], highs[at] = channels[at - 1], lows[at - 1], highs[at - 1]
+                at -= 1
+            channels[at], lows[at], highs[at] = channel, low, high
+    return kept
+
+
+@inline
+def _nested(
+    operators: Any,
+    sizes: Any,
+    first: Any,
+    last: Any,
+    channels: Any,
+    lows: Any,
+    highs: Any,
+    at: Any,
+    seen: Any,
+    owner: Any,
+    test_of: Any,
+) -> None:
+    """Narrow each test to the intersection with its siblings on the same channel under an AND.
+
+    ``owner`` (of a test: the AND that it is a child of) and ``test_of`` (of a node: its first
+    test) are room to work in.
+    """
+    number = at
+    for i in range(first, last):
+        test_of[i - first] = number
+        if operators[i] == TEST:
+            number += 1
+    for i in range(first, last):
+        if operators[i] != AND:
+            continue
+        for give in range(2):  # first the earliest sibling gathers, then it gives to all
+            child = i + 1
+            while child < i + sizes[i]:
+                if operators[child] == TEST:
+                    test = test_of[child - first]
+                    earliest = seen[channels[test]]
+                    if not (at <= earliest < number and owner[earliest - at] == i):
+                        seen[channels[test]] = test
+                        owner[test - at] = i
+                    elif give:
+                        lows[test], highs[test] = lows[earliest], highs[earliest]
+                    else:
+                        lows[earliest] = max(lows[earliest], lows[test])
+                        highs[earliest] = min(highs[earliest], highs[test])
+                child += sizes[child]
+
+
+@kernel(void, i4w, i4w, i4w, i8r, i4w, i4w, STRUCTURES, u8w, i8)
+def _canonical(
+    channels: Any,
+    lows: Any,
+    highs: Any,
+    starts: Any,
+    counts: Any,
+    structure_of: Any,
+    structures: Any,
+    hashes: Any,
+    n_channels: Any,
+) -> None:
+    """Bring every subscription's tests into canonical form and hash it."""
+    node_starts, operators, sizes, _, _ = structures
+    widest = 1
+    for i in range(len(node_starts) - 1):
+        widest = max(widest, node_starts[i + 1] - node_starts[i])
+    owner = np.empty(widest, dtype=np.int64)
+    test_of = np.empty(widest, dtype=np.int64)
+    seen = np.full(n_channels + 1, -1, dtype=np.int64)
+    for i in range(len(starts)):
+        structure, start = structure_of[i], starts[i]
+        if structure == 0:
+            counts[i] = _conjunction(channels, lows, highs, start, counts[i], seen)
+        else:
+            first, last = node_starts[structure], node_starts[structure + 1]
+            _nested(
+                operators, sizes, first, last, channels, lows, highs, start, seen, owner, test_of
+            )
+        mixed = np.uint64(structure) * _MIX + np.uint64(counts[i])
+        for test in range(start, start + counts[i]):
+            packed = np.uint64(np.uint32(lows[test])) << np.uint64(32) | np.uint64(
+                np.uint32(highs[test])
+            )
+            mixed = (mixed ^ packed) * _MIX
+            mixed = (mixed ^ mixed >> np.uint64(29) ^ np.uint64(channels[test])) * _MIX
+        hashes[i] = mixed ^ mixed >> np.uint64(32)
+
+
+@inline
+def _same(
+    channels: Any, lows: Any, highs: Any, start_a: Any, start_b: Any, count: Any
+) -> Any:
+    for i in range(count):
+        if (
+            channels[start_a + i] != channels[start_b + i]
+            or lows[start_a + i] != lows[start_b + i]
+            or highs[start_a + i] != highs[start_b + i]
+        ):
+            return False
+    return True
+
+
+@kernel(i4, i4r, i4r, i4r, i8r, i4r, i4r, u8w, i4w, i4w)
+def _distinct(
+    channels: Any,
+    lows: Any,
+    highs: Any,
+    starts: Any,
+    counts: Any,
+    structure_of: Any,
+    hashes: Any,
+    class_of: Any,
+    representatives: Any,
+) -> Any:
+    """Number the distinct expressions in order of appearance; returns how many there are."""
+    size = 16
+    while size < 2 * len(starts):
+        size *= 2
+    mask = np.uint64(size - 1)
+    slots = np.full(size, -1, dtype=np.int32)
+    n_classes = 0
+    for i in range(len(starts)):
+        at = hashes[i] & mask
+        while True:
+            other = slots[at]
+            if other < 0:
+                slots[at] = n_classes
+                representatives[n_classes] = i
+                class_of[i] = n_classes
+                n_classes += 1
+                break
+            r = representatives[other]
+            if (
+                hashes[r] == hashes[i]
+                and structure_of[r] == structure_of[i]
+                and counts[r] == counts[i]
+                and _same(channels, lows, highs, starts[r], starts[i], counts[i])
+            ):
+                class_of[i] = other
+                break
+            at = (at + np.uint64(1)) & mask
+    return n_classes
+
+
+@dataclass(frozen=True)
+class Classes:
+    """The distinct expressions of a catalog, in rank space."""
+
+    channels: npt.NDArray[np.int32]
+    lows: npt.NDArray[np.int32]
+    highs: npt.NDArray[np.int32]
+    starts: npt.NDArray[np.int64]
+    counts: npt.NDArray[np.int32]
+    structure_of: npt.NDArray[np.int32]
+    structures: StructureArrays
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+
+def classify(
+    channels: npt.NDArray[np.int32],
+    lows: npt.NDArray[np.int32],
+    highs: npt.NDArray[np.int32],
+    counts: npt.NDArray[np.int32],
+    structure_of: npt.NDArray[np.int32],
+    structures: StructureArrays,
+    n_channels: int,
+) -> tuple[Classes, npt.NDArray[np.int32]]:
+    """Classes, and the class of each subscription. O(tests); the test arrays are rewritten."""
+    starts = np.zeros(len(counts), dtype=np.int64)
+    np.cumsum(counts[:-1], out=starts[1:])
+    hashes = np.empty(len(counts), dtype=np.uint64)
+    _canonical(channels, lows, highs, starts, counts, structure_of, structures, hashes, n_channels)
+    class_of = np.empty(len(counts), dtype=np.int32)
+    representatives = np.empty(len(counts), dtype=np.int32)
+    n = _distinct(
+        channels, lows, highs, starts, counts, structure_of, hashes, class_of, representatives
+    )
+    chosen = representatives[:n]
+    classes = Classes(
+        channels, lows, highs, starts[chosen], counts[chosen], structure_of[chosen], structures
+    )
+    return classes, class_of

@@ -1,0 +1,381 @@
+"""From read texts to rank space and classes, in whole columns.
+
+Nothing here loops over subscriptions in Python. A text is a shape id and raw parameters
+(``language/shapes.py``); every distinct parameter text is read once; then tests, channels and
+constants are arrays::
+
+    texts      a <= 7            b = 'x' AND a <= 9
+    shapes     0                 1
+    raw        a  7              b  'x'  a  9          -> dictionary codes
+    tests      (a, number, start..7)   (b, string, 'x'..'x')   (a, number, start..9)
+    constants  channel a: 7 9    channel b: 'x'        -> ranks, so a <= 9 is [start, 2*1 + 1]
+
+Cost: O(parameters), plus sorting the distinct constants.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from bittern.errors import OptionError
+from bittern.language.literals import attribute_name
+from bittern.language.shapes import Template
+from bittern.matching.classes import Classes, StructureArrays, classify
+from bittern.matching.expand import ABSENT, FIRST_READER, Expanded, Expander
+from bittern.matching.structure import AND, TEST, Structure
+from bittern.model.numbers import NumberColumns
+from bittern.model.patterns import PatternSet
+from bittern.model.rank import (
+    BOOLEAN,
+    PATTERN,
+    REVERSED,
+    SINGLE_KINDS,
+    RankSpace,
+    build_rank_space,
+)
+from bittern.model.strings import StringTable
+
+#: Up to this many (channel, constant) combinations a table is faster than sorting.
+_TABLE_LIMIT = 1 << 25
+_MAX_CELLS = 2**30
+
+Int32s = npt.NDArray[np.int32]
+Int64s = npt.NDArray[np.int64]
+
+
+class Compiled(NamedTuple):
+    """A catalog in rank space."""
+
+    rank: RankSpace
+    patterns: dict[int, PatternSet]  # by attribute
+    classes: Classes
+    class_of: Int32s
+    operators: Counter[str]
+
+
+class _Plan(NamedTuple):
+    """All used templates expanded, their tests one after the other."""
+
+    expanded: list[Expanded]
+    counts: Int64s  # tests of each shape
+    starts: Int64s
+    structure_of: Int32s
+    structures: StructureArrays
+    columns: dict[str, Int32s]  # one array per field of a test template
+    expander: Expander
+
+
+def compile_catalog(
+    templates: list[Template], shape_ids: Int32s, parameters: pa.DictionaryArray
+) -> Compiled:
+    """Compile texts read by ``Shapes`` (no bad ones among them)."""
+    plan = _plan(templates)
+    slots = np.array([len(t.kinds) for t in templates] or [0], dtype=np.int64)
+    raws: list[str] = parameters.dictionary.to_pylist()
+    codes = parameters.indices.to_numpy()
+    first_parameter = _starts(slots[shape_ids])[:-1]
+
+    # One row per test of each subscription.
+    counts = plan.counts[shape_ids]
+    template_test = _ranges(plan.starts[shape_ids], counts)
+    base = np.repeat(first_parameter, counts)
+    field = {name: column[template_test] for name, column in plan.columns.items()}
+    names, attributes = _attributes(codes, base + field["attribute"], raws)
+
+    patterns, pattern_of = _read_patterns(plan, field, codes, base, raws)
+    channels, channel_attributes, channel_kinds, channel_patterns = _channels(
+        field["kind"], attributes, pattern_of, len(names)
+    )
+    low, high, rank = _rank(
+        plan, field, codes, base, raws, channels, channel_attributes, channel_kinds, names
+    )
+    never = np.array([e.never for e in plan.expanded] or [False])[shape_ids]
+    channels, low, high, counts32 = _with_never(channels, low, high, counts, never)
+    classes, class_of = classify(
+        channels,
+        low,
+        high,
+        counts32,
+        plan.structure_of[shape_ids],
+        plan.structures,
+        rank.n_channels,
+    )
+    used = np.bincount(shape_ids, minlength=len(templates))
+    operators: Counter[str] = Counter()
+    for expanded, n in zip(plan.expanded, used.tolist(), strict=True):
+        for operator, times in expanded.operators.items():
+            operators[operator] += times * n
+    sets = _pattern_sets(patterns, channel_patterns, channel_attributes)
+    return Compiled(rank, sets, classes, class_of, operators)
+
+
+def _plan(templates: list[Template]) -> _Plan:
+    expander = Expander()
+    expanded = [expander.expand(template) for template in templates]
+    structures: list[Structure] = []
+    numbers: dict[bytes, int] = {}
+    structure_of = np.zeros(max(1, len(templates)), dtype=np.int32)
+    for i, each in enumerate(expanded):
+        nested = each.nested
+        if nested == TEST or (
+            isinstance(nested, tuple) and nested[0] == AND and all(c == TEST for c in nested[1])
+        ):
+            continue  # number 0: a plain conjunction
+        structure = Structure.of(nested)
+        number = numbers.setdefault(structure.key, len(structures) + 1)
+        if number > len(structures):
+            structures.append(structure)
+        structure_of[i] = number
+    tests = [test for each in expanded for test in each.tests]
+    columns = {
+        "attribute": [t.attribute for t in tests],
+        "kind": [t.kind for t in tests],
+        "ordered": [t.ordered for t in tests],
+        **{
+            f"{end}.{part}": [getattr(getattr(t, end), part) for t in tests]
+            for end in ("low", "high", "pattern")
+            for part in ("reader", "slot", "add")
+        },
+    }
+    counts = np.array([len(each.tests) for each in expanded] or [0], dtype=np.int64)
+    return _Plan(
+        expanded,
+        counts,
+        _starts(counts)[:-1],
+        structure_of,
+        StructureArrays.of(structures),
+        {name: np.array(column, dtype=np.int32) for name, column in columns.items()},
+        expander,
+    )
+
+
+def _starts(counts: Int64s) -> Int64s:
+    out = np.zeros(len(counts) + 1, dtype=np.int64)
+    np.cumsum(counts, out=out[1:])
+    return out
+
+
+def _ranges(firsts: Int64s, counts: Int64s) -> Int64s:
+    """The numbers ``firsts[i], firsts[i] + 1, ...`` (``counts[i]`` of them), for all i."""
+    return np.repeat(firsts - _starts(counts)[:-1], counts) + np.arange(counts.sum())
+
+
+def _distinct(values: npt.NDArray[Any], limit: int) -> Int64s:
+    """The distinct ones of small non-negative integers, ascending. O(values + limit)."""
+    used = np.zeros(limit, dtype=np.bool_)
+    used[values] = True
+    return np.flatnonzero(used)
+
+
+def _attributes(codes: Int32s, places: Int64s, raws: list[str]) -> tuple[StringTable, Int32s]:
+    """The attribute names, and for each test the number of its attribute."""
+    of_test = codes[places]
+    number_of_code = np.empty(len(raws), dtype=np.int32)
+    numbers: dict[str, int] = {}
+    for code in _distinct(of_test, len(raws)).tolist():
+        number_of_code[code] = numbers.setdefault(attribute_name(raws[code]), len(numbers))
+    return _string_table([name.encode() for name in numbers], 0), number_of_code[of_test]
+
+
+def _string_table(strings: list[bytes], groups: Any) -> StringTable:
+    array = pa.array(strings, type=pa.large_binary())
+    _, offsets, data = array.buffers()
+    return StringTable.build(
+        np.frombuffer(data, dtype=np.uint8) if data else np.empty(0, dtype=np.uint8),
+        np.frombuffer(offsets, dtype=np.int64)[: len(strings) + 1],
+        groups,
+    )
+
+
+def _read_patterns(
+    plan: _Plan, field: dict[str, Int32s], codes: Int32s, base: Int64s, raws: list[str]
+) -> tuple[list[tuple[int, str]], Int32s]:
+    """The distinct patterns (kind, text), and for each test the number of its pattern or -1."""
+    pattern_of = np.full(len(base), -1, dtype=np.int32)
+    tests = np.flatnonzero(field["kind"] == PATTERN)
+    numbers: dict[tuple[int, str], int] = {}
+    test_codes = codes[base[tests] + field["pattern.slot"][tests]]
+    readers = field["pattern.reader"][tests]
+    for reader in np.unique(readers).tolist():
+        own = readers == reader
+        number_of_code = np.empty(len(raws), dtype=np.int32)
+        for code in _distinct(test_codes[own], len(raws)).tolist():
+            pattern = plan.expander.readers[reader - FIRST_READER](raws[code])
+            number_of_code[code] = numbers.setdefault(pattern, len(numbers))
+        pattern_of[tests[own]] = number_of_code[test_codes[own]]
+    return list(numbers), pattern_of
+
+
+def _channels(
+    kinds: Int32s, attributes: Int32s, pattern_of: Int32s, n_attributes: int
+) -> tuple[Int32s, Int32s, npt.NDArray[np.uint8], Int32s]:
+    """Number the channels by (kind, attribute), patterns last by (attribute, pattern).
+
+    Returns the channel of each test, the attribute and kind of each channel, and the pattern of
+    each pattern channel.
+    """
+    is_pattern = kinds == PATTERN
+    keys = kinds.astype(np.int64) * n_attributes + attributes
+    single = _distinct(keys[~is_pattern], max(1, SINGLE_KINDS * n_attributes))
+    channel_of_key = np.full(max(1, SINGLE_KINDS * n_attributes), -1, dtype=np.int32)
+    channel_of_key[single] = np.arange(len(single))
+    pattern_keys = attributes[is_pattern].astype(np.int64) << 32 | pattern_of[is_pattern]
+    distinct, inverse = np.unique(pattern_keys, return_inverse=True)
+    channels = np.empty(len(kinds), dtype=np.int32)
+    channels[~is_pattern] = channel_of_key[keys[~is_pattern]]
+    channels[is_pattern] = len(single) + inverse
+    channel_attributes = np.concatenate((single % max(1, n_attributes), distinct >> 32))
+    channel_kinds = np.concatenate(
+        (single // max(1, n_attributes), np.full(len(distinct), PATTERN, dtype=np.int64))
+    )
+    return (
+        channels,
+        channel_attributes.astype(np.int32),
+        channel_kinds.astype(np.uint8),
+        (distinct & 0xFFFFFFFF).astype(np.int32),
+    )
+
+
+def _pattern_sets(
+    patterns: list[tuple[int, str]], channel_patterns: Int32s, channel_attributes: Int32s
+) -> dict[int, PatternSet]:
+    """One set per attribute; its pattern k is the attribute's k-th pattern channel."""
+    owners = channel_attributes[len(channel_attributes) - len(channel_patterns) :]
+    sets = {}
+    for attribute in np.unique(owners).tolist():
+        chosen = [patterns[i] for i in channel_patterns[owners == attribute].tolist()]
+        sets[attribute] = PatternSet.build([kind for kind, _ in chosen], [text for _, text in chosen])
+    return sets
+
+
+class _Constants(NamedTuple):
+    """Constants of some channels: which distinct values each has, and where each use stands."""
+
+    counts: Int64s  # per channel
+    values: Int64s  # rank of the value of each constant, by (channel, rank)
+    local: Int32s  # for each use: its place among its channel's constants
+
+
+def _constants(channels: Int32s, ranks: Int64s, n_channels: int, n_values: int) -> _Constants:
+    """Distinct (channel, value) pairs, by table where it is small, else by sorting."""
+    keys = channels.astype(np.int64) * n_values + ranks
+    if n_channels * n_values <= _TABLE_LIMIT:
+        used = np.zeros(n_channels * n_values, dtype=np.bool_)
+        used[keys] = True
+        distinct = np.flatnonzero(used)
+        place_of = np.cumsum(used, dtype=np.int32) - 1
+        place = place_of[keys]
+    else:
+        distinct, place = np.unique(keys, return_inverse=True)
+    of_channel = distinct // max(1, n_values)
+    counts = np.bincount(of_channel, minlength=n_channels)
+    local = place - _starts(counts)[:-1][channels]
+    return _Constants(counts, distinct % max(1, n_values), local.astype(np.int32))
+
+
+def _values(
+    plan: _Plan, readers: Int32s, codes: Int32s, raws: list[str]
+) -> tuple[list[Any], list[bytes], Int64s]:
+    """Distinct numbers and strings in order, and for each use the rank of its value among its own.
+
+    Every (reader, text) pair is read once.
+    """
+    uses: list[tuple[npt.NDArray[np.bool_], Int64s, list[Any]]] = []
+    for reader in np.unique(readers).tolist():
+        own = readers == reader
+        distinct = _distinct(codes[own], len(raws))
+        read = plan.expander.readers[reader - FIRST_READER]
+        uses.append((own, distinct, [read(raws[code]) for code in distinct.tolist()]))
+    everything = {value for _, _, values in uses for value in values}
+    numbers = sorted(value for value in everything if not isinstance(value, bytes))
+    strings = sorted(value for value in everything if isinstance(value, bytes))
+    rank_of = {value: i for i, value in enumerate(numbers)}
+    rank_of |= {value: i for i, value in enumerate(strings)}
+    ranks = np.empty(len(readers), dtype=np.int64)
+    rank_of_code = np.empty(len(raws), dtype=np.int64)
+    for own, distinct, values in uses:
+        rank_of_code[distinct] = [rank_of[value] for value in values]
+        ranks[own] = rank_of_code[codes[own]]
+    return numbers, strings, ranks
+
+
+def _rank(
+    plan: _Plan,
+    field: dict[str, Int32s],
+    codes: Int32s,
+    base: Int64s,
+    raws: list[str],
+    channels: Int32s,
+    channel_attributes: Int32s,
+    channel_kinds: npt.NDArray[np.uint8],
+    names: StringTable,
+) -> tuple[Int32s, Int32s, RankSpace]:
+    """Rank all constants; the rank space, and each test's interval of global cells."""
+    # An equality's two bounds are the same use of a constant: rank it once.
+    low_reader, high_reader = field["low.reader"], field["high.reader"]
+    has_low = np.flatnonzero(low_reader >= FIRST_READER)
+    same = (low_reader == high_reader) & (field["low.slot"] == field["high.slot"])
+    has_high = np.flatnonzero((high_reader >= FIRST_READER) & ~same)
+    tests = np.concatenate((has_low, has_high))
+    readers = np.concatenate((low_reader[has_low], high_reader[has_high]))
+    slots = np.concatenate((field["low.slot"][has_low], field["high.slot"][has_high]))
+    numbers, strings, ranks = _values(plan, readers, codes[base[tests] + slots], raws)
+
+    n_numeric = int(np.count_nonzero(channel_kinds <= BOOLEAN))
+    n_ordered = int(np.count_nonzero(channel_kinds <= REVERSED))
+    use_channels = channels[tests]
+    numeric = use_channels < n_numeric
+    of_numbers = _constants(use_channels[numeric], ranks[numeric], n_numeric, len(numbers))
+    of_strings = _constants(
+        use_channels[~numeric] - np.int32(n_numeric),
+        ranks[~numeric],
+        n_ordered - n_numeric,
+        len(strings),
+    )
+    counts = np.zeros(len(channel_kinds), dtype=np.int64)
+    counts[:n_numeric] = of_numbers.counts
+    counts[n_numeric:n_ordered] = of_strings.counts
+    if int(2 * counts.sum() + len(counts)) > _MAX_CELLS:
+        raise OptionError(
+            f"the subscriptions use {counts.sum():,} distinct constants; one index holds at most "
+            f"{_MAX_CELLS // 2:,}: split the catalog"
+        )
+    ordered = np.zeros(len(channel_kinds), dtype=np.uint8)
+    ordered[channels[field["ordered"] == 1]] = 1
+    groups = np.repeat(np.arange(n_numeric, n_ordered, dtype=np.int32), of_strings.counts)
+    table = _string_table([strings[i] for i in of_strings.values.tolist()], groups)
+    columns = NumberColumns.of(numbers).take(of_numbers.values)
+    rank = build_rank_space(
+        names, channel_attributes, channel_kinds, counts, columns, table, ordered
+    )
+
+    local = np.empty(len(tests), dtype=np.int32)
+    local[numeric], local[~numeric] = of_numbers.local, of_strings.local
+    bases = rank.arrays.bases
+    first, last = bases[channels], bases[channels + 1] - 1
+    low = np.where(low_reader == ABSENT, np.int32(-1), first)
+    high = np.where(high_reader == ABSENT, np.int32(-1), last)
+    place = 2 * local + bases[use_channels]
+    n_low = len(has_low)
+    low[has_low] = place[:n_low] + field["low.add"][has_low]
+    equal = np.flatnonzero(same[has_low])
+    high[has_low[equal]] = place[:n_low][equal] + field["high.add"][has_low[equal]]
+    high[has_high] = place[n_low:] + field["high.add"][has_high]
+    return low, high, rank
+
+
+def _with_never(
+    channels: Int32s, low: Int32s, high: Int32s, counts: Int64s, never: npt.NDArray[np.bool_]
+) -> tuple[Int32s, Int32s, Int32s, Int32s]:
+    """Give subscriptions that can never match one empty test; they have no others."""
+    if never.any():
+        places = _starts(counts)[:-1][never]
+        channels = np.insert(channels, places, -1)
+        low, high = np.insert(low, places, 0), np.insert(high, places, -1)
+        counts = counts + never
+    return channels, low, high, counts.astype(np.int32)

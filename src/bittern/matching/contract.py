@@ -1,0 +1,82 @@
+"""What every subscription index promises.
+
+A subscription index is built from classes (distinct expressions in rank space) and answers a batch
+of encoded events with (event, class) pairs: exactly those classes that the events satisfy, each
+pair once. ``scan`` defines the truth for all others.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from bittern.matching.classes import Classes
+from bittern.model.encoded import EncodedEvents
+
+
+class Found(NamedTuple):
+    """(event, class) pairs in no particular order, and how many classes were looked at."""
+
+    rows: npt.NDArray[np.int32]
+    classes: npt.NDArray[np.int32]
+    candidates: int
+
+
+class SubscriptionIndex(ABC):
+    """Which classes does each event of a batch satisfy? Immutable; safe to share."""
+
+    name: ClassVar[str]
+
+    @classmethod
+    @abstractmethod
+    def build(
+        cls,
+        classes: Classes,
+        mass: npt.NDArray[np.float64],
+        n_cells: int,
+        *,
+        n_channels: int,
+        stabbing: str = "cei",
+    ) -> tuple[SubscriptionIndex, npt.NDArray[np.int32]]:
+        """Index classes; ``mass`` is the running sum of expected events per cell.
+
+        Also returns the number under which the index reports each class: an index may number
+        them anew for the sake of locality.
+        """
+
+    @abstractmethod
+    def match(self, events: EncodedEvents) -> Found:
+        """All (event, class) pairs of a batch."""
+
+    @abstractmethod
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """What it consists of, to be saved; read-only memory-mapped arrays work as well."""
+
+    @classmethod
+    @abstractmethod
+    def from_arrays(
+        cls, arrays: Mapping[str, npt.NDArray[Any]], parameters: Mapping[str, Any]
+    ) -> SubscriptionIndex:
+        """The index again, from ``arrays()`` and ``parameters``."""
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """What it was built with, to be saved beside its arrays."""
+        return {}
+
+    @property
+    def nbytes(self) -> int:
+        """What its arrays occupy."""
+        return sum(array.nbytes for array in self.arrays().values())
+
+    @abstractmethod
+    def statistics(self) -> dict[str, Any]:
+        """Counts worth knowing, by name."""
+
+    @abstractmethod
+    def check(self) -> None:
+        """Verify every invariant; raises AssertionError that says which one is broken."""

@@ -1,0 +1,281 @@
+"""Filing: from classes to postings, inline tests and what is left to verify.
+
+For a plain conjunction the cheapest test is the pivot, the next cheapest goes inline, the others
+become rows, cheapest first. Anything else is filed under each test of its cover; the inline test is
+the cheapest further operand of a top-level AND, and the rows are the whole program.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bittern.engine.jit import f8r, i4r, i4r2, i4w, i4w2, i8, i8r, i8w, inline, kernel, u1r, u1w, void
+from bittern.matching.classes import STRUCTURES, Classes
+from bittern.matching.cover import UNCOVERABLE, mark_cover, test_cost
+from bittern.matching.program import write_program
+from bittern.matching.structure import AND, TEST
+
+
+@inline
+def _order_by_cost(costs: Any, order: Any, n: Any) -> None:
+    """The first ``n`` test numbers, cheapest first; a long conjunction only finds its two cheapest."""
+    for i in range(n):
+        order[i] = i
+    sorted_prefix = n if n <= 64 else 2
+    for i in range(sorted_prefix):
+        best = i
+        for k in range(i + 1, n):
+            if costs[order[k]] < costs[order[best]]:
+                best = k
+        chosen = order[best]
+        for k in range(best, i, -1):
+            order[k] = order[k - 1]
+        order[i] = chosen
+
+
+@inline
+def _inline_test(structures: Any, first: Any, last: Any, costs: Any, marks: Any) -> Any:
+    """The cheapest test directly under a top-level AND that is not a pivot, or -1."""
+    best = -1
+    if structures.operators[first] != AND:
+        return best
+    child, test = first + 1, 0
+    while child < last:
+        if structures.operators[child] == TEST:
+            if not marks[test] and (best < 0 or costs[test] < costs[best]):
+                best = test
+            test += 1
+        else:
+            for i in range(child, child + structures.sizes[child]):
+                if structures.operators[i] == TEST:
+                    test += 1
+        child += structures.sizes[child]
+    return best
+
+
+@inline
+def _repeated(heads: Any, previous: Any, records: Any, post_highs: Any, c: Any, low: Any, high: Any) -> Any:
+    """Has class ``c`` a posting with this interval already? Follows its postings from this low."""
+    posting = heads[low]
+    while posting >= 0 and records[posting, 3] == c:
+        if post_highs[posting] == high:
+            return True
+        posting = previous[posting]
+    return False
+
+
+@kernel(void, i4r, i4r, i4r, i8r, i4r, i4r, STRUCTURES, f8r, i8, i4w2, i4w, i4w, i4w, i4w2, u1w, i4w, i8w)
+def _file(
+    channels: Any,
+    lows: Any,
+    highs: Any,
+    test_starts: Any,
+    counts: Any,
+    structure_of: Any,
+    structures: Any,
+    mass: Any,
+    no_channel: Any,
+    records: Any,
+    post_lows: Any,
+    post_highs: Any,
+    starts: Any,
+    rows: Any,
+    several: Any,
+    always: Any,
+    sizes: Any,
+) -> None:
+    """File every class; ``sizes`` becomes the number of postings, rows and always-candidates."""
+    longest = 1
+    for c in range(len(counts)):
+        longest = max(longest, counts[c])
+    widest = 1
+    for s in range(len(structures.node_starts) - 1):
+        widest = max(widest, structures.node_starts[s + 1] - structures.node_starts[s])
+    costs = np.empty(longest, dtype=np.float64)
+    order = np.empty(longest, dtype=np.int32)
+    marks = np.empty(longest, dtype=np.uint8)
+    node_costs = np.empty(widest, dtype=np.float64)
+    chosen = np.empty(widest, dtype=np.uint8)
+    heads = np.full(len(mass), -1, dtype=np.int32)
+    previous = np.empty(len(post_lows), dtype=np.int32)
+    n_posts, n_rows, n_always = 0, 0, 0
+    for c in range(len(counts)):
+        start, count, structure = test_starts[c], counts[c], structure_of[c]
+        starts[c] = n_rows
+        never = False
+        for i in range(count):
+            costs[i] = test_cost(lows[start + i], highs[start + i], mass)
+            never |= structure == 0 and lows[start + i] > highs[start + i]
+        if never:
+            continue
+        if structure == 0:
+            _order_by_cost(costs, order, count)
+            pivot = order[0] if count else -1
+            if count == 0 or costs[pivot] >= UNCOVERABLE:
+                always[n_always] = c
+                n_always += 1
+                n_rows = write_program(
+                    rows, n_rows, structure, structures, channels, lows, highs, start, count
+                )
+                continue
+            post_lows[n_posts], post_highs[n_posts] = lows[start + pivot], highs[start + pivot]
+            records[n_posts, 0], records[n_posts, 1], records[n_posts, 2] = no_channel, 0, 0
+            records[n_posts, 3] = c
+            if count > 1:
+                test = start + order[1]
+                records[n_posts, 0] = channels[test]
+                records[n_posts, 1], records[n_posts, 2] = lows[test], highs[test]
+            n_posts += 1
+            for k in range(2, count):
+                test = start + order[k]
+                rows[n_rows, 0], rows[n_rows, 1], rows[n_rows, 2] = channels[test], lows[test], highs[test]
+                rows[n_rows, 3] = (count - 1) << 1  # of count - 2 rows: reject
+                n_rows += 1
+            continue
+        first, last = structures.node_starts[structure], structures.node_starts[structure + 1]
+        cost = mark_cover(structures, first, last, costs[:count], node_costs, chosen, marks)
+        if cost >= UNCOVERABLE:
+            always[n_always] = c
+            n_always += 1
+            n_rows = write_program(
+                rows, n_rows, structure, structures, channels, lows, highs, start, count
+            )
+            continue
+        inline_test = _inline_test(structures, first, last, costs, marks)
+        first_row, n_pivots = n_rows, 0
+        for i in range(count):
+            low, high = lows[start + i], highs[start + i]
+            if not marks[i] or low > high:
+                continue
+            if _repeated(heads, previous, records, post_highs, c, low, high):
+                continue
+            previous[n_posts], heads[low] = heads[low], n_posts
+            post_lows[n_posts], post_highs[n_posts] = low, high
+            records[n_posts, 0], records[n_posts, 1], records[n_posts, 2] = no_channel, 0, 0
+            records[n_posts, 3] = c
+            if inline_test >= 0:
+                test = start + inline_test
+                records[n_posts, 0] = channels[test]
+                records[n_posts, 1], records[n_posts, 2] = lows[test], highs[test]
+            n_posts += 1
+            rows[n_rows, 0], rows[n_rows, 1] = channels[start + i], low
+            rows[n_rows, 2], rows[n_rows, 3] = high, 0
+            n_rows += 1
+            n_pivots += 1
+        if n_pivots == 0:
+            continue
+        if n_pivots == 1:
+            n_rows = first_row
+        else:
+            several[c] = 1
+            rows[first_row, 3] = n_pivots
+        n_rows = write_program(
+            rows, n_rows, structure, structures, channels, lows, highs, start, count
+        )
+    starts[len(counts)] = n_rows
+    sizes[0], sizes[1], sizes[2] = n_posts, n_rows, n_always
+
+
+def file_classes(
+    classes: Classes, mass: npt.NDArray[np.float64], n_channels: int
+) -> tuple[tuple[npt.NDArray[Any], ...], npt.NDArray[np.int32]]:
+    """The arrays of ``matching/pivot.py``, and the number that each class has in them. O(tests).
+
+    Postings are sorted by their lowest cell, and classes are numbered as their first postings
+    are, so that what neighbours on the axis need lies together.
+    """
+    n_tests = int(classes.counts.sum())
+    records = np.empty((n_tests, 4), dtype=np.int32)
+    lows, highs = np.empty(n_tests, dtype=np.int32), np.empty(n_tests, dtype=np.int32)
+    starts = np.empty(len(classes) + 1, dtype=np.int32)
+    rows = np.empty((2 * n_tests, 4), dtype=np.int32)
+    several = np.zeros(len(classes), dtype=np.uint8)
+    always = np.empty(len(classes), dtype=np.int32)
+    sizes = np.zeros(3, dtype=np.int64)
+    _file(
+        classes.channels,
+        classes.lows,
+        classes.highs,
+        classes.starts,
+        classes.counts,
+        classes.structure_of,
+        classes.structures,
+        mass,
+        n_channels,
+        records,
+        lows,
+        highs,
+        starts,
+        rows,
+        several,
+        always,
+        sizes,
+    )
+    n_posts, n_rows, n_always = (int(size) for size in sizes)
+    order = np.argsort(lows[:n_posts], kind="stable")
+    records = records[order]
+    numbers = np.full(len(classes), -1, dtype=np.int32)
+    _number_classes(records, always[:n_always], numbers)
+    new_starts = np.zeros(len(classes) + 1, dtype=np.int32)
+    new_rows = np.empty((n_rows, 4), dtype=np.int32)
+    new_several = np.empty_like(several)
+    _renumber(numbers, starts, rows, several, records, new_starts, new_rows, new_several)
+    filed = (
+        records,
+        lows[order],
+        highs[order],
+        new_starts,
+        new_rows,
+        new_several,
+        numbers[always[:n_always]],
+    )
+    return filed, numbers
+
+
+@kernel(void, i4r2, i4r, i4w)
+def _number_classes(records: Any, always: Any, numbers: Any) -> None:
+    """Number classes in order of their first posting, then the always-candidates, then the rest."""
+    n = 0
+    for posting in range(len(records)):
+        c = records[posting, 3]
+        if numbers[c] < 0:
+            numbers[c] = n
+            n += 1
+    for c in always:
+        numbers[c] = n
+        n += 1
+    for c in range(len(numbers)):
+        if numbers[c] < 0:
+            numbers[c] = n
+            n += 1
+
+
+@kernel(void, i4r, i4r, i4r2, u1r, i4w2, i4w, i4w2, u1w)
+def _renumber(
+    numbers: Any,
+    starts: Any,
+    rows: Any,
+    several: Any,
+    records: Any,
+    new_starts: Any,
+    new_rows: Any,
+    new_several: Any,
+) -> None:
+    """Lay classes out in their new order, and say in the postings where nothing is left to test."""
+    for c in range(len(numbers)):
+        new_starts[numbers[c] + 1] = starts[c + 1] - starts[c]
+    for c in range(len(numbers)):
+        new_starts[c + 1] += new_starts[c]
+    for c in range(len(numbers)):
+        at = new_starts[numbers[c]]
+        new_several[numbers[c]] = several[c]
+        for i in range(starts[c], starts[c + 1]):
+            new_rows[at] = rows[i]
+            at += 1
+    for posting in range(len(records)):
+        c = records[posting, 3]
+        empty = starts[c] == starts[c + 1]
+        records[posting, 3] = ~numbers[c] if empty else numbers[c]

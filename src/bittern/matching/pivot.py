@@ -1,0 +1,363 @@
+"""Pivot and verify: Bittern's own subscription index.
+
+Each class is filed under its pivot cover (``matching/cover.py``) in one stabbing index over the
+global axis of cells; a filed pivot is a *posting*. A batch visits the postings of each distinct
+cell once for all events that carry it, and verifies::
+
+    postings, in order of their lowest cell, so that neighbours on the axis are near in memory:
+      records   (channel, low, high, class)   the first residual test, inline: most candidates
+                                              are rejected here without touching anything else;
+                                              ~class where nothing is left to test after it
+      lows, highs                             the pivot's own interval
+    classes, numbered in order of their first posting:
+      starts -> rows (channel, low, high, jump)   what is left to test (``matching/program.py``)
+      several  1 where a class has several pivots; its rows then begin with the pivots, their
+               number in the jump column, and the program follows
+
+``model = 'x' AND price <= 9 AND size = 4`` filed under ``model`` keeps ``size = 4`` inline and one row
+for ``price <= 9``. A test that always holds uses the events' extra column.
+
+An event that satisfies several pivots of a class finds it several times; only the first pivot in
+order that holds reports it, so nothing is deduplicated afterwards. Classes that no index can cover
+(``a IS NULL``) are on the ``always`` list and run in full for each event.
+
+Cost: O(pairs + candidates) per batch; 28 bytes per posting, plus the stabbing index's, plus 16
+per row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from bittern.engine.jit import (
+    frozen,
+    i4r,
+    i4r2,
+    i4w,
+    i8,
+    i8r,
+    i8w,
+    inline,
+    kernel,
+    tuple_type,
+    u1r,
+    void,
+)
+from bittern.matching.classes import Classes
+from bittern.matching.contract import Found, SubscriptionIndex
+from bittern.matching.filing import file_classes
+from bittern.matching.program import accepts, holds
+from bittern.matching.scan import check_programs
+from bittern.model.encoded import EVENTS, EncodedEvents, may_have
+from bittern.stabbing.contract import StabbingIndex
+from bittern.stabbing.registry import structure
+
+#: Postings looked up at once: bounds memory, and keeps them in the cache until they are verified.
+CHUNK = 1 << 18
+
+
+class PivotArrays(NamedTuple):
+    """What kernels see."""
+
+    records: npt.NDArray[np.int32]
+    lows: npt.NDArray[np.int32]
+    highs: npt.NDArray[np.int32]
+    starts: npt.NDArray[np.int32]
+    rows: npt.NDArray[np.int32]
+    several: npt.NDArray[np.uint8]
+    always: npt.NDArray[np.int32]
+
+
+PIVOT = tuple_type(PivotArrays, i4r2, i4r, i4r, i4r, i4r2, u1r, i4r)
+
+
+@inline
+def _is_first_pivot(
+    matrix: Any,
+    width: Any,
+    event_offsets: Any,
+    entries: Any,
+    event: Any,
+    rows: Any,
+    start: Any,
+    low: Any,
+    high: Any,
+) -> Any:
+    """Of the pivots that begin a class's rows, is the first that holds the one that found it?"""
+    at = start
+    while not holds(matrix, width, event_offsets, entries, event, rows, at):
+        at += 1
+    return rows[at, 1] == low and rows[at, 2] == high
+
+
+@inline
+def _dense_survivors(
+    records: Any, matrix: Any, base: Any, ids: Any, first: Any, last: Any, out: Any
+) -> Any:
+    """Postings whose inline test holds, kept without a branch for each."""
+    n = 0
+    for i in range(first, last):
+        posting = ids[i]
+        cell = matrix[base + records[posting, 0]]
+        out[n] = posting
+        n += (records[posting, 1] <= cell) & (cell <= records[posting, 2])
+    return n
+
+
+@inline
+def _sparse_survivors(
+    records: Any, signatures: Any, event: Any, ids: Any, first: Any, last: Any, out: Any
+) -> Any:
+    """Postings whose inline test's channel the event may have, without a branch for each."""
+    n = 0
+    for i in range(first, last):
+        posting = ids[i]
+        out[n] = posting
+        n += may_have(signatures, event, records[posting, 0])
+    return n
+
+
+@kernel(void, PIVOT, EVENTS, i8r, i4r, i8r, i4r, i4w, i4w, i4w, i8w)
+def _match(
+    pivot: Any,
+    events: Any,
+    pair_offsets: Any,
+    pair_rows: Any,
+    offsets: Any,
+    ids: Any,
+    survivors: Any,
+    out_rows: Any,
+    out_classes: Any,
+    state: Any,
+) -> None:
+    """Verify the postings of each cell for each event that carries it.
+
+    ``state`` is (cell, pair, matches): where to go on, and how many matches there are now. Stops
+    where the output might not have room for the next list.
+    """
+    records, lows, highs, starts, rows, several, _ = pivot
+    matrix, width, event_offsets, entries, signatures = events
+    cell, pair, n = state[0], state[1], state[2]
+    dense = len(matrix) > 0
+    while cell < len(offsets) - 1:
+        first, last = offsets[cell], offsets[cell + 1]
+        pair = max(pair, pair_offsets[cell])
+        while first < last and pair < pair_offsets[cell + 1]:
+            if n + last - first > len(out_rows):
+                state[0], state[1], state[2] = cell, pair, n
+                return
+            event = np.int64(pair_rows[pair])
+            pair += 1
+            if dense:
+                kept = _dense_survivors(records, matrix, event * width, ids, first, last, survivors)
+            else:
+                kept = _sparse_survivors(records, signatures, event, ids, first, last, survivors)
+            for i in range(kept):
+                posting = survivors[i]
+                if not dense and records[posting, 0] != width - 1:
+                    if not holds(matrix, width, event_offsets, entries, event, records, posting):
+                        continue
+                c = records[posting, 3]
+                if c < 0:
+                    c = ~c
+                else:
+                    start, stop = np.int64(starts[c]), np.int64(starts[c + 1])
+                    program = start + rows[start, 3] if several[c] else start
+                    if not accepts(
+                        matrix, width, event_offsets, entries, event, rows, program, stop
+                    ):
+                        continue
+                    if several[c] and not _is_first_pivot(
+                        matrix,
+                        width,
+                        event_offsets,
+                        entries,
+                        event,
+                        rows,
+                        start,
+                        lows[posting],
+                        highs[posting],
+                    ):
+                        continue
+                out_rows[n] = event
+                out_classes[n] = c
+                n += 1
+        cell += 1
+    state[0], state[1], state[2] = cell, pair, n
+
+
+@kernel(i8, PIVOT, EVENTS, i8, i4w, i4w, i8w)
+def _match_always(
+    pivot: Any, events: Any, n_events: Any, out_rows: Any, out_classes: Any, state: Any
+) -> Any:
+    """Run the always-candidates for events from ``state[0]`` on, while there is room."""
+    _, _, _, starts, rows, _, always = pivot
+    matrix, width, offsets, entries, _ = events
+    event, n = state[0], state[2]
+    while event < n_events and n + len(always) <= len(out_rows):
+        for c in always:
+            start, stop = np.int64(starts[c]), np.int64(starts[c + 1])
+            if accepts(matrix, width, offsets, entries, event, rows, start, stop):
+                out_rows[n] = event
+                out_classes[n] = c
+                n += 1
+        event += 1
+    state[0], state[2] = event, n
+    return event
+
+
+def _classes_of(records: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+    """The class of each posting, whether or not anything is left to test."""
+    return np.maximum(records[:, 3], ~records[:, 3])
+
+
+class _Output:
+    """Matches as they are found: a buffer that doubles when a kernel stops for lack of room."""
+
+    def __init__(self, room: int) -> None:
+        self.rows = np.empty(room, dtype=np.int32)
+        self.classes = np.empty(room, dtype=np.int32)
+        self.state = np.zeros(3, dtype=np.int64)
+
+    def make_room(self, needed: int) -> None:
+        size = max(2 * len(self.rows), int(self.state[2]) + needed)
+        n = int(self.state[2])
+        rows, classes = np.empty(size, dtype=np.int32), np.empty(size, dtype=np.int32)
+        rows[:n], classes[:n] = self.rows[:n], self.classes[:n]
+        self.rows, self.classes = rows, classes
+
+
+class Pivot(SubscriptionIndex):
+    """Candidates by stabbing, then verification; see the module for the layout."""
+
+    name: ClassVar[str] = "pivot"
+
+    def __init__(self, arrays: PivotArrays, stabbing: StabbingIndex) -> None:
+        self._arrays = frozen(arrays)
+        self._stabbing = stabbing
+
+    @classmethod
+    def build(
+        cls,
+        classes: Classes,
+        mass: npt.NDArray[np.float64],
+        n_cells: int,
+        *,
+        n_channels: int,
+        stabbing: str = "cei",
+    ) -> tuple[Self, npt.NDArray[np.int32]]:
+        """Choose covers, file the classes under them, index the filed intervals."""
+        filed, numbers = file_classes(classes, mass, n_channels)
+        arrays = PivotArrays(*filed)
+        ids = np.arange(len(arrays.lows), dtype=np.int32)
+        index = structure(stabbing).build(arrays.lows, arrays.highs, ids, domain=max(1, n_cells))
+        return cls(arrays, index), numbers
+
+    def match(self, events: EncodedEvents) -> Found:
+        """Candidates of all events, verified. O(pairs + candidates)."""
+        out = _Output(max(1024, 8 * events.n_events))
+        candidates = self._match_postings(events, out)
+        if len(self._arrays.always):
+            out.state[0] = 0
+            while (
+                _match_always(
+                    self._arrays, events.by_event, events.n_events, out.rows, out.classes, out.state
+                )
+                < events.n_events
+            ):
+                out.make_room(len(self._arrays.always))
+            candidates += len(self._arrays.always) * events.n_events
+        n = int(out.state[2])
+        return Found(out.rows[:n], out.classes[:n], candidates)
+
+    def _match_postings(self, events: EncodedEvents, out: _Output) -> int:
+        """Look cells up chunk by chunk, so that a chunk's postings are read while still cached."""
+        counts = self._stabbing.count_batch(events.cells)
+        candidates = int(counts @ np.diff(events.offsets))
+        ends = np.cumsum(counts)
+        first = 0
+        while first < len(counts):
+            before = int(ends[first - 1]) if first else 0
+            last = max(first + 1, int(np.searchsorted(ends, before + CHUNK, "right")))
+            offsets, ids = self._stabbing.stab_batch(events.cells[first:last])
+            longest = int(counts[first:last].max())
+            survivors = np.empty(longest + 1, dtype=np.int32)
+            pair_offsets = events.offsets[first : last + 1]
+            out.state[:2] = 0, 0
+            while True:
+                _match(
+                    self._arrays,
+                    events.by_event,
+                    pair_offsets,
+                    events.rows,
+                    offsets,
+                    ids,
+                    survivors,
+                    out.rows,
+                    out.classes,
+                    out.state,
+                )
+                if out.state[0] == last - first:
+                    break
+                out.make_room(longest)
+            first = last
+        return candidates
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """Own arrays, and the stabbing index's under ``stabbing.``."""
+        own = self._arrays._asdict()
+        return own | {f"stabbing.{k}": v for k, v in self._stabbing.arrays().items()}
+
+    @classmethod
+    def from_arrays(
+        cls, arrays: Mapping[str, npt.NDArray[Any]], parameters: Mapping[str, Any]
+    ) -> Self:
+        """Search these arrays in place."""
+        inner = {k.removeprefix("stabbing."): v for k, v in arrays.items() if k.startswith("stabbing.")}
+        return cls(
+            PivotArrays(*(arrays[field] for field in PivotArrays._fields)),
+            structure(parameters["stabbing"]).from_arrays(inner),
+        )
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The name of the stabbing index."""
+        return {"stabbing": self._stabbing.name}
+
+    def statistics(self) -> dict[str, Any]:
+        """Postings, classes on the always list, and the stabbing index's own figures."""
+        arrays = self._arrays
+        filed = np.zeros(len(arrays.several), dtype=np.bool_)
+        filed[_classes_of(arrays.records)] = True
+        filed[arrays.always] = True
+        return {
+            "classes": len(arrays.several),
+            "postings": len(arrays.lows),
+            "always": len(arrays.always),
+            "never": int(np.count_nonzero(~filed)),
+            "rows": len(arrays.rows),
+            "stabbing": self._stabbing.statistics(),
+        }
+
+    def check(self) -> None:
+        """Postings are sorted and point to classes; programs are sound; the stabbing index checks."""
+        arrays = self._arrays
+        n_classes = len(arrays.several)
+        assert (np.diff(arrays.lows) >= 0).all(), "postings are not in order"
+        assert (arrays.lows <= arrays.highs).all(), "a posting has an empty interval"
+        for name, of_class in (("posting", _classes_of(arrays.records)), ("always", arrays.always)):
+            known = (of_class >= 0) & (of_class < n_classes)
+            assert known.all(), f"{name} points to no class"
+        single = np.flatnonzero(arrays.several == 0)
+        lengths = np.diff(arrays.starts)
+        assert (lengths >= 0).all(), "class rows are not ascending"
+        assert arrays.starts[-1] == len(arrays.rows), "class rows do not end at the last row"
+        kept = np.repeat(arrays.several == 0, lengths)
+        starts = np.zeros(len(single) + 1, dtype=np.int32)
+        np.cumsum(lengths[single], out=starts[1:])
+        check_programs(starts, arrays.rows[kept])
+        self._stabbing.check()

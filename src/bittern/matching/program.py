@@ -1,0 +1,68 @@
+"""Programs: the tests of an expression as rows that are run in order, with jumps.
+
+A row is (channel, low, high, jump); how jumps are read is drawn in ``matching/structure.py``. A
+plain conjunction rejects on its first failing test, so each of its rows jumps to "reject" if false.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from bittern.engine.jit import inline
+from bittern.model.encoded import cell_of
+
+
+@inline
+def holds(
+    matrix: Any, width: Any, offsets: Any, entries: Any, event: Any, rows: Any, at: Any
+) -> Any:
+    """Does the test in this row hold for the event? (The first four are the events' view.)"""
+    cell = cell_of(matrix, width, offsets, entries, event, rows[at, 0])
+    return rows[at, 1] <= cell and cell <= rows[at, 2]
+
+
+@inline
+def accepts(
+    matrix: Any,
+    width: Any,
+    offsets: Any,
+    entries: Any,
+    event: Any,
+    rows: Any,
+    start: Any,
+    stop: Any,
+) -> Any:
+    """Run rows ``start`` to ``stop`` for one event. O(rows), usually far fewer."""
+    at = start
+    while at < stop:
+        jump = rows[at, 3]
+        if holds(matrix, width, offsets, entries, event, rows, at) == (jump & 1 == 1):
+            at = start + np.int64(jump >> 1)
+        else:
+            at += 1
+    return at == stop
+
+
+@inline
+def write_program(
+    rows: Any,
+    at: Any,
+    structure: Any,
+    structures: Any,
+    channels: Any,
+    lows: Any,
+    highs: Any,
+    start: Any,
+    count: Any,
+) -> Any:
+    """Write the whole expression of one class as rows from ``at`` on; returns where they end."""
+    first_jump = structures.jump_starts[structure]
+    for i in range(count):
+        rows[at, 0] = channels[start + i]
+        rows[at, 1] = lows[start + i]
+        rows[at, 2] = highs[start + i]
+        rows[at, 3] = (count + 1) << 1 if structure == 0 else structures.jumps[first_jump + i]
+        at += 1
+    return at

@@ -1,0 +1,161 @@
+"""Scan: every class is tested against every event. The definition of truth, and a yardstick.
+
+    starts  0 2 3            class c runs rows starts[c] to starts[c + 1]
+    rows    [a 0 4 r] [b 7 7 r] [c 9 9 r]
+
+Cost: O(events x classes), each class stopping at the first test that decides it. Memory: 16 bytes
+per test and 4 per class.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from bittern.engine.jit import i4r, i4r2, i4w, i4w2, i8, i8r, i8w, kernel, void
+from bittern.matching.classes import STRUCTURES, Classes
+from bittern.matching.contract import Found, SubscriptionIndex
+from bittern.matching.program import accepts, write_program
+from bittern.model.encoded import EVENTS, EncodedEvents
+
+
+@kernel(void, i4r, i4r, i4r, i8r, i4r, i4r, STRUCTURES, i4r, i4w2)
+def _write(
+    channels: Any,
+    lows: Any,
+    highs: Any,
+    starts: Any,
+    counts: Any,
+    structure_of: Any,
+    structures: Any,
+    row_starts: Any,
+    rows: Any,
+) -> None:
+    for c in range(len(counts)):
+        write_program(
+            rows, row_starts[c], structure_of[c], structures, channels, lows, highs, starts[c], counts[c]
+        )
+
+
+@kernel(i8, EVENTS, i8, i8, i4r, i4r2, i4w, i4w, i8w)
+def _scan(
+    events: Any,
+    first: Any,
+    n_events: Any,
+    starts: Any,
+    rows: Any,
+    out_rows: Any,
+    out_classes: Any,
+    n_out: Any,
+) -> Any:
+    """Scan events from ``first`` on while there is room for one more event's matches."""
+    matrix, width, offsets, entries, _ = events
+    n_classes = len(starts) - 1
+    n = 0
+    for event in range(first, n_events):
+        if n + n_classes > len(out_rows):
+            n_out[0] = n
+            return event
+        for c in range(n_classes):
+            first_row, end = np.int64(starts[c]), np.int64(starts[c + 1])
+            if accepts(matrix, width, offsets, entries, event, rows, first_row, end):
+                out_rows[n] = event
+                out_classes[n] = c
+                n += 1
+    n_out[0] = n
+    return n_events
+
+
+class Scan(SubscriptionIndex):
+    """All classes as programs, run one after the other."""
+
+    name: ClassVar[str] = "scan"
+
+    def __init__(self, starts: npt.NDArray[np.int32], rows: npt.NDArray[np.int32]) -> None:
+        self._starts = starts
+        self._rows = rows
+
+    @classmethod
+    def build(
+        cls,
+        classes: Classes,
+        mass: npt.NDArray[np.float64],  # noqa: ARG003
+        n_cells: int,  # noqa: ARG003
+        *,
+        n_channels: int,  # noqa: ARG003
+        stabbing: str = "cei",  # noqa: ARG003
+    ) -> tuple[Self, npt.NDArray[np.int32]]:
+        """Write one program per class. O(tests)."""
+        starts = np.zeros(len(classes) + 1, dtype=np.int32)
+        np.cumsum(classes.counts, out=starts[1:])
+        rows = np.empty((int(starts[-1]), 4), dtype=np.int32)
+        _write(
+            classes.channels,
+            classes.lows,
+            classes.highs,
+            classes.starts,
+            classes.counts,
+            classes.structure_of,
+            classes.structures,
+            starts,
+            rows,
+        )
+        return cls(starts, rows), np.arange(len(classes), dtype=np.int32)
+
+    def match(self, events: EncodedEvents) -> Found:
+        """Test everything. O(events x classes)."""
+        n_classes = len(self._starts) - 1
+        room = max(n_classes, min(1 << 20, n_classes * events.n_events))
+        found_rows, found_classes = [], []
+        n_out = np.zeros(1, dtype=np.int64)
+        event = 0
+        while event < events.n_events:
+            rows, classes = np.empty(room, dtype=np.int32), np.empty(room, dtype=np.int32)
+            event = _scan(
+                events.by_event, event, events.n_events, self._starts, self._rows, rows, classes, n_out
+            )
+            found_rows.append(rows[: n_out[0]].copy())
+            found_classes.append(classes[: n_out[0]].copy())
+        none = np.empty(0, dtype=np.int32)
+        return Found(
+            np.concatenate([none, *found_rows]),
+            np.concatenate([none, *found_classes]),
+            n_classes * events.n_events,
+        )
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """Program starts and rows."""
+        return {"starts": self._starts, "rows": self._rows}
+
+    @classmethod
+    def from_arrays(
+        cls,
+        arrays: Mapping[str, npt.NDArray[Any]],
+        parameters: Mapping[str, Any],  # noqa: ARG003
+    ) -> Self:
+        """Run the programs in place."""
+        return cls(arrays["starts"], arrays["rows"])
+
+    def statistics(self) -> dict[str, Any]:
+        """Number of classes and tests."""
+        return {"classes": len(self._starts) - 1, "tests": len(self._rows)}
+
+    def check(self) -> None:
+        """Programs tile the rows; jumps stay inside their program."""
+        check_programs(self._starts, self._rows)
+
+
+def check_programs(starts: npt.NDArray[np.int32], rows: npt.NDArray[np.int32]) -> None:
+    """Verify that programs tile ``rows`` and that every jump goes forward to where it may."""
+    assert starts[0] == 0, "programs do not start at row 0"
+    assert starts[-1] == len(rows), "programs do not end at the last row"
+    lengths = np.diff(starts)
+    assert (lengths >= 0).all(), "program starts are not ascending"
+    own_start = np.repeat(starts[:-1], lengths)
+    targets = rows[:, 3] >> 1
+    places = np.arange(len(rows)) - own_start
+    assert (targets > places).all(), "a jump goes backwards"
+    assert (targets <= np.repeat(lengths, lengths) + 1).all(), "a jump leaves its program"

@@ -1,0 +1,353 @@
+"""Events in whatever form they come, as cells in rank space.
+
+====================================  ==========================================================
+form                                  attributes
+====================================  ==========================================================
+``pyarrow.Table``, ``RecordBatch``    one column each; a struct's fields by dotted path; the
+                                      entries of a ``map<string, ...>`` column by key
+Arrow array of strings                JSON objects, nested ones by dotted path
+Arrow array of structs or maps        as above
+pandas ``DataFrame``                  one column each
+list of mappings, one mapping         by key, nested ones by dotted path
+list of strings, one string           JSON objects
+====================================  ==========================================================
+
+Only attributes that a subscription mentions are read. A column of its own wins over an entry of the
+same name in a map. What cannot be read (broken JSON, a row that is no mapping) is rejected with a
+reason and counts as an event without attributes.
+"""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+
+from bittern.engine.jit import frozen
+from bittern.errors import EventError
+from bittern.model.cells import (
+    float_pairs,
+    gather_strings,
+    integer_pairs,
+    string_pairs,
+    tagged_pairs,
+    used_entries,
+)
+from bittern.model.columns import Column, plain, read_column, validity
+from bittern.model.encoded import EncodedEvents, encode_pairs
+from bittern.model.json_text import REJECT_REASONS, scan_json
+from bittern.model.mappings import Names, flatten, path_part
+from bittern.model.numbers import Number, NumberColumns, exact, floors_at_scale
+from bittern.model.patterns import PatternSet
+from bittern.model.rank import ANY, BOOLEAN, NUMBER, REVERSED, STRING, TIME, RankSpace
+from bittern.model.rank import reverse_strings
+from bittern.model.strings import arrow_strings
+from bittern.model.tagged import BOOLEAN as BOOLEAN_TAG
+from bittern.model.tagged import FLOAT, INTEGER, OTHER, TIMESTAMP, TaggedValues
+from bittern.model.tagged import STRING as STRING_TAG
+
+Pairs = npt.NDArray[np.uint64]
+_SHIFT = np.uint64(32)
+
+
+class Encoded(NamedTuple):
+    """Events in rank space, and those that could not be read: (row, reason)."""
+
+    events: EncodedEvents
+    rejects: list[tuple[int, str]]
+
+
+class Encoder:
+    """Encodes events for one rank space. Immutable; threads may share it."""
+
+    def __init__(self, rank: RankSpace, patterns: Mapping[int, PatternSet]) -> None:
+        self._rank = rank
+        self._arrays = frozen(rank.arrays)
+        self._patterns = patterns
+        channels, owners = rank.pattern_channels()
+        self._first_pattern = {a: int(channels[owners == a][0]) for a in patterns}
+        self._names = Names(rank.attribute_names())
+
+    def encode(self, events: Any) -> Encoded:
+        """Read a batch in any of the forms above. O(values)."""
+        batch = _Batch(self)
+        n_events = batch.read(events)
+        pairs = np.concatenate([np.empty(0, dtype=np.uint64), *batch.pairs])
+        return Encoded(encode_pairs(pairs, n_events, self._arrays.bases), batch.rejects)
+
+
+class _Batch:
+    """One batch on its way into rank space: pairs pile up as columns are read."""
+
+    def __init__(self, encoder: Encoder) -> None:
+        self._encoder = encoder
+        self._rank = encoder._arrays  # noqa: SLF001
+        self._names = encoder._names  # noqa: SLF001
+        self.pairs: list[Pairs] = []
+        self.rejects: list[tuple[int, str]] = []
+
+    def read(self, events: Any) -> int:
+        """Read events of any form; returns how many there are."""
+        if isinstance(events, pa.Table | pa.RecordBatch):
+            self._table(events)
+            return int(events.num_rows)
+        if isinstance(events, pa.Array | pa.ChunkedArray):
+            self._array(plain(events))
+            return len(events)
+        if isinstance(events, str):
+            events = [events]
+        elif isinstance(events, Mapping):
+            events = [events]
+        elif hasattr(events, "__dataframe__") and not isinstance(events, Sequence):
+            return self.read(pa.Table.from_pandas(events, preserve_index=False))
+        if not isinstance(events, Sequence):
+            raise EventError(
+                f"events are an Arrow table or array, a list of mappings, or one mapping, "
+                f"not {type(events).__name__}"
+            )
+        if events and all(isinstance(event, str) for event in events):
+            try:
+                self._json(pa.array(events, type=pa.large_string()))
+                return len(events)
+            except UnicodeEncodeError:
+                raise EventError("a JSON text holds half a surrogate pair") from None
+        self._mappings(events)
+        return len(events)
+
+    def _array(self, array: pa.Array) -> None:
+        if pa.types.is_struct(array.type):
+            rows = [field.name for field in array.type]
+            flat = dict(zip(rows, array.flatten(), strict=True))
+            self._table(pa.table(flat))
+        elif pa.types.is_map(array.type):
+            self._map(array, np.zeros(max(1, len(self._names.numbers)), dtype=np.uint8))
+        elif pa.types.is_null(array.type):
+            return
+        elif read_column(array).kind == STRING:
+            self._json(array)
+        else:
+            raise EventError(
+                f"an Arrow array of events holds JSON text, structs or maps, not {array.type}"
+            )
+
+    def _table(self, table: pa.Table | pa.RecordBatch) -> None:
+        names = table.schema.names
+        if len(set(names)) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise EventError(f"two columns are named {twice!r}")
+        taken = np.zeros(max(1, len(self._names.numbers)), dtype=np.uint8)
+        maps = []
+        for name, field in zip(names, table.schema, strict=True):
+            path = path_part(name)
+            if pa.types.is_map(field.type):
+                maps.append(name)
+            if path in self._names.numbers or path in self._names.prefixes:
+                self._column(path, plain(table.column(name)), taken)
+        for name in maps:
+            self._map(plain(table.column(name)), taken)
+
+    def _column(self, path: str, array: pa.Array, taken: npt.NDArray[np.uint8]) -> None:
+        attribute = self._names.numbers.get(path)
+        if attribute is not None:
+            taken[attribute] = 1
+            self._values(attribute, read_column(array))
+        if pa.types.is_struct(array.type) and path in self._names.prefixes:
+            for field, inner in zip(array.type, array.flatten(), strict=True):
+                inner_path = f"{path}.{path_part(field.name)}"
+                if inner_path in self._names.numbers or inner_path in self._names.prefixes:
+                    self._column(inner_path, plain(inner), taken)
+
+    def _values(self, attribute: int, column: Column) -> None:
+        """All pairs that one column gives: of its kind, reversed, any, patterns."""
+        channels = self._rank.channels[attribute]
+        room = len(column.array) - column.array.null_count
+        if channels[ANY] >= 0:
+            rows = np.flatnonzero(column.valid) if len(column.valid) else np.arange(room)
+            self._add_cells(int(channels[ANY]), rows, np.zeros(room, dtype=np.int64))
+        if column.kind == STRING:
+            self._strings(attribute, column, room)
+            return
+        channel = int(channels[column.kind]) if column.kind >= 0 else -1
+        if channel < 0:
+            return
+        if column.exact:
+            for row, number in enumerate(column.array.to_pylist()):
+                if number is not None:
+                    self._add_exact(row, channel, number)
+        elif column.scale:
+            self._scaled(channel, column)
+        else:
+            pairs = np.empty(room, dtype=np.uint64)
+            assert column.values is not None
+            write = float_pairs if column.values.dtype == np.float64 else integer_pairs
+            write(self._rank, channel, column.values, column.valid, pairs, 0)
+            self.pairs.append(pairs)
+
+    def _strings(self, attribute: int, column: Column, room: int) -> None:
+        data, offsets, _ = arrow_strings(column.array)
+        channels = self._rank.channels[attribute]
+        if channels[STRING] >= 0:
+            pairs = np.empty(room, dtype=np.uint64)
+            string_pairs(self._rank, channels[STRING], data, offsets, column.valid, pairs, 0)
+            self.pairs.append(pairs)
+        if channels[REVERSED] >= 0:
+            turned = np.empty(int(offsets[-1] - offsets[0]), dtype=np.uint8)
+            reverse_strings(data, offsets, turned)
+            pairs = np.empty(room, dtype=np.uint64)
+            string_pairs(
+                self._rank, channels[REVERSED], turned, offsets - offsets[0], column.valid, pairs, 0
+            )
+            self.pairs.append(pairs)
+        if attribute in self._encoder._patterns:  # noqa: SLF001
+            rows = np.flatnonzero(column.valid) if len(column.valid) else np.arange(room)
+            self._match_patterns(attribute, rows, column.array.drop_null())
+
+    def _match_patterns(self, attribute: int, rows: npt.NDArray[Any], strings: pa.Array) -> None:
+        """Match each distinct string once, then give every row its string's patterns."""
+        encoded = strings.dictionary_encode()
+        data, offsets, _ = arrow_strings(encoded.dictionary)
+        patterns = self._encoder._patterns[attribute]  # noqa: SLF001
+        row_offsets, ids = patterns.match(data, offsets)
+        codes = encoded.indices.to_numpy()
+        counts = np.diff(row_offsets)[codes]
+        ends = np.cumsum(counts)
+        within = np.arange(int(ends[-1]) if len(ends) else 0) - np.repeat(ends - counts, counts)
+        found = ids[np.repeat(row_offsets[:-1][codes], counts) + within]
+        first = self._encoder._first_pattern[attribute]  # noqa: SLF001
+        cells = self._rank.bases[first + found].astype(np.uint64)
+        self.pairs.append(cells << _SHIFT | np.repeat(rows, counts).astype(np.uint64))
+
+    def _add_cells(
+        self, channel: int, rows: npt.NDArray[Any], cells: npt.NDArray[np.int64]
+    ) -> None:
+        packed = (cells + int(self._rank.bases[channel])).astype(np.uint64) << _SHIFT
+        self.pairs.append(packed | rows.astype(np.uint64))
+
+    def _constants(self, channel: int) -> NumberColumns:
+        return self._encoder._rank.constants(channel)  # noqa: SLF001
+
+    def _scaled(self, channel: int, column: Column) -> None:
+        """Integers in another unit than the constants: compare with the constants in that unit."""
+        floors, whole = floors_at_scale(self._constants(channel), column.scale)
+        assert column.values is not None
+        rows = np.flatnonzero(column.valid) if len(column.valid) else np.arange(len(column.values))
+        values = column.values[rows]
+        # Constants clamped to the least int64 lie below every value.
+        below = int(np.count_nonzero((floors == np.iinfo(np.int64).min) & ~whole))
+        at = below + np.searchsorted(floors[below:], values, "left")
+        inside = np.minimum(at, max(0, len(floors) - 1))
+        equal = (at < len(floors)) & (floors[inside] == values) & whole[inside]
+        self._add_cells(channel, rows, 2 * at + equal)
+
+    def _add_exact(self, row: int, channel: int, value: Decimal | int) -> None:
+        """A number that no machine type holds, by exact comparison."""
+        constants = self._constants(channel)
+        numbers = [constants.number(i) for i in range(len(constants.floors))]
+        number: Number = exact(value)
+        at = bisect.bisect_left(numbers, number)
+        equal = at < len(numbers) and numbers[at] == number
+        self._add_cells(channel, np.array([row]), np.array([2 * at + int(equal)]))
+
+    def _map(self, array: pa.Array, taken: npt.NDArray[np.uint8]) -> None:
+        keys, items = plain(array.keys), plain(array.items)
+        column = read_column(items)
+        if read_column(keys).kind != STRING:
+            return
+        if column.exact or column.scale or (column.kind < 0 and pa.types.is_struct(items.type)):
+            self._mappings([dict(event) if event else None for event in array.to_pylist()])
+            return
+        data, offsets, _ = arrow_strings(keys)
+        # offsets of the maps count from the start of the child arrays, which keys and items are
+        map_offsets = np.asarray(array.offsets).astype(np.int64)
+        rows = np.empty(len(keys), dtype=np.int64)
+        packed = np.empty(len(keys), dtype=np.int64)
+        last_of = np.full(max(1, len(self._names.numbers)), -1, dtype=np.int64)
+        names = self._encoder._rank.names.as_tuple  # noqa: SLF001
+        n = used_entries(
+            names,
+            data,
+            offsets,
+            map_offsets - map_offsets[0] if len(keys) == map_offsets[-1] - map_offsets[0] else map_offsets,
+            validity(array),
+            column.valid,
+            taken,
+            rows,
+            packed,
+            last_of,
+        )
+        entries = packed[:n] & 0xFFFFFFFF
+        payloads, lengths = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int32)
+        text = np.empty(0, dtype=np.uint8)
+        tag = _TAG_OF_KIND.get(column.kind, OTHER)
+        if column.kind == STRING:
+            text, starts, _ = arrow_strings(items)
+            payloads, lengths = starts[entries], np.diff(starts)[entries].astype(np.int32)
+        elif column.values is not None:
+            payloads = column.values[entries].view(np.int64)
+            tag = FLOAT if column.values.dtype == np.float64 else tag
+        self._tagged(
+            TaggedValues(
+                rows[:n].astype(np.int32),
+                (packed[:n] >> 32).astype(np.int32),
+                np.full(n, tag, dtype=np.uint8),
+                payloads,
+                lengths,
+                text,
+            )
+        )
+
+    def _json(self, array: pa.Array) -> None:
+        data, offsets, valid = arrow_strings(array)
+        names = self._encoder._rank.names  # noqa: SLF001
+        values, rows, reasons = scan_json(data, offsets, valid, names)
+        self._tagged(values)
+        self.rejects += [
+            (row, REJECT_REASONS[reason])
+            for row, reason in zip(rows.tolist(), reasons.tolist(), strict=True)
+        ]
+
+    def _mappings(self, events: Sequence[Any]) -> None:
+        flattened = flatten(events, self._names)
+        self._tagged(flattened.values)
+        for row, attribute, number in flattened.exact:
+            channel = int(self._rank.channels[attribute, NUMBER])
+            if channel >= 0:
+                self._add_exact(row, channel, number)
+        self.rejects += flattened.rejected
+
+    def _tagged(self, values: TaggedValues) -> None:
+        pairs = np.empty(3 * len(values.rows), dtype=np.uint64)
+        longest = int(values.lengths.max(initial=0))
+        n = tagged_pairs(
+            self._rank,
+            values.rows,
+            values.attributes,
+            values.tags,
+            values.payloads,
+            values.payloads.view(np.float64),
+            values.lengths,
+            values.data,
+            np.empty(longest, dtype=np.uint8),
+            pairs,
+        )
+        self.pairs.append(pairs[:n])
+        for attribute in self._encoder._patterns:  # noqa: SLF001
+            chosen = np.flatnonzero((values.attributes == attribute) & (values.tags == STRING_TAG))
+            lengths = values.lengths[chosen].astype(np.int64)
+            offsets = np.zeros(len(chosen) + 1, dtype=np.int64)
+            np.cumsum(lengths, out=offsets[1:])
+            text = np.empty(int(offsets[-1]), dtype=np.uint8)
+            gather_strings(values.data, values.payloads[chosen], lengths, offsets, text)
+            strings = pa.LargeStringArray.from_buffers(
+                len(chosen), pa.py_buffer(offsets), pa.py_buffer(text)
+            )
+            self._match_patterns(attribute, values.rows[chosen], strings)
+
+
+_TAG_OF_KIND = {NUMBER: INTEGER, STRING: STRING_TAG, BOOLEAN: BOOLEAN_TAG, TIME: TIMESTAMP}

@@ -1,0 +1,146 @@
+"""Subscription ids: any strings or 64-bit integers, by position.
+
+``values`` is an Arrow array of int64 if all ids are integers, else of strings; ``are_integers`` then
+marks the strings that stand for integers (it is empty if none does), so that 1 and "1" differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from bittern.model.numbers import INT64_MAX, INT64_MIN
+from bittern.model.strings import StringTable, arrow_strings
+
+
+class Ids:
+    """Ids in the order of their subscriptions. Immutable; look-ups build a hash table once."""
+
+    def __init__(self, values: pa.Array, are_integers: npt.NDArray[np.uint8]) -> None:
+        self.values = values
+        self._are_integers = are_integers
+        self._table: StringTable | None = None
+        self._ranks: npt.NDArray[np.int64] | None = None
+
+    @classmethod
+    def of(cls, ids: Sequence[Any]) -> Ids:
+        """From Python ids, which are strings or integers."""
+        none = np.empty(0, dtype=np.uint8)
+        kinds = {type(each) for each in ids}
+        if kinds <= {int}:
+            return cls(pa.array(ids, type=pa.int64()), none)
+        if kinds <= {str}:
+            return cls(pa.array(ids, type=pa.large_string()), none)
+        marks = np.array([isinstance(each, int) for each in ids], dtype=np.uint8)
+        return cls(pa.array([str(each) for each in ids], type=pa.large_string()), marks)
+
+    @classmethod
+    def joined(cls, parts: Sequence[Ids]) -> Ids:
+        """Ids of several indexes, one after the other."""
+        parts = [part for part in parts if len(part)] or [parts[0]]
+        if len(parts) == 1:
+            return parts[0]
+        all_integers = all(part._is_int64 for part in parts)
+        if all_integers or not any(p._is_int64 or len(p._are_integers) for p in parts):
+            return cls(pa.concat_arrays([p.values for p in parts]), parts[0]._are_integers)
+        marks = [p._marks() for p in parts]
+        texts = pa.concat_arrays([p.values.cast(pa.large_string()) for p in parts])
+        return cls(texts, np.concatenate(marks))
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @property
+    def _is_int64(self) -> bool:
+        return bool(pa.types.is_integer(self.values.type))
+
+    def _marks(self) -> npt.NDArray[np.uint8]:
+        if self._is_int64:
+            return np.ones(len(self), dtype=np.uint8)
+        return self._are_integers if len(self._are_integers) else np.zeros(len(self), dtype=np.uint8)
+
+    def take(self, positions: npt.NDArray[Any]) -> list[str | int]:
+        """The ids at these positions."""
+        found: list[str | int] = self.values.take(pa.array(positions)).to_pylist()
+        if len(self._are_integers):
+            marks = self._are_integers[positions]
+            return [int(each) if mark else each for each, mark in zip(found, marks, strict=True)]
+        return found
+
+    def take_arrow(self, positions: npt.NDArray[np.int32]) -> pa.Array:
+        """The ids at these positions as an Arrow array (text, if some are strings)."""
+        return self.values.take(pa.array(positions))
+
+    def find(self, id_: str | int) -> int:
+        """The position of an id, or -1. O(1) after the first call, which is O(n)."""
+        if self._table is None:
+            data, offsets, _ = arrow_strings(self.values.cast(pa.large_string()))
+            self._table = StringTable.build(data, offsets, self._marks().astype(np.int32))
+        text = str(id_).encode("utf-8", "surrogatepass")
+        group = np.array([int(isinstance(id_, int))], dtype=np.int32)
+        ends = np.array([0, len(text)], dtype=np.int64)
+        return int(self._table.find_batch(np.frombuffer(text, dtype=np.uint8), ends, group)[0])
+
+    def ranks(self) -> npt.NDArray[np.int64]:
+        """The place of each id among all ids in order: integers first, then strings by bytes."""
+        if self._ranks is None:
+            if len(self._are_integers):
+                marks = self._are_integers
+                numbers = np.array(
+                    [int(t) if m else 0 for t, m in zip(self.values.to_pylist(), marks, strict=True)]
+                )
+                texts = np.asarray(pc.rank(self.values, tiebreaker="first"))
+                order = np.lexsort((np.where(marks, 0, texts), numbers, 1 - marks))
+            else:
+                order = np.asarray(pc.sort_indices(self.values))
+            ranks = np.empty(len(order), dtype=np.int64)
+            ranks[order] = np.arange(len(order))
+            self._ranks = ranks
+        return self._ranks
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """To be saved."""
+        if self._is_int64:
+            return {"integers": self.values.to_numpy(zero_copy_only=False)}
+        data, offsets, _ = arrow_strings(self.values)
+        start = int(offsets[0])
+        return {
+            "data": data[start : int(offsets[-1])],
+            "offsets": offsets - start,
+            "are_integers": self._are_integers,
+        }
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Ids:
+        """The ids again, in place."""
+        if "integers" in arrays:
+            buffer = pa.py_buffer(arrays["integers"])
+            values = pa.Array.from_buffers(pa.int64(), len(arrays["integers"]), [None, buffer])
+            return cls(values, np.empty(0, dtype=np.uint8))
+        return cls(arrow_text(arrays["data"], arrays["offsets"]), arrays["are_integers"])
+
+
+def arrow_text(data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64]) -> pa.Array:
+    """An Arrow array of strings over these bytes, without copying."""
+    return pa.LargeStringArray.from_buffers(
+        len(offsets) - 1, pa.py_buffer(offsets), pa.py_buffer(data)
+    )
+
+
+def id_problem(id_: Any) -> str | None:
+    """What is wrong with an id, if anything."""
+    if isinstance(id_, bool) or not isinstance(id_, str | int):
+        return f"an id is a string or an integer, not {type(id_).__name__}"
+    if isinstance(id_, int) and not INT64_MIN <= id_ <= INT64_MAX:
+        return "an integer id has to fit in 64 bits"
+    if isinstance(id_, str):
+        try:
+            id_.encode()
+        except UnicodeEncodeError:
+            return "an id holds half a surrogate pair"
+    return None

@@ -1,0 +1,399 @@
+r"""JSON texts to tagged values: one pass over each text, only attributes in use are kept.
+
+With the names ``price``, ``car.color`` and ```a.b``` in use, the event ::
+
+    {"price": 9, "car": {"color": "r\u0065d", "doors": 3}, "a.b": null, "tags": [1, 2]}
+
+becomes ``price = 9`` and ``car.color = "red"``. A key is unescaped, put behind the path of the
+objects around it, and looked up; the values of unknown paths are checked and forgotten. A part of a
+name that has a dot or a back quote stands between back quotes, as in expressions.
+
+What a value becomes:
+
+- An integer that fits 64 bits is an integer (``-0`` is 0); any other number is the nearest
+  float64, infinite beyond its range (as Python and Spark read ``1e999``).
+- A string without escapes stays where it is in the input; others are unescaped behind it.
+- An object or a list is ``OTHER``; an object's members have paths of their own, a list's none.
+- ``null`` is no entry. Of a repeated path the last value counts, path by path:
+  ``{"a": {"b": 1}, "a": {"c": 2}}`` has both ``a.b`` and ``a.c``.
+
+A text that is not strict JSON (RFC 8259, in UTF-8, without lone surrogates) with an object on top
+is rejected whole, with one of ``REJECT_REASONS``; the other texts do not notice.
+
+Time is O(bytes) and a lookup per key. Memory is at most 8 bytes per byte of input, reserved at once
+and touched only as far as there are entries.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from bittern.engine.jit import (
+    b1r,
+    b1w,
+    f8w,
+    i4r,
+    i4w,
+    i8r,
+    i8w,
+    inline,
+    kernel,
+    tuple_type,
+    u1r,
+    u1w,
+    void,
+)
+from bittern.model.json_tokens import (
+    BACK_QUOTE,
+    CLOSE_LIST,
+    CLOSE_OBJECT,
+    COLON,
+    COMMA,
+    DOT,
+    ENDS_EARLY,
+    ESCAPED,
+    NOT_AN_OBJECT,
+    NOT_JSON,
+    NULL,
+    NUMBER_TEXT,
+    OPEN_LIST,
+    OPEN_OBJECT,
+    QUOTE,
+    REJECT_REASONS,
+    TOO_DEEP,
+    TOO_LONG,
+    TRAILING,
+    needs_quotes,
+    scalar,
+    skip_space,
+    string_end,
+    unescape,
+)
+from bittern.model.strings import STRING_TABLE, StringTable, byte_at, find
+from bittern.model.tagged import FLOAT, OTHER, STRING, TaggedValues
+
+__all__ = ["MAX_DEPTH", "REJECT_REASONS", "scan_json"]
+
+MAX_DEPTH = 64
+_MAX_LENGTH = 2**31 - 1
+# The length of a path that
+_UNUSED = -1  # no name begins with,
+_UNWRITTEN = -2  # is the key itself, and not copied before an object needs it.
+
+
+class _Entries(NamedTuple):
+    """The columns in the making; ``reals`` is ``payloads`` seen as floats."""
+
+    rows: np.ndarray
+    attributes: np.ndarray
+    tags: np.ndarray
+    payloads: np.ndarray
+    reals: np.ndarray
+    lengths: np.ndarray
+    unescaped: np.ndarray
+
+
+class _Workspace(NamedTuple):
+    """Where a row's scan keeps its path, its depth and what it has seen."""
+
+    path: np.ndarray  # as long as the longest name: a longer path is not in use
+    latest: np.ndarray  # by attribute: the entry it had when last seen
+    prefixes: np.ndarray  # by depth: length of the path before a key, or _UNUSED
+    objects: np.ndarray  # by depth: an object rather than a list
+
+
+_ENTRIES = tuple_type(_Entries, i4w, i4w, u1w, i8w, f8w, i4w, u1w)
+_WORKSPACE = tuple_type(_Workspace, u1w, i8w, i8w, b1w)
+
+
+@inline
+def _append(path: Any, length: Any, byte: Any) -> Any:
+    """The path with one byte more, or ``_UNUSED`` when it is longer than every name."""
+    if length < 0 or length >= len(path):
+        return np.int64(_UNUSED)
+    path[length] = byte
+    return length + 1
+
+
+@inline
+def _extend_path(path: Any, length: Any, data: Any, start: Any, stop: Any) -> Any:
+    """The path with a key's canonical name behind it; returns its length, or ``_UNUSED``."""
+    quoted = needs_quotes(data, start, stop)
+    if quoted:
+        length = _append(path, length, BACK_QUOTE)
+    at = start
+    while at < stop and length >= 0:
+        byte = byte_at(data, at)
+        if byte == BACK_QUOTE:
+            length = _append(path, length, BACK_QUOTE)
+        length = _append(path, length, byte)
+        at += 1
+    if quoted:
+        length = _append(path, length, BACK_QUOTE)
+    return length
+
+
+@inline
+def _key(data: Any, at: Any, stop: Any) -> Any:
+    """Read a key and its colon: (where its value is or -reason, key's start, end, escaped?)."""
+    if at == stop or byte_at(data, at) != QUOTE:
+        return np.int64(-ENDS_EARLY if at == stop else -NOT_JSON), at, at, False
+    end, escaped = string_end(data, at + 1, stop)
+    if end < 0:
+        return end, at, at, escaped
+    colon = skip_space(data, end + 1, stop)
+    if colon == stop or byte_at(data, colon) != COLON:
+        return np.int64(-ENDS_EARLY if colon == stop else -NOT_JSON), at, at, escaped
+    return skip_space(data, colon + 1, stop), at + 1, end, escaped
+
+
+@inline
+def _attribute_of(
+    names: Any,
+    path: Any,
+    prefix: Any,
+    data: Any,
+    start: Any,
+    end: Any,
+    escaped: Any,
+    spare: Any,
+    to: Any,
+) -> Any:
+    """The attribute that a key stands for, or -1, and its path's length.
+
+    ``spare[to:]`` is room for the key without its escapes.
+    """
+    if prefix == 0 and not escaped and not needs_quotes(data, start, end):
+        return find(names, data, start, end, 0), np.int64(_UNWRITTEN)  # the key is its own path
+    if prefix < 0:
+        return np.int32(-1), np.int64(_UNUSED)
+    if escaped:
+        length = _extend_path(path, prefix, spare, to, unescape(data, start, end, spare, to))
+    else:
+        length = _extend_path(path, prefix, data, start, end)
+    if length < 0:
+        return np.int32(-1), np.int64(_UNUSED)
+    return find(names, path, np.int64(0), length, 0), length
+
+
+@inline
+def _store(entries: Any, latest: Any, first: Any, count: Any, attribute: Any, value: Any) -> Any:
+    """Store a value in the row whose entries so far are first .. count; returns the new count.
+
+    ``latest`` is only a hint, so it needs no clearing between rows: it holds if the entry that it
+    points to is one of this row and says that it is this attribute's.
+    """
+    _, tag, payload, length, real = value
+    at = latest[attribute]
+    if not (first <= at < count and entries.attributes[at] == attribute):
+        at = count
+        count += 1
+        latest[attribute] = at
+        entries.attributes[at] = attribute
+    entries.tags[at] = tag
+    entries.lengths[at] = length
+    if tag == FLOAT:
+        entries.reals[at] = real
+    else:
+        entries.payloads[at] = payload
+    return count
+
+
+@inline
+def _drop_nulls(entries: Any, first: Any, count: Any) -> Any:
+    """Take the nulls out of a row's entries; returns the new count."""
+    kept = first
+    for at in range(first, count):
+        if entries.tags[at] != NULL:
+            entries.attributes[kept] = entries.attributes[at]
+            entries.tags[kept] = entries.tags[at]
+            entries.payloads[kept] = entries.payloads[at]
+            entries.lengths[kept] = entries.lengths[at]
+            kept += 1
+    return kept
+
+
+@inline
+def _scan_text(
+    data: Any, at: Any, stop: Any, names: Any, work: Any, entries: Any, first: Any, used: Any
+) -> Any:
+    """Scan one text: (reason or 0, entries, bytes unescaped), the last two so far in the batch.
+
+    One turn of the loop reads a closing bracket, or a member: a comma unless it is the first, in an
+    object its key, and its value, of which an object or list is only the opening bracket.
+    """
+    count, depth, nulls = first, 0, False
+    prefix, in_object, fresh = np.int64(0), True, True
+    at = skip_space(data, at, stop)
+    if at == stop or byte_at(data, at) != OPEN_OBJECT:
+        return np.int64(ENDS_EARLY if at == stop else NOT_AN_OBJECT), count, used
+    at += 1
+    while True:
+        at = skip_space(data, at, stop)
+        if at == stop:
+            return np.int64(ENDS_EARLY), count, used
+        byte = byte_at(data, at)
+        if byte == (CLOSE_OBJECT if in_object else CLOSE_LIST):
+            at += 1
+            if depth == 0:
+                break
+            depth -= 1
+            prefix, in_object, fresh = work.prefixes[depth], work.objects[depth], False
+            continue
+        if not fresh:
+            if byte != COMMA:
+                return np.int64(NOT_JSON), count, used
+            at = skip_space(data, at + 1, stop)
+        fresh = False
+
+        attribute, length, key, key_end = np.int32(-1), np.int64(_UNUSED), at, at
+        if in_object:
+            at, key, key_end, escaped = _key(data, at, stop)
+            if at < 0:
+                return -at, count, used
+            attribute, length = _attribute_of(
+                names, work.path, prefix, data, key, key_end, escaped, entries.unescaped, used
+            )
+        if at == stop:
+            return np.int64(ENDS_EARLY), count, used
+
+        byte = byte_at(data, at)
+        if byte in (OPEN_OBJECT, OPEN_LIST):
+            if attribute >= 0:
+                other = (at, OTHER, np.int64(0), np.int64(0), 0.0)
+                count = _store(entries, work.latest, first, count, attribute, other)
+            work.prefixes[depth], work.objects[depth] = prefix, in_object
+            depth += 1
+            if depth == MAX_DEPTH:
+                return np.int64(TOO_DEEP), count, used
+            if length == _UNWRITTEN:
+                length = _extend_path(work.path, np.int64(0), data, key, key_end)
+            in_object, fresh = byte == OPEN_OBJECT, True
+            prefix = _append(work.path, length, DOT) if in_object else np.int64(_UNUSED)
+            at += 1
+            continue
+
+        at, tag, payload, size, real = scalar(data, at, stop)
+        if at < 0:
+            return -at, count, used
+        if attribute >= 0:
+            if tag == ESCAPED:
+                tag, string_start = STRING, used
+                used = unescape(data, payload, payload + size, entries.unescaped, used)
+                payload, size = len(data) + string_start, used - string_start
+            nulls |= tag == NULL
+            value = (at, tag, payload, size, real)
+            count = _store(entries, work.latest, first, count, attribute, value)
+
+    if skip_space(data, at, stop) != stop:
+        return np.int64(TRAILING), count, used
+    if nulls:
+        count = _drop_nulls(entries, first, count)
+    return np.int64(0), count, used
+
+
+@kernel(void, u1r, i8r, b1r, STRING_TABLE, _WORKSPACE, _ENTRIES, u1w, i8w)
+def _scan_texts(
+    data: Any,
+    offsets: Any,
+    valid: Any,
+    names: Any,
+    work: Any,
+    entries: Any,
+    reasons: Any,
+    totals: Any,
+) -> None:
+    """Scan all texts; an empty ``valid`` means that all are. Writes entries and unescaped bytes."""
+    count, used = np.int64(0), np.int64(0)
+    for row in range(len(reasons)):
+        start, stop = offsets[row], offsets[row + 1]
+        reasons[row] = 0
+        if len(valid) and not valid[row]:
+            continue
+        if stop - start > _MAX_LENGTH:
+            reasons[row] = TOO_LONG
+            continue
+        first = count
+        reason, end, use = _scan_text(data, start, stop, names, work, entries, first, used)
+        reasons[row] = reason
+        if reason == 0:  # what a rejected text left behind is written over
+            count, used = end, use
+            for entry in range(first, count):
+                entries.rows[entry] = row
+    totals[0], totals[1] = count, used
+
+
+@kernel(void, u1r, i8r, i4r, i8r, u1w)
+def _copy_slices(data: Any, starts: Any, lengths: Any, offsets: Any, out: Any) -> None:
+    for i in range(len(starts)):
+        for at in range(lengths[i]):
+            out[offsets[i] + at] = data[starts[i] + at]
+
+
+def scan_json(
+    data: np.ndarray, offsets: np.ndarray, valid: np.ndarray | None, names: StringTable
+) -> tuple[TaggedValues, np.ndarray, np.ndarray]:
+    """Tagged values of a batch of JSON texts, the rows rejected (int32) and why (uint8 codes).
+
+    Text i is ``data[offsets[i]:offsets[i+1]]``; one that is not valid is an event without
+    attributes. ``names`` has the attributes' canonical names in group 0. O(bytes).
+    """
+    data, offsets = data[offsets[0] : offsets[-1]], offsets - offsets[0]
+    reasons = np.empty(len(offsets) - 1, np.uint8)
+    totals = np.zeros(2, np.int64)
+    entries, work = _room(len(data), names)
+    if valid is None:
+        valid = np.empty(0, np.bool_)
+    _scan_texts(data, offsets, valid, names.as_tuple, work, entries, reasons, totals)
+    count, used = int(totals[0]), int(totals[1])
+    _settle_numbers(data, entries, count)
+    if used:
+        data = np.concatenate([data, entries.unescaped[:used]])
+    rows, attributes, tags, payloads, _, lengths, _ = (column[:count] for column in entries)
+    rejected = np.flatnonzero(reasons)
+    values = TaggedValues(rows, attributes, tags, payloads, lengths, data)
+    return values, rejected.astype(np.int32), reasons[rejected]
+
+
+def _room(size: int, names: StringTable) -> tuple[_Entries, _Workspace]:
+    """Arrays for the entries of ``size`` bytes of texts: one entry takes 4 at least, as in "":1."""
+    most = size // 4
+    payloads = np.empty(most, np.int64)
+    entries = _Entries(
+        rows=np.empty(most, np.int32),
+        attributes=np.empty(most, np.int32),
+        tags=np.empty(most, np.uint8),
+        payloads=payloads,
+        reals=payloads.view(np.float64),
+        lengths=np.empty(most, np.int32),
+        unescaped=np.empty(size, np.uint8),
+    )
+    longest = int(np.diff(names.as_tuple.offsets).max(initial=0))
+    work = _Workspace(
+        path=np.empty(longest, np.uint8),
+        latest=np.zeros(len(names), np.int64),
+        prefixes=np.empty(MAX_DEPTH, np.int64),
+        objects=np.empty(MAX_DEPTH, np.bool_),
+    )
+    return entries, work
+
+
+def _settle_numbers(data: np.ndarray, entries: _Entries, count: int) -> None:
+    """Round the numbers left as text; Arrow does it correctly, and for all of them at once."""
+    where = np.flatnonzero(entries.tags[:count] == NUMBER_TEXT)
+    if not len(where):
+        return
+    lengths = entries.lengths[where]
+    offsets = np.zeros(len(where) + 1, np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    text = np.empty(offsets[-1], np.uint8)
+    _copy_slices(data, entries.payloads[where], lengths, offsets, text)
+    numbers = pa.LargeStringArray.from_buffers(
+        len(where), pa.py_buffer(offsets), pa.py_buffer(text)
+    )
+    entries.reals[where] = numbers.cast(pa.float64()).to_numpy()
+    entries.tags[where] = FLOAT
+    entries.lengths[where] = 0

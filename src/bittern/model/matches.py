@@ -1,0 +1,173 @@
+"""Matches of a batch: for each event, the subscriptions that it satisfies.
+
+Compressed rows: the subscriptions of event e are ``subscriptions[offsets[e]:offsets[e + 1]]``, as
+positions in ``all_ids``. Their order within an event is not specified, except after ``limit`` (best
+first); ``ids`` and ``to_pylist`` list them in the order of the index.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from bittern.engine.jit import i4r, i4w, i8r, i8w, kernel, u1r, void
+from bittern.model.ids import Ids
+
+
+@kernel(void, i4r, i4r, i4r, i4r, u1r, i8w)
+def _count(
+    rows: Any, classes: Any, class_starts: Any, subscribers: Any, alive: Any, offsets: Any
+) -> None:
+    """Subscriptions per event; ``offsets`` (zeros) becomes where each event begins."""
+    for i in range(len(rows)):
+        c = classes[i]
+        if len(class_starts) == 0:
+            n = 1 if len(alive) == 0 else np.int64(alive[subscribers[c]])
+        elif len(alive) == 0:
+            n = np.int64(class_starts[c + 1] - class_starts[c])
+        else:
+            n = 0
+            for k in range(class_starts[c], class_starts[c + 1]):
+                n += alive[subscribers[k]]
+        offsets[rows[i] + 1] += n
+    for event in range(len(offsets) - 1):
+        offsets[event + 1] += offsets[event]
+
+
+@kernel(void, i4r, i4r, i4r, i4r, u1r, i8r, i4w)
+def _fill(
+    rows: Any,
+    classes: Any,
+    class_starts: Any,
+    subscribers: Any,
+    alive: Any,
+    offsets: Any,
+    out: Any,
+) -> None:
+    free = offsets.copy()
+    for i in range(len(rows)):
+        c = classes[i]
+        first, last = np.int64(c), np.int64(c + 1)
+        if len(class_starts):
+            first, last = np.int64(class_starts[c]), np.int64(class_starts[c + 1])
+        at = free[rows[i]]
+        for k in range(first, last):
+            subscriber = subscribers[k]
+            if len(alive) == 0 or alive[subscriber]:
+                out[at] = subscriber
+                at += 1
+        free[rows[i]] = at
+
+
+@dataclass(frozen=True)
+class Subscribers:
+    """Who subscribes to each class; ``starts`` is empty where every class has exactly one."""
+
+    starts: npt.NDArray[np.int32]
+    subscribers: npt.NDArray[np.int32]
+
+    @classmethod
+    def of(cls, class_of: npt.NDArray[np.int32], n_classes: int) -> Subscribers:
+        """From the class of each subscription. O(n)."""
+        order = np.argsort(class_of, kind="stable").astype(np.int32)
+        if len(class_of) == n_classes:
+            return cls(np.empty(0, dtype=np.int32), order)
+        starts = np.zeros(n_classes + 1, dtype=np.int32)
+        np.cumsum(np.bincount(class_of, minlength=n_classes), out=starts[1:])
+        return cls(starts, order)
+
+    def expand(
+        self,
+        rows: npt.NDArray[np.int32],
+        classes: npt.NDArray[np.int32],
+        n_events: int,
+        alive: npt.NDArray[np.uint8],
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
+        """Compressed rows of (event, class) pairs in any order. O(pairs + matches).
+
+        ``alive`` has a 1 for each subscription that still counts; empty if all do.
+        """
+        offsets = np.zeros(n_events + 1, dtype=np.int64)
+        _count(rows, classes, self.starts, self.subscribers, alive, offsets)
+        out = np.empty(int(offsets[-1]), dtype=np.int32)
+        _fill(rows, classes, self.starts, self.subscribers, alive, offsets, out)
+        return offsets, out
+
+
+@dataclass(frozen=True)
+class Matches:
+    """What a batch of events matched; see the module for the layout."""
+
+    offsets: npt.NDArray[np.int64]
+    subscriptions: npt.NDArray[np.int32]
+    all_ids: Ids
+    rejects: list[tuple[int, str]] = field(default_factory=list)
+    ranked: bool = False
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def counts(self) -> npt.NDArray[np.int64]:
+        """How many subscriptions each event matched."""
+        return np.diff(self.offsets)
+
+    def ids(self, event: int) -> list[str | int]:
+        """The ids of the subscriptions that one event of the batch matched."""
+        if not -len(self) <= event < len(self):
+            raise IndexError(f"the batch has {len(self)} events; there is no event {event}")
+        event %= len(self)
+        own = self.subscriptions[self.offsets[event] : self.offsets[event + 1]]
+        return self.all_ids.take(own if self.ranked else np.sort(own))
+
+    def to_pylist(self) -> list[list[str | int]]:
+        """The ids for every event."""
+        return [self.ids(event) for event in range(len(self))]
+
+    def to_arrow(self, *, flat: bool = False) -> pa.Table:
+        """A table (event, subscriptions: list), or with ``flat`` one row (event, subscription) each."""
+        ids = self.all_ids.take_arrow(self.subscriptions)
+        if flat:
+            events = np.repeat(np.arange(len(self), dtype=np.int64), self.counts)
+            return pa.table({"event": events, "subscription": ids})
+        lists = pa.LargeListArray.from_arrays(pa.array(self.offsets), ids)
+        return pa.table({"event": np.arange(len(self), dtype=np.int64), "subscriptions": lists})
+
+
+def best(matches: Matches, weights: npt.NDArray[np.float64] | None, limit: int) -> Matches:
+    """The ``limit`` matches of highest weight of each event, best first, ties by id."""
+    counts = matches.counts
+    events = np.repeat(np.arange(len(matches)), counts)
+    order_of_id = matches.all_ids.ranks()[matches.subscriptions]
+    heavy = np.zeros(len(events)) if weights is None else -weights[matches.subscriptions]
+    order = np.lexsort((order_of_id, heavy, events))
+    place = np.arange(len(events)) - np.repeat(matches.offsets[:-1], counts)
+    kept = order[place < limit]
+    offsets = np.zeros_like(matches.offsets)
+    np.cumsum(np.minimum(counts, limit), out=offsets[1:])
+    return Matches(offsets, matches.subscriptions[kept], matches.all_ids, matches.rejects, ranked=True)
+
+
+def concatenate(parts: Sequence[Matches]) -> Matches:
+    """Matches of consecutive batches as those of one."""
+    if len(parts) == 1:
+        return parts[0]
+    offsets = [np.zeros(1, dtype=np.int64)]
+    rejects: list[tuple[int, str]] = []
+    first_event, first_match = 0, 0
+    for part in parts:
+        offsets.append(part.offsets[1:] + first_match)
+        rejects += [(row + first_event, reason) for row, reason in part.rejects]
+        first_event += len(part)
+        first_match += int(part.offsets[-1])
+    return Matches(
+        np.concatenate(offsets),
+        np.concatenate([part.subscriptions for part in parts]),
+        parts[0].all_ids,
+        rejects,
+    )

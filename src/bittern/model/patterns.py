@@ -1,0 +1,346 @@
+r"""String predicates that no order serves: contains, general LIKE, regular expressions.
+
+A ``PatternSet`` holds all such patterns of one attribute and tells, for a batch of values, which
+of them each value satisfies. Every pattern is filed under fragments that a satisfying value must
+contain (``fragments``); one pass of an automaton (``substrings``) finds the fragments of all
+patterns at once, and only the patterns whose fragment was found are looked at:
+
+    pattern                 filed under       when the fragment is found
+    contains 'ello'         ello              satisfied: nothing more to do
+    LIKE 'h_llo%world'      world             run its small program on the value (compiled kernel)
+    regex 'h[ae]l+o|w.rld'  h and rld         search with RE2
+    regex '(?i)Hello'       hello, folded     search with RE2 (second automaton, ASCII case folded)
+    LIKE '__', regex '\d'   nothing           looked at for every value
+
+Searches are gathered per regular expression, so that RE2 sees all of its values at once
+(``regexes``), and their memory is bounded there however many regular expressions there are.
+
+Arrays (flat, mapped from a file as they are; regular expressions are compiled when first needed):
+``actions`` per pattern; ``texts``/``text_offsets`` with the LIKE program or the regular
+expression; ``unfiled``, the patterns without a fragment; and, for each automaton, its own arrays
+and ``filed_offsets``/``filed``, the patterns under each literal.
+
+Cost of a batch: O(value bytes + fragments found + verification of survivors). A LIKE program costs
+O(value) unless built to backtrack, O(value * longest run) at worst; RE2 is linear in the value.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from bittern.engine.jit import i4r, i8r, i8w, inline, kernel, tuple_type, u1r
+from bittern.model.fragments import (
+    ANY_ONE,
+    ANY_RUN,
+    like_fragment,
+    like_program,
+    regex_cover,
+)
+from bittern.model.regexes import Values, compiled
+from bittern.model.substrings import Found, Substrings, frozen
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+#: Kinds of pattern, as ``PatternSet.build`` takes them.
+CONTAINS, LIKE, REGEX = 0, 1, 2
+
+#: What to do with a pattern whose fragment was found.
+_ACCEPT, _RUN, _SEARCH = 0, 1, 2
+
+
+class Filing(NamedTuple):
+    """Which patterns are filed under which literal, and the LIKE programs to run."""
+
+    offsets: np.ndarray
+    patterns: np.ndarray
+    actions: np.ndarray
+    texts: np.ndarray
+    text_offsets: np.ndarray
+
+
+_FILING = tuple_type(Filing, i4r, i4r, u1r, u1r, i8r)
+
+
+@inline
+def _next_character(value: Any, position: Any) -> Any:
+    position += 1
+    while position < value.shape[0] and value[position] & 0xC0 == 0x80:
+        position += 1
+    return position
+
+
+@inline
+def _like(value: Any, program: Any) -> Any:
+    """Run a LIKE program on a value.
+
+    Only the last ``%`` is ever retried: if a run fits, its leftmost place serves as well as any.
+    A retry moves by whole characters, so ``_`` never sees half of one.
+    """
+    end, last = value.shape[0], program.shape[0]
+    i, j = 0, 0
+    retry_i, retry_j = 0, -1
+    while i < end:
+        if j < last and program[j] == ANY_RUN:
+            j += 1
+            if j == last:
+                return True
+            retry_i, retry_j = i, j
+        elif j < last and program[j] == ANY_ONE:
+            i = _next_character(value, i)
+            j += 1
+        elif j < last and program[j] == value[i]:
+            i += 1
+            j += 1
+        elif retry_j >= 0:
+            retry_i = _next_character(value, retry_i)
+            i, j = retry_i, retry_j
+        else:
+            return False
+    return j == last or (j == last - 1 and program[j] == ANY_RUN)
+
+
+@kernel(i8w, u1r, i8r, i8r, i4r, _FILING)
+def _settle(data: Any, offsets: Any, found_offsets: Any, found: Any, filing: Any) -> Any:
+    """Accept, run or leave open every pattern filed under a literal found in a value.
+
+    Returns a key ``value * patterns + pattern`` for what is satisfied, and its complement, which is
+    negative, for what is still to be searched with RE2.
+    """
+    n_patterns = filing.actions.shape[0]
+    keys = np.empty(found.shape[0] + 16, np.int64)
+    n_keys = 0
+    for value in range(offsets.shape[0] - 1):
+        for k in range(found_offsets[value], found_offsets[value + 1]):
+            for f in range(filing.offsets[found[k]], filing.offsets[found[k] + 1]):
+                pattern = filing.patterns[f]
+                key = value * n_patterns + np.int64(pattern)
+                if filing.actions[pattern] == _SEARCH:
+                    key = ~key
+                elif filing.actions[pattern] == _RUN:
+                    program = filing.texts[
+                        filing.text_offsets[pattern] : filing.text_offsets[pattern + 1]
+                    ]
+                    if not _like(data[offsets[value] : offsets[value + 1]], program):
+                        continue
+                if n_keys == keys.shape[0]:
+                    larger = np.empty(2 * n_keys, np.int64)
+                    larger[:n_keys] = keys
+                    keys = larger
+                keys[n_keys] = key
+                n_keys += 1
+    return keys[:n_keys].copy()
+
+
+def _contains_program(text: str) -> bytes:
+    any_run = bytes([ANY_RUN])
+    return any_run + text.encode() + any_run if text else any_run
+
+
+def _offsets(lengths: Iterable[int], dtype: Any) -> np.ndarray:
+    return np.concatenate([[0], np.cumsum(list(lengths))]).astype(dtype)
+
+
+class _Index:
+    """One automaton and the patterns filed under each of its literals."""
+
+    def __init__(self, literals: Substrings, offsets: np.ndarray, patterns: np.ndarray) -> None:
+        self.literals = literals
+        self.offsets = frozen(offsets)
+        self.patterns = frozen(patterns)
+
+    @classmethod
+    def build(cls, filed: Mapping[bytes, list[int]], *, fold: bool) -> _Index:
+        return cls(
+            Substrings.build(list(filed), fold=fold),
+            _offsets((len(patterns) for patterns in filed.values()), np.int32),
+            np.array([p for patterns in filed.values() for p in patterns], np.int32),
+        )
+
+    def arrays(self, prefix: str) -> dict[str, np.ndarray]:
+        filed = {prefix + "filed_offsets": self.offsets, prefix + "filed": self.patterns}
+        return self.literals.arrays(prefix) | filed
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, np.ndarray], prefix: str) -> _Index:
+        literals = Substrings.from_arrays(arrays, prefix)
+        return cls(literals, arrays[prefix + "filed_offsets"], arrays[prefix + "filed"])
+
+
+class PatternSet:
+    """The patterns on one attribute; tells which of them each value satisfies. Immutable.
+
+    Threads may match at the same time. Pattern ids are positions in what ``build`` was given.
+    """
+
+    def __init__(
+        self,
+        actions: np.ndarray,
+        texts: np.ndarray,
+        text_offsets: np.ndarray,
+        unfiled: np.ndarray,
+        indexes: tuple[_Index, _Index],
+    ) -> None:
+        self._actions = frozen(actions)
+        self._texts = frozen(texts)
+        self._text_offsets = frozen(text_offsets)
+        self._unfiled = frozen(unfiled)
+        self._indexes = indexes
+
+    @classmethod
+    def build(cls, kinds: Sequence[int], texts: Sequence[str]) -> PatternSet:
+        """File every pattern. O(total text), plus 10 to 20 us a pattern to read it.
+
+        >>> patterns = PatternSet.build([CONTAINS, LIKE, REGEX], ["ell", "h_llo", "^[hj]ello$"])
+        >>> value = np.frombuffer(b"hello", np.uint8)
+        >>> patterns.match(value, np.array([0, 5]))[1].tolist()
+        [0, 1, 2]
+        """
+        actions = np.empty(len(kinds), np.uint8)
+        programs: list[bytes] = []
+        unfiled: list[int] = []
+        plain: dict[bytes, list[int]] = {}
+        folded: dict[bytes, list[int]] = {}
+        for i, (kind, text) in enumerate(zip(kinds, texts, strict=True)):
+            if kind == REGEX:
+                actions[i] = _SEARCH
+                programs.append(text.encode())
+                cover = regex_cover(text)
+                for fragment in cover:
+                    (folded if fragment.folded else plain).setdefault(fragment.text, []).append(i)
+                filed = bool(cover)
+            else:
+                program = like_program(text) if kind == LIKE else _contains_program(text)
+                fragment_text = like_fragment(program)
+                whole = kind == CONTAINS and len(program) == len(fragment_text) + 2
+                actions[i] = _ACCEPT if whole else _RUN
+                programs.append(b"" if whole else program)
+                filed = bool(fragment_text)
+                if filed:
+                    plain.setdefault(fragment_text, []).append(i)
+            if not filed:
+                unfiled.append(i)
+        return cls(
+            actions,
+            np.frombuffer(bytearray().join(programs), np.uint8),
+            _offsets(map(len, programs), np.int64),
+            np.array(unfiled, np.int32),
+            (_Index.build(plain, fold=False), _Index.build(folded, fold=True)),
+        )
+
+    def __len__(self) -> int:
+        return len(self._actions)
+
+    def match(self, data: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """CSR over the values ``data[offsets[i]:offsets[i+1]]``: pattern ids, ascending.
+
+        O(value bytes + fragments found + survivors verified), in compiled code but for a Python
+        call for every regular expression that has survivors, and for each of a few survivors.
+        """
+        n_values, n_patterns = len(offsets) - 1, len(self)
+        settled = [np.zeros(0, np.int64)]
+        for found, filed_offsets, filed in self._found(data, offsets):
+            filing = Filing(filed_offsets, filed, self._actions, self._texts, self._text_offsets)
+            settled.append(_settle(data, offsets, found.offsets, found.literals, filing))
+        keys = np.sort(np.concatenate(settled))
+        n_open = int(np.searchsorted(keys, 0))
+        searched = self._search(data, offsets, ~keys[:n_open])
+        if searched:
+            keys = np.sort(np.concatenate([keys[n_open:], *searched]))
+        row_offsets = np.searchsorted(keys, np.arange(n_values + 1) * n_patterns)
+        return row_offsets, (keys % max(n_patterns, 1)).astype(np.int32)
+
+    def _found(
+        self, data: np.ndarray, offsets: np.ndarray
+    ) -> Iterable[tuple[Found, np.ndarray, np.ndarray]]:
+        """Run the automata; LIKE programs without a fragment count as found everywhere."""
+        for index in self._indexes:
+            if len(index.literals):
+                yield index.literals.find(data, offsets), index.offsets, index.patterns
+        programs = self._unfiled[self._actions[self._unfiled] == _RUN]
+        if len(programs):
+            everywhere = Found(np.arange(len(offsets)), np.zeros(len(offsets) - 1, np.int32))
+            yield everywhere, frozen(np.array([0, len(programs)], np.int32)), frozen(programs)
+
+    def _search(self, data: np.ndarray, offsets: np.ndarray, keys: np.ndarray) -> list[np.ndarray]:
+        """Keys of what RE2 finds: the open ones, and regular expressions without a fragment."""
+        n_values, n_patterns = len(offsets) - 1, len(self)
+        unfiled = self._unfiled[self._actions[self._unfiled] == _SEARCH]
+        if n_values == 0 or len(keys) + len(unfiled) == 0:
+            return []
+        batch = Values(data, offsets)
+        rows, patterns = np.divmod(keys, n_patterns)
+        by_pattern = np.sort(patterns * n_values + rows)
+        # Several fragments of one cover may be found in one value: keep one key.
+        by_pattern = by_pattern[np.diff(by_pattern, prepend=-1) != 0]
+        patterns, rows = np.divmod(by_pattern, n_values)
+        starts = np.flatnonzero(np.diff(patterns, prepend=-1, append=n_patterns))
+        texts = self._regexes(patterns[starts[:-1]])
+        mask = batch.search_groups(texts, starts, rows)
+        results = [(rows * n_patterns + patterns)[mask]]
+        for pattern, text in zip(unfiled.tolist(), self._regexes(unfiled), strict=True):
+            results.append(np.flatnonzero(batch.search_all(text)) * n_patterns + pattern)
+        return results
+
+    def _regexes(self, patterns: np.ndarray) -> list[bytes]:
+        view = self._texts.data
+        bounds = zip(
+            self._text_offsets[patterns].tolist(),
+            self._text_offsets[patterns + 1].tolist(),
+            strict=True,
+        )
+        return [bytes(view[start:end]) for start, end in bounds]
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Everything the set consists of, as flat arrays by name."""
+        plain, folded = self._indexes
+        return {
+            "actions": self._actions,
+            "texts": self._texts,
+            "text_offsets": self._text_offsets,
+            "unfiled": self._unfiled,
+            **plain.arrays("plain_"),
+            **folded.arrays("folded_"),
+        }
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> PatternSet:
+        """Undo ``arrays``; copies and compiles nothing. O(1)."""
+        return cls(
+            arrays["actions"],
+            arrays["texts"],
+            arrays["text_offsets"],
+            arrays["unfiled"],
+            (_Index.from_arrays(arrays, "plain_"), _Index.from_arrays(arrays, "folded_")),
+        )
+
+    @property
+    def nbytes(self) -> int:
+        """What the arrays occupy; compiled regular expressions are the cache's, not counted."""
+        return sum(array.nbytes for array in self.arrays().values())
+
+    def check(self) -> None:
+        """Assert every invariant of the layout. O(size)."""
+        n_patterns = len(self)
+        assert len(self._text_offsets) == n_patterns + 1
+        assert self._text_offsets[0] == 0
+        assert self._text_offsets[-1] == len(self._texts)
+        assert (np.diff(self._text_offsets) >= 0).all()
+        assert (self._actions <= _SEARCH).all()
+        seen = np.zeros(n_patterns, np.bool_)
+        for index in self._indexes:
+            index.literals.check()
+            assert len(index.offsets) == len(index.literals) + 1
+            assert index.offsets[0] == 0
+            assert index.offsets[-1] == len(index.patterns)
+            assert (np.diff(index.offsets) > 0).all()
+            assert ((index.patterns >= 0) & (index.patterns < n_patterns)).all()
+            seen[index.patterns] = True
+        assert ((self._unfiled >= 0) & (self._unfiled < n_patterns)).all()
+        assert not seen[self._unfiled].any()
+        seen[self._unfiled] = True
+        assert seen.all()
+        for text in self._regexes(np.flatnonzero(self._actions == _SEARCH)):
+            compiled(text)

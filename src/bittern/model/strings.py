@@ -1,0 +1,339 @@
+"""String table: an exact, immutable map from (group, bytes) to a dense index, in flat arrays.
+
+Attribute names live in one (group 0), string constants in another (group = their channel). The
+three strings ``(0, "red") (0, "blue") (7, "red")`` are::
+
+    data     r e d b l u e r e d         all bytes, one string after the other
+    offsets  0     3       7     10      string i is data[offsets[i]:offsets[i+1]]
+    groups   0     0       7
+    slots    . 3 . . 1 . 2 .             0 is free, else  hash bits 32..63 | i + 1
+
+A string's hash picks its home slot by its low bits; linear probing goes on from there, and half of
+the slots at least stay free. A slot carries the upper half of the hash, so a string that is not
+in the table costs one cache miss and no comparison, and one that is costs one comparison, which
+decides. Memory: 12 bytes and 16 to 32 bytes of slots per string, plus its bytes.
+
+The functions marked ``@inline`` are for other modules' kernels, which take a table as one argument
+of type ``STRING_TABLE``.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from bittern.engine.jit import i4r, i4w, i8r, inline, kernel, tuple_type, u1r, u8r, u8w, void
+from bittern.errors import EventError, SnapshotError
+
+
+class StringTableArrays(NamedTuple):
+    """What kernels see of a string table; the module's docstring draws it."""
+
+    data: np.ndarray
+    offsets: np.ndarray
+    groups: np.ndarray
+    slots: np.ndarray
+
+
+STRING_TABLE = tuple_type(StringTableArrays, u1r, i8r, i4r, u8r)
+_TABLE_IN_THE_MAKING = tuple_type(StringTableArrays, u1r, i8r, i4r, u8w)
+_DTYPES = StringTableArrays(np.uint8, np.int64, np.int32, np.uint64)  # type: ignore[arg-type]
+
+_MOST_STRINGS = 2**31 - 2  # an index is an int32
+_INDEX_BITS = np.uint64(32)
+_INDEX_MASK = np.uint64(0xFFFFFFFF)
+_FREE = np.uint64(0)
+_ONE = np.uint64(1)
+_MULTIPLY_SEED = np.uint64(0x9E3779B97F4A7C15)
+_MULTIPLY_WORD = np.uint64(0xD6E8FEB86659FD93)
+_MULTIPLY_LAST = np.uint64(0xFF51AFD7ED558CCD)
+_HALF = np.uint64(32)
+_ODD_SHIFT = np.uint64(29)
+
+
+@inline
+def byte_at(data: Any, at: Any) -> Any:
+    """``data[at]`` as 64 bits; the unsigned index spares the test for negative ones."""
+    return np.uint64(data[np.uint64(at)])
+
+
+@inline
+def word_at(data: Any, at: Any) -> Any:
+    """The 8 bytes at ``at``, the first one lowest; compiles to a single load."""
+    return (
+        byte_at(data, at)
+        | byte_at(data, at + 1) << np.uint64(8)
+        | byte_at(data, at + 2) << np.uint64(16)
+        | byte_at(data, at + 3) << np.uint64(24)
+        | byte_at(data, at + 4) << np.uint64(32)
+        | byte_at(data, at + 5) << np.uint64(40)
+        | byte_at(data, at + 6) << np.uint64(48)
+        | byte_at(data, at + 7) << np.uint64(56)
+    )
+
+
+@inline
+def half_word_at(data: Any, at: Any) -> Any:
+    """The 4 bytes at ``at``, the first one lowest."""
+    return (
+        byte_at(data, at)
+        | byte_at(data, at + 1) << np.uint64(8)
+        | byte_at(data, at + 2) << np.uint64(16)
+        | byte_at(data, at + 3) << np.uint64(24)
+    )
+
+
+@inline
+def _big_endian_word_at(data: Any, at: Any) -> Any:
+    """The 8 bytes at ``at``, the first one highest: unsigned order is the bytes' order."""
+    return (
+        byte_at(data, at) << np.uint64(56)
+        | byte_at(data, at + 1) << np.uint64(48)
+        | byte_at(data, at + 2) << np.uint64(40)
+        | byte_at(data, at + 3) << np.uint64(32)
+        | byte_at(data, at + 4) << np.uint64(24)
+        | byte_at(data, at + 5) << np.uint64(16)
+        | byte_at(data, at + 6) << np.uint64(8)
+        | byte_at(data, at + 7)
+    )
+
+
+@inline
+def _last_word(data: Any, start: Any, stop: Any) -> Any:
+    """The last 8 bytes; of a shorter string all bytes, some twice. Never reads outside it."""
+    length = stop - start
+    if length >= 8:
+        return word_at(data, stop - 8)
+    if length >= 4:
+        return half_word_at(data, start) | half_word_at(data, stop - 4) << np.uint64(32)
+    if length == 0:
+        return np.uint64(0)
+    middle = byte_at(data, start + (length >> 1)) << np.uint64(8)
+    return byte_at(data, start) | middle | byte_at(data, stop - 1) << np.uint64(16)
+
+
+@inline
+def hash_bytes(data: Any, start: Any, stop: Any, seed: Any) -> Any:
+    """64 well-mixed bits of ``data[start:stop]``; O(length), 8 bytes a step."""
+    mixed = (np.uint64(seed) + np.uint64(stop - start)) * _MULTIPLY_SEED
+    at = start
+    while at + 8 < stop:
+        mixed = (mixed ^ word_at(data, at)) * _MULTIPLY_WORD
+        mixed ^= mixed >> _HALF
+        at += 8
+    mixed = (mixed ^ _last_word(data, start, stop)) * _MULTIPLY_WORD
+    mixed = (mixed ^ mixed >> _ODD_SHIFT) * _MULTIPLY_LAST
+    return mixed ^ mixed >> _HALF
+
+
+@inline
+def same_bytes(data_a: Any, start_a: Any, data_b: Any, start_b: Any, length: Any) -> Any:
+    """Tell whether two strings of this length are equal; O(length), 8 bytes a step."""
+    at = 0
+    while at + 8 < length:
+        if word_at(data_a, start_a + at) != word_at(data_b, start_b + at):
+            return False
+        at += 8
+    last_a = _last_word(data_a, start_a, start_a + length)
+    return last_a == _last_word(data_b, start_b, start_b + length)
+
+
+@inline
+def big_endian_prefix(data: Any, start: Any, stop: Any) -> Any:
+    """The first 8 bytes, padded with zeros: orders strings as far as 8 bytes can."""
+    if stop - start >= 8:
+        return _big_endian_word_at(data, start)
+    prefix = np.uint64(0)
+    shift = np.uint64(56)
+    for at in range(start, stop):
+        prefix |= byte_at(data, at) << shift
+        shift -= np.uint64(8)
+    return prefix
+
+
+@inline
+def compare_bytes(
+    data_a: Any, start_a: Any, stop_a: Any, data_b: Any, start_b: Any, stop_b: Any
+) -> Any:
+    """-1, 0 or 1 as string a is below, equal to or above b, byte by byte, then by length."""
+    length_a, length_b = stop_a - start_a, stop_b - start_b
+    shared = min(length_a, length_b)
+    at = 0
+    while at < shared:
+        word_a = big_endian_prefix(data_a, start_a + at, start_a + min(at + 8, shared))
+        word_b = big_endian_prefix(data_b, start_b + at, start_b + min(at + 8, shared))
+        if word_a != word_b:
+            return -1 if word_a < word_b else 1
+        at += 8
+    return (length_a > length_b) - (length_a < length_b)
+
+
+@inline
+def _slot_of(table: Any, hashed: Any, data: Any, start: Any, stop: Any, group: Any) -> Any:
+    """The slot that holds this string, or the free one where it would go."""
+    mask = np.uint64(len(table.slots) - 1)
+    at = hashed & mask
+    while True:
+        slot = table.slots[at]
+        if slot == _FREE:
+            return at
+        if (slot ^ hashed) >> _INDEX_BITS == _FREE:
+            index = np.int64(slot & _INDEX_MASK) - 1
+            first = table.offsets[index]
+            length = table.offsets[index + 1] - first
+            same = table.groups[index] == group and length == stop - start
+            if same and same_bytes(table.data, first, data, start, length):
+                return at
+        at = (at + _ONE) & mask
+
+
+@inline
+def find(table: Any, data: Any, start: Any, stop: Any, group: Any) -> Any:
+    """The index of (group, ``data[start:stop]``), or -1. O(length), one or three cache misses."""
+    hashed = hash_bytes(data, start, stop, group)
+    at = _slot_of(table, hashed, data, start, stop, group)
+    return np.int32(np.int64(table.slots[at] & _INDEX_MASK) - 1)
+
+
+@kernel(void, _TABLE_IN_THE_MAKING)
+def _fill_slots(table: Any) -> None:
+    for index in range(len(table.groups)):
+        start, stop = table.offsets[index], table.offsets[index + 1]
+        group = table.groups[index]
+        hashed = hash_bytes(table.data, start, stop, group)
+        at = _slot_of(table, hashed, table.data, start, stop, group)
+        if table.slots[at] == _FREE:
+            table.slots[at] = hashed >> _INDEX_BITS << _INDEX_BITS | np.uint64(index + 1)
+
+
+@kernel(void, STRING_TABLE, u1r, i8r, i4r, i4w)
+def _find_all(table: Any, data: Any, offsets: Any, groups: Any, found: Any) -> None:
+    for i in range(len(found)):
+        found[i] = find(table, data, offsets[i], offsets[i + 1], groups[i])
+
+
+class StringTable:
+    """An exact map from (group, bytes) to a dense index; immutable, memory-mappable.
+
+    ``build`` makes one, ``find_batch`` asks it, ``arrays`` and ``from_arrays`` take it to disk and
+    back, ``as_tuple`` is what other modules' kernels take.
+    """
+
+    def __init__(self, arrays: StringTableArrays) -> None:
+        self.as_tuple = StringTableArrays(*map(_frozen, arrays, _DTYPES))
+
+    @classmethod
+    def build(cls, data: np.ndarray, offsets: np.ndarray, groups: np.ndarray | int) -> StringTable:
+        """Index all strings; of equal ones the first is found. O(bytes)."""
+        count = len(offsets) - 1
+        if count > _MOST_STRINGS:
+            raise EventError(f"a string table holds at most {_MOST_STRINGS} strings, not {count}")
+        groups = _per_string(groups, count)
+        slots = np.zeros(1 << max(1, (2 * count - 1).bit_length()), np.uint64)
+        table = cls(StringTableArrays(data, offsets, groups, slots))
+        _fill_slots(table.as_tuple._replace(slots=slots))
+        return table
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, np.ndarray]) -> StringTable:
+        """The table that ``arrays`` described; copies nothing, looks at sizes only."""
+        table = cls(StringTableArrays(*(arrays[name] for name in StringTableArrays._fields)))
+        count, slots = len(table), len(table.as_tuple.slots)
+        _demand(len(table.as_tuple.offsets) == count + 1, "offsets and groups disagree")
+        _demand(slots >= 2 and slots & (slots - 1) == 0, "slots are not a power of two")
+        return table
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """The arrays by name, read-only; O(1)."""
+        return self.as_tuple._asdict()
+
+    def find_batch(
+        self, data: np.ndarray, offsets: np.ndarray, groups: np.ndarray | int
+    ) -> np.ndarray:
+        """The index of every (group, string), -1 where there is none; int32. O(bytes)."""
+        found = np.empty(len(offsets) - 1, np.int32)
+        _find_all(self.as_tuple, data, offsets, _per_string(groups, len(found)), found)
+        return found
+
+    def __len__(self) -> int:
+        return len(self.as_tuple.groups)
+
+    @property
+    def nbytes(self) -> int:
+        """What the arrays occupy."""
+        return sum(array.nbytes for array in self.as_tuple)
+
+    def check(self) -> None:
+        """Raise SnapshotError unless every invariant holds; O(bytes)."""
+        data, offsets, groups, slots = self.as_tuple
+        _demand(bool(offsets[0] == 0 and offsets[-1] == len(data)), "offsets miss some bytes")
+        _demand(bool((np.diff(offsets) >= 0).all()), "offsets run backwards")
+        held = np.sort(slots[slots != _FREE] & _INDEX_MASK).astype(np.int64) - 1
+        _demand(2 * len(held) <= len(slots), "more than half of the slots are taken")
+        if len(held):
+            _demand(held[0] >= 0 and held[-1] < len(self), "a slot points nowhere")
+        _demand(bool((np.diff(held) > 0).all()), "two slots hold one string")
+        found = self.find_batch(data, offsets, groups)
+        _demand(bool((found >= 0).all()), "a string is not found")
+        _demand(bool((found <= np.arange(len(self))).all()), "a later twin is found")
+        _demand(np.array_equal(np.unique(found), held), "a slot is out of reach")
+
+
+def _per_string(groups: np.ndarray | int, count: int) -> np.ndarray:
+    return np.ascontiguousarray(np.broadcast_to(np.asarray(groups, np.int32), count))
+
+
+def _frozen(array: np.ndarray, dtype: Any) -> np.ndarray:
+    """A read-only plain view, whatever maps the memory: the exact type kernels are compiled for."""
+    view = np.ascontiguousarray(array, dtype=dtype).view()
+    view.flags.writeable = False
+    return view
+
+
+def _demand(holds: bool, otherwise: str) -> None:  # noqa: FBT001
+    if not holds:
+        raise SnapshotError(f"damaged string table: {otherwise}")
+
+
+def arrow_strings(array: pa.Array) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    """The bytes, int64 offsets and validity (``None``: no nulls) of an Arrow string array.
+
+    Views of Arrow's memory for (large) strings and binaries; string views and dictionaries, whose
+    bytes do not lie in order, are written out first. A sliced array keeps the whole array's bytes.
+    """
+    array = _in_order(array)
+    count = len(array)
+    wide = pa.types.is_large_string(array.type) or pa.types.is_large_binary(array.type)
+    _, offsets_buffer, data_buffer = array.buffers()
+    if count == 0 or offsets_buffer is None:
+        offsets = np.zeros(count + 1, np.int64)
+    else:
+        stored = np.frombuffer(offsets_buffer, np.int64 if wide else np.int32)
+        offsets = stored[array.offset : array.offset + count + 1].astype(np.int64, copy=False)
+    data = np.frombuffer(data_buffer if data_buffer is not None else b"", np.uint8)
+    valid = None if array.null_count == 0 else array.is_valid().to_numpy(zero_copy_only=False)
+    return data, offsets, valid
+
+
+def _in_order(array: pa.Array) -> pa.Array:
+    """The same strings in an array whose bytes lie one string after the other."""
+    if isinstance(array, pa.ExtensionArray):  # such as Arrow's own JSON type
+        array = array.storage
+    kind = array.type
+    if pa.types.is_dictionary(kind):
+        values = _in_order(array.dictionary)
+        large = pa.large_binary() if _is_binary(values.type) else pa.large_string()
+        return values.cast(large).take(array.indices)
+    if pa.types.is_string_view(kind):
+        return array.cast(pa.large_string())
+    if pa.types.is_binary_view(kind):
+        return array.cast(pa.large_binary())
+    if not (_is_binary(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+        raise EventError(f"expected strings, got an Arrow array of type {kind}")
+    return array
+
+
+def _is_binary(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))

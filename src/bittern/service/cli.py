@@ -1,0 +1,410 @@
+"""The command line: ``bittern build | match | explain | inspect``.
+
+``main`` parses, runs one command and turns every way a user can be wrong into one sentence on
+standard error and an exit code: 0 fine, 1 the data is wrong, 2 the command is, 130 interrupted.
+Results go to standard output, everything said about them to standard error.
+
+Cold start counts: nothing here imports NumPy, Arrow or Numba before a command needs them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+import bittern
+from bittern.errors import BitternError, OptionError, SubscriptionError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from bittern.errors import BadSubscription
+
+_FORMATS = ("csv", "jsonl", "parquet")
+_SAMPLE_EVENTS = 100_000
+_SHOWN_BAD = 20
+_SHOWN_REJECTS = 10
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code."""
+    options = _parser().parse_args(arguments)
+    try:
+        code: int = options.run(options)
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        # Who reads has read enough. Nothing may be flushed to the closed pipe at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except SubscriptionError as error:
+        _say(f"{_count(len(error.bad), 'subscription')} not valid; nothing was written")
+        _list_bad(error.bad)
+        return 1
+    except BitternError as error:
+        _say(str(error))
+        return 2 if isinstance(error, OptionError) else 1
+    except OSError as error:
+        place = f"{error.filename}: " if error.filename else ""
+        _say(f"{place}{error.strerror or error}")
+        return 1
+    return code
+
+
+def _say(sentence: str) -> None:
+    print(f"bittern: {sentence}", file=sys.stderr)
+
+
+def _count(number: int, noun: str) -> str:
+    plural = "es" if noun.endswith("ch") else "s"
+    return f"{number:,} {noun}{'' if number == 1 else plural}"
+
+
+# Commands
+
+
+def _build(options: argparse.Namespace) -> int:
+    from bittern.engine import snapshot  # noqa: PLC0415 (cold start)
+    from bittern.service import tables  # noqa: PLC0415
+    from bittern.service.progress import Progress  # noqa: PLC0415
+
+    form = tables.format_of(options.subscriptions, options.format)
+    snapshot.check_target(options.output)  # before the work, not after it
+    started = time.monotonic()
+    source = tables.read_subscriptions(
+        options.subscriptions,
+        form,
+        options.id_column,
+        options.expression_column,
+        options.weight_column,
+    )
+    progress = None if options.quiet else Progress(sys.stderr)
+    try:
+        index = bittern.Index.build(
+            source,
+            on_error="raise" if options.on_error == "fail" else "skip",
+            sample=_sample(options.sample),
+            progress=progress,
+        )
+        identity = index.save(options.output)
+    finally:
+        if progress is not None:
+            progress.close()
+    if options.on_error == "skip" and index.bad:
+        _say(f"{_count(len(index.bad), 'subscription')} not valid and skipped")
+        _list_bad(index.bad)
+    if not options.quiet:
+        _print_table(
+            {
+                "subscriptions": len(index),
+                "classes": index.statistics()["classes"],
+                "seconds": round(time.monotonic() - started, 2),
+                "bytes": index.nbytes,
+                "snapshot": identity,
+            }
+        )
+    return 0
+
+
+def _sample(name: str | None) -> Any:
+    """Read the first events of a file, from which selectivities are estimated."""
+    from bittern.service import tables  # noqa: PLC0415 (cold start)
+
+    if name is None:
+        return None
+    form = tables.format_of(name, None)
+    return next(tables.read_events(name, form, _SAMPLE_EVENTS, lambda *_: None), None)
+
+
+def _list_bad(bad: Sequence[BadSubscription]) -> None:
+    for one in bad[:_SHOWN_BAD]:
+        message = one.message.replace("\n", "\n    ")
+        print(f"  {one.id!r}, position {one.position}: {message}", file=sys.stderr)
+    if len(bad) > _SHOWN_BAD:
+        print(f"  ... and {len(bad) - _SHOWN_BAD:,} more", file=sys.stderr)
+
+
+def _match(options: argparse.Namespace) -> int:
+    from bittern.service import tables  # noqa: PLC0415 (cold start)
+
+    form = tables.format_of(options.events, options.format)
+    output_form = tables.format_of(options.output, options.output_format, "--output-format")
+    if options.output == "-" and output_form == "parquet":
+        raise OptionError("Parquet needs a file: say --output FILE")
+    index = bittern.Index.open(options.snapshot)
+    matcher = bittern.Matcher(index)
+    rejects = _Rejects()
+    n_events = n_matches = 0
+    with tables.replacing(options.output) as file:
+        writer = tables.MatchWriter(file, output_form, index.ids.type, flat=options.flat)
+        for events in tables.read_events(options.events, form, options.batch_size, rejects):
+            matches = matcher.match(events, limit=options.limit)
+            for row, reason in matches.rejects:
+                rejects(f"event {n_events + row}", reason)
+            writer.write(matches.to_arrow(flat=writer.flat), len(events))
+            n_events += len(events)
+            n_matches += int(matches.counts.sum())
+        writer.close()
+    rejects.summarise()
+    said = f"{_count(n_events, 'event')}, {_count(n_matches, 'match')}"
+    _say(f"{said}, {rejects.number:,} rejected" if rejects.number else said)
+    return 0
+
+
+class _Rejects:
+    """Say the first rejected events as they come, and count them all."""
+
+    def __init__(self) -> None:
+        self.number = 0
+
+    def __call__(self, place: str, reason: str) -> None:
+        self.number += 1
+        if self.number <= _SHOWN_REJECTS:
+            _say(f"{place} rejected: {reason}")
+
+    def summarise(self) -> None:
+        if self.number > _SHOWN_REJECTS:
+            _say(f"... and {self.number - _SHOWN_REJECTS:,} more rejected")
+
+
+def _explain(options: argparse.Namespace) -> int:
+    text = sys.stdin.read() if options.event == "-" else options.event
+    try:
+        event = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise BitternError(f"the event is not JSON: {error}") from error
+    if not isinstance(event, dict):
+        raise BitternError("the event is not a JSON object such as '{\"price\": 5}'")
+    index = bittern.Index.open(options.snapshot)
+    print(bittern.explain(index, event, _as_id(options.id, index)))
+    return 0
+
+
+def _as_id(text: str, index: Any) -> str | int:
+    """Return what the command line says as the kind of id that this index has."""
+    import pyarrow as pa  # noqa: PLC0415 (cold start)
+
+    if pa.types.is_integer(index.ids.type):
+        try:
+            return int(text)
+        except ValueError as error:
+            raise BitternError(f"{text!r}: the ids of this index are integers") from error
+    return text
+
+
+def _inspect(options: argparse.Namespace) -> int:
+    from bittern.engine import snapshot  # noqa: PLC0415 (cold start)
+
+    if options.check:
+        problems = snapshot.verify_snapshot(options.snapshot)
+        for problem in problems:
+            _say(problem)
+        if problems:
+            return 1
+    opened = snapshot.read_snapshot(options.snapshot)
+    index = bittern.Index.open(options.snapshot)
+    if options.check:
+        try:
+            index.check()
+        except AssertionError as broken:
+            _say(f"snapshot {options.snapshot} is not sound: {broken}")
+            return 1
+    about = {"snapshot": opened.id, "release": opened.release, "bytes": opened.nbytes}
+    sizes = {name: array.nbytes for name, array in opened.arrays.items()}
+    if options.json:
+        report = {**about, "statistics": index.statistics(), "arrays": sizes}
+        print(json.dumps(report, indent=1, default=_plain))
+        return 0
+    _print_table({**about, **index.statistics()})
+    print("\nbytes per array")
+    _print_table(dict(sorted(sizes.items(), key=lambda item: -item[1])), indent=2)
+    if options.check:
+        print("\nchecked: digests and structure are right")
+    return 0
+
+
+def _plain(value: Any) -> Any:
+    """Turn a NumPy scalar or array into what JSON has."""
+    return value.tolist()
+
+
+def _print_table(rows: dict[str, Any], indent: int = 0) -> None:
+    """Print names and values in two columns; a nested mapping gets a heading of its own."""
+    flat = {name: value for name, value in rows.items() if not isinstance(value, dict)}
+    names = max(map(len, flat), default=0)
+    width = max((len(_cell(v)) for v in flat.values() if not isinstance(v, str)), default=0)
+    for name, value in flat.items():
+        print(f"{'':{indent}}{name:<{names}}  {_cell(value):>{width}}")
+    for name, value in rows.items():
+        if isinstance(value, dict) and value:
+            print(f"\n{'':{indent}}{name}")
+            _print_table(value, indent + 2)
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:,.2f}"
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+# The parser
+
+
+class _Version(argparse.Action):
+    """Print the release; looking it up takes time that other commands need not spend."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any, **__: Any) -> None:
+        from importlib.metadata import version  # noqa: PLC0415
+
+        print(f"bittern {version('bittern')}")
+        parser.exit()
+
+
+def _positive(text: str) -> int:
+    number = int(text) if text.isdecimal() else 0
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a positive whole number")
+    return number
+
+
+def _command(commands: Any, name: str, run: Any, short: str, text: str) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = commands.add_parser(
+        name,
+        help=short,
+        description=f"{short[0].upper()}{short[1:]}.\n\n{text}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.set_defaults(run=run)
+    return parser
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="bittern",
+        description="Match events against millions of standing Boolean SQL subscriptions.",
+        epilog="""example:
+  bittern build subscriptions.csv --output shop.bittern
+  bittern match shop.bittern events.jsonl --output matches.jsonl
+
+exit codes: 0 fine, 1 the data is wrong, 2 the command is wrong""",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action=_Version, nargs=0, help="print the release and exit")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    _add_build(commands)
+    _add_match(commands)
+    _add_explain(commands)
+    _add_inspect(commands)
+    return parser
+
+
+def _add_build(commands: Any) -> None:
+    command = _command(
+        commands,
+        "build",
+        _build,
+        "compile subscriptions into a snapshot",
+        """SUBSCRIPTIONS is CSV, JSON lines or Parquet with a column for the id, one for the
+expression and, if matches are to be ranked, one for the weight.
+
+example:
+  bittern build subscriptions.csv --output shop.bittern
+  with subscriptions.csv:
+    id,expression
+    s1,"model = 'iphone5s' AND price <= 580"
+""",
+    )
+    add = command.add_argument
+    add("subscriptions", metavar="SUBSCRIPTIONS", help="a file, or - for standard input")
+    add("--output", metavar="DIR", required=True, help="the snapshot; one there is replaced")
+    add("--format", choices=_FORMATS, help="of SUBSCRIPTIONS (default: by its extension)")
+    add("--id-column", metavar="NAME", default="id", help="default: id")
+    add("--expression-column", metavar="NAME", default="expression", help="default: expression")
+    add("--weight-column", metavar="NAME", help="default: weight, if there is one")
+    add("--sample", metavar="EVENTS", help="a file of typical events, to plan the index for")
+    add(
+        "--on-error",
+        choices=("fail", "skip"),
+        default="fail",
+        help="what to do when subscriptions are not valid (default: fail)",
+    )
+    add("--quiet", action="store_true", help="no progress and no summary")
+
+
+def _add_match(commands: Any) -> None:
+    command = _command(
+        commands,
+        "match",
+        _match,
+        "tell which subscriptions each event satisfies",
+        """EVENTS is JSON lines, CSV or Parquet, one event per line or row. The output has one JSON
+line per event, events numbered from 0; CSV output is always flat. An event that cannot be
+read is reported and matches nothing; the others are not affected.
+
+example:
+  echo '{"model": "iphone5s", "price": 550}' | bittern match shop.bittern
+  {"event": 0, "subscriptions": ["s1"]}
+""",
+    )
+    add = command.add_argument
+    add("snapshot", metavar="SNAPSHOT")
+    add("events", metavar="EVENTS", nargs="?", default="-", help="default: -, standard input")
+    add("--output", metavar="FILE", default="-", help="default: -, standard output")
+    add("--format", choices=_FORMATS, help="of EVENTS (default: by its extension)")
+    add("--output-format", choices=_FORMATS, help="of FILE (default: by its extension)")
+    add("--flat", action="store_true", help="one line per match instead of one per event")
+    add("--limit", metavar="K", type=_positive, help="only the K matches of highest weight")
+    add(
+        "--batch-size",
+        metavar="N",
+        type=_positive,
+        default=10_000,
+        help="events matched at a time (default: 10000)",
+    )
+
+
+def _add_explain(commands: Any) -> None:
+    command = _command(
+        commands,
+        "explain",
+        _explain,
+        "tell why a subscription matches an event, or why not",
+        """example:
+  bittern explain shop.bittern s1 '{"model": "iphone5s", "price": 600}'
+""",
+    )
+    command.add_argument("snapshot", metavar="SNAPSHOT")
+    command.add_argument("id", metavar="ID", help="of the subscription")
+    command.add_argument(
+        "event",
+        metavar="EVENT_JSON",
+        nargs="?",
+        default="-",
+        help="the event as a JSON object (default: -, standard input)",
+    )
+
+
+def _add_inspect(commands: Any) -> None:
+    command = _command(
+        commands,
+        "inspect",
+        _inspect,
+        "show what is in a snapshot, and whether it is sound",
+        """example:
+  bittern inspect shop.bittern --check
+""",
+    )
+    command.add_argument("snapshot", metavar="SNAPSHOT")
+    command.add_argument(
+        "--check", action="store_true", help="verify digests and structure; exit 1 when damaged"
+    )
+    command.add_argument("--json", action="store_true", help="print JSON instead of tables")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

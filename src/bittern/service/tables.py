@@ -1,0 +1,312 @@
+"""Files in and out: CSV, JSON lines and Parquet as Arrow, in batches.
+
+::
+
+    subs.csv      id,expression           ->  one table (id, expression, weight)
+                  s1,price < 10
+    events.jsonl  {"price": 5}            ->  arrays of JSON text: the matcher parses, not Python
+    events.csv    price,model             ->  record batches; an empty field is a missing attribute
+                  5,iphone5s
+    matches       event 0: s1, s7         ->  {"event": 0, "subscriptions": ["s1", "s7"]}
+
+Output text is put together by Arrow's string kernels, one call per batch: nothing here loops over
+events or matches in Python. Cost: O(bytes) for everything, memory O(one batch) for events.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.json
+import pyarrow.parquet
+
+from bittern.errors import BitternError, OptionError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+_SUFFIXES = {
+    ".csv": "csv",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".json": "jsonl",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+}
+_BLOCK = 1 << 24  # bytes from which the types of a CSV file's columns are told
+_BATCH_BYTES = 1 << 26  # a batch of JSON text ends here even when it has few events
+_TEXT = pa.large_string()
+
+
+def format_of(name: str, given: str | None, option: str = "--format") -> str:
+    """Tell the format of a file: the one given, else by its extension; '-' is JSON lines."""
+    if given:
+        return given
+    if name == "-":
+        return "jsonl"
+    suffix = Path(name).suffix.lower()
+    if suffix not in _SUFFIXES:
+        known = ", ".join(sorted(_SUFFIXES))
+        raise OptionError(f"{name}: the extension is none of {known}; say {option}")
+    return _SUFFIXES[suffix]
+
+
+@contextlib.contextmanager
+def _told(name: str) -> Iterator[None]:
+    """Turn what Arrow says about a file into one sentence that names it."""
+    try:
+        yield
+    except (pa.ArrowException, UnicodeDecodeError) as error:
+        reason = str(error).strip().split("\n")[0]
+        raise BitternError(f"{_shown(name)}: {reason}") from error
+
+
+def _shown(name: str) -> str:
+    return "standard input" if name == "-" else name
+
+
+def _read_all(name: str) -> bytes:
+    return sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
+
+
+# Subscriptions
+
+
+def read_subscriptions(
+    name: str, form: str, id_column: str, expression_column: str, weight_column: str | None
+) -> pa.Table:
+    """Read the columns ``id``, ``expression`` and, where there is one, ``weight``. O(bytes)."""
+    wanted = (id_column, expression_column, weight_column or "weight")
+    with _told(name):
+        if form == "csv":
+            table = _subscriptions_csv(_read_all(name), wanted)
+        elif form == "jsonl":
+            table = _subscriptions_json(_read_all(name), wanted)
+        else:
+            table = pyarrow.parquet.read_table(pa.BufferReader(_read_all(name)))
+    required = wanted if weight_column else wanted[:2]
+    for column in required:
+        if column not in table.column_names:
+            found = ", ".join(table.column_names) or "none"
+            raise BitternError(f"{_shown(name)} has no column {column!r}; it has: {found}")
+    present = [column for column in wanted if column in table.column_names]
+    return table.select(present).rename_columns(["id", "expression", "weight"][: len(present)])
+
+
+def _subscriptions_csv(data: bytes, wanted: tuple[str, str, str]) -> pa.Table:
+    types = dict(zip(wanted, (pa.string(), pa.string(), pa.float64()), strict=True))
+    table = pyarrow.csv.read_csv(
+        pa.BufferReader(data),
+        parse_options=pyarrow.csv.ParseOptions(newlines_in_values=True),
+        convert_options=pyarrow.csv.ConvertOptions(column_types=types, null_values=[""]),
+    )
+    if wanted[0] not in table.column_names:
+        return table
+    # Text that is an integer's only spelling is that integer; "007" stays what it is.
+    where = table.column_names.index(wanted[0])
+    ids = table.column(where)
+    if pc.all(pc.match_substring_regex(ids, r"^(0|-?[1-9][0-9]{0,17})$"), min_count=1).as_py():
+        return table.set_column(where, wanted[0], ids.cast(pa.int64()))
+    return table
+
+
+def _subscriptions_json(data: bytes, wanted: tuple[str, str, str]) -> pa.Table:
+    def read(id_type: pa.DataType) -> pa.Table:
+        types = zip(wanted, (id_type, pa.string(), pa.float64()), strict=True)
+        return pyarrow.json.read_json(
+            pa.BufferReader(data),
+            read_options=pyarrow.json.ReadOptions(block_size=_BLOCK),
+            parse_options=pyarrow.json.ParseOptions(
+                explicit_schema=pa.schema(types), unexpected_field_behavior="ignore"
+            ),
+        )
+
+    if not data or data.isspace():
+        return pa.table({column: pa.array([], pa.string()) for column in wanted[:2]})
+    about_id = f"(/{wanted[0]})", "JSON to int64"
+    try:
+        table = read(pa.int64())
+    except pa.ArrowInvalid as error:
+        if not any(words in str(error) for words in about_id):
+            raise
+        try:
+            table = read(pa.string())
+        except pa.ArrowInvalid as second:
+            if about_id[0] not in str(second):
+                raise
+            message = f"column {wanted[0]!r} must hold only integers or only strings"
+            raise pa.ArrowInvalid(message) from second
+    for column in wanted:  # Arrow gives a column of nulls to a key that no line has
+        if len(table) and table.column(column).null_count == len(table):
+            table = table.drop_columns(column)
+    return table
+
+
+# Events
+
+
+def read_events(
+    name: str, form: str, batch_size: int, reject: Callable[[str, str], None]
+) -> Iterator[pa.RecordBatch | pa.Array]:
+    """Batches of events; ``reject(place, reason)`` is told of rows that no batch can hold."""
+    if form == "jsonl":
+        yield from _json_text(name, batch_size)
+        return
+    with _told(name):
+        if form == "csv":
+            batches = _open_csv(name, reject)
+        else:
+            source = pa.BufferReader(_read_all(name)) if name == "-" else name
+            batches = pyarrow.parquet.ParquetFile(source).iter_batches(batch_size)
+        for batch in batches:
+            for start in range(0, len(batch), batch_size):
+                yield batch.slice(start, batch_size)
+
+
+def _open_csv(name: str, reject: Callable[[str, str], None]) -> Iterator[pa.RecordBatch]:
+    def wrong(row: Any) -> str:
+        reject(f"row {row.number}", f"{row.actual_columns} fields, not {row.expected_columns}")
+        return "skip"
+
+    reader: Iterator[pa.RecordBatch] = pyarrow.csv.open_csv(
+        sys.stdin.buffer if name == "-" else name,
+        # Row numbers are only known when one thread reads.
+        read_options=pyarrow.csv.ReadOptions(use_threads=False, block_size=_BLOCK),
+        parse_options=pyarrow.csv.ParseOptions(newlines_in_values=True, invalid_row_handler=wrong),
+        convert_options=pyarrow.csv.ConvertOptions(
+            null_values=[""], strings_can_be_null=True, quoted_strings_can_be_null=False
+        ),
+    )
+    return reader
+
+
+def _json_text(name: str, batch_size: int) -> Iterator[pa.Array]:
+    """Lines that are not blank, as arrays of text."""
+    with contextlib.ExitStack() as stack:
+        file: IO[bytes] = (
+            sys.stdin.buffer if name == "-" else stack.enter_context(Path(name).open("rb"))
+        )
+        lines: list[bytes] = []
+        size = 0
+        for line in file:
+            if line.isspace():
+                continue
+            lines.append(line)
+            size += len(line)
+            if len(lines) == batch_size or size >= _BATCH_BYTES:
+                yield _as_text(lines)
+                lines, size = [], 0
+        if lines:
+            yield _as_text(lines)
+
+
+def _as_text(lines: list[bytes]) -> pa.Array:
+    try:
+        return pa.array(lines, pa.binary()).cast(pa.string())
+    except pa.ArrowInvalid:
+        # Bytes that are not UTF-8 become \xNN, which is no JSON: only their events are rejected.
+        return pa.array([line.decode("utf-8", "backslashreplace") for line in lines], pa.string())
+
+
+# Matches
+
+
+@contextlib.contextmanager
+def replacing(name: str) -> Iterator[IO[bytes]]:
+    """Open a file that appears under its name only when it is complete; '-' is standard output."""
+    path = Path(name)
+    if name == "-":
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+    elif path.exists() and not path.is_file():  # a pipe or a device has no half-written state
+        with path.open("wb") as file:
+            yield file
+    else:
+        temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
+        try:
+            with temporary.open("wb") as file:
+                yield file
+            temporary.replace(path)
+        finally:
+            temporary.unlink(missing_ok=True)
+
+
+class MatchWriter:
+    """Write the matches of batch after batch, numbering events through."""
+
+    def __init__(self, file: IO[bytes], form: str, id_type: pa.DataType, *, flat: bool) -> None:
+        self.flat = flat or form == "csv"  # CSV has no lists
+        self._file = file
+        self._events = 0
+        column = ("subscription", id_type) if self.flat else ("subscriptions", pa.list_(id_type))
+        self._schema = pa.schema([("event", pa.int64()), column])
+        self._writer: Any = None
+        if form == "csv":
+            self._writer = pyarrow.csv.CSVWriter(file, self._schema)
+        elif form == "parquet":
+            self._writer = pyarrow.parquet.ParquetWriter(file, self._schema)
+
+    def write(self, table: pa.Table, n_events: int) -> None:
+        """Append a batch's matches: a table of ``event`` and ids, flat or as lists. O(matches)."""
+        event = pc.add(table.column(0).cast(pa.int64()), self._events)
+        self._events += n_events
+        if self._writer is None:
+            self._file.write(json_lines(event, table.column(1), flat=self.flat))
+        else:
+            columns = [event, table.column(1).cast(self._schema.field(1).type)]
+            self._writer.write_table(pa.table(columns, schema=self._schema))
+
+    def close(self) -> None:
+        """Finish the file's own structure; the file itself stays open."""
+        if self._writer is not None:
+            self._writer.close()
+
+
+def json_lines(event: pa.ChunkedArray, ids: pa.ChunkedArray, *, flat: bool) -> memoryview:
+    """One JSON object per event, or per match when ``flat``, as UTF-8 lines. O(matches)."""
+    (event, ids) = (_one(event), _one(ids))
+    if flat:
+        shown, middle, end = _json_ids(ids), ', "subscription": ', "}\n"
+    else:
+        values = _json_ids(ids.flatten())
+        offsets = pc.subtract(ids.offsets, ids.offsets[0]).cast(pa.int64())
+        lists = pa.LargeListArray.from_arrays(offsets, values)
+        shown, middle, end = pc.binary_join(lists, _scalar(", ")), ', "subscriptions": [', "]}\n"
+    lines = pc.binary_join_element_wise(
+        _scalar('{"event": '), event.cast(_TEXT), _scalar(middle), shown, _scalar(end), _scalar("")
+    )
+    if not len(lines):
+        return memoryview(b"")
+    offsets = memoryview(lines.buffers()[1]).cast("q")
+    first, last = offsets[lines.offset], offsets[lines.offset + len(lines)]
+    return memoryview(lines.buffers()[2])[first:last]
+
+
+def _one(column: pa.ChunkedArray) -> pa.Array:
+    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+
+
+def _scalar(text: str) -> pa.Scalar:
+    return pa.scalar(text, _TEXT)
+
+
+def _json_ids(ids: pa.Array) -> pa.Array:
+    """Each id as JSON. Quotes and backslashes are rare, so only then are strings escaped."""
+    if pa.types.is_dictionary(ids.type):
+        ids = ids.dictionary_decode()
+    if pa.types.is_integer(ids.type):
+        return ids.cast(_TEXT)
+    ids = ids.cast(_TEXT)
+    if pc.any(pc.match_substring_regex(ids, r'[\x00-\x1f"\\]')).as_py():
+        coded = ids.dictionary_encode()
+        escaped = [json.dumps(text, ensure_ascii=False) for text in coded.dictionary.to_pylist()]
+        return pa.array(escaped, _TEXT).take(coded.indices)
+    return pc.binary_join_element_wise(_scalar('"'), ids, _scalar('"'), _scalar(""))

@@ -1,0 +1,340 @@
+"""CEI, containment-encoded intervals (Wu, Chen and Yu; seed 001): the default stabbing index.
+
+The cells are cut into segments of L = 2**bits cells. In each segment the 2L - 1 aligned blocks
+(CEIs) of 1, 2, 4 .. L cells form a perfect binary tree and are numbered like one, from local id 1
+for the whole segment to L .. 2L-1 for its cells; in segment i, l is list l + 2iL::
+
+    L = 4, segment 0          1                Q1 [0, 3]  list 1
+                      2               3        Q2 [1, 2]  lists 5 and 6
+                  4       5       6       7    Q3 [1, 3]  lists 5 and 3
+          cell    0       1       2       3    Q4 [0, 1]  list 2
+
+Containment is in the numbers: the parent of l is l >> 1. An interval is decomposed into a minimal
+set of blocks (``blocks``) and its id stands in the list of each (``id_lists``). The blocks that
+contain a value are its cell's and that one's ancestors, so searching value 1 reads lists 5, 2 and
+1 (Q2 and Q3, Q4, Q1) and compares nothing.
+
+Most lists are empty, and whole levels are: a region with equalities alone has only cells. For
+every 64 cells ``masks`` tells which levels hold anything there (bit v: blocks of 2**v cells), so
+that value and list are only met where there is something to find. A clear bit is a promise; a bit
+that deletions made untrue stays until ``arrays`` folds the changes in.
+
+Costs, for r cells and n intervals of w cells: a list per block, 2r of them, at 4 bytes; an
+interval stands in at most 2 log2(w) lists, plus w / L if it is longer than a segment; a search
+visits at most 1 + log2(L) lists, nonempty levels only, whatever n is.
+
+``segment`` (L): a block is never longer than the interval, so that longer segments than intervals
+save no entries, while shorter ones keep the lists that a value visits close together, which
+unsorted batches feel. The default is the smallest L, from 64 on, for which whole segments add at
+most one entry to fifty intervals; as long as the domain when there are no intervals to learn from.
+One inserted later that is much longer than those takes its w / L entries.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from bittern.engine.jit import i4r, i4w, i8, i8r, i8w, inline, kernel, void
+from bittern.errors import OptionError, SnapshotError
+from bittern.stabbing.blocks import block_level, decompose_one
+from bittern.stabbing.contract import MAX_DOMAIN, Int32s, Int64s, StabbingIndex
+from bittern.stabbing.id_lists import IdLists, copy_ids
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+GROUP_BITS = 6
+"""One mask per 64 cells: a sixteenth of a byte per cell, and mostly in the nearest cache."""
+
+_SMALLEST_BITS = 6
+_LARGEST_BITS = 30
+_EXTRA = 50
+
+
+@inline
+def list_of_block(start: Any, level: Any, bits: Any) -> Any:
+    """Global id l + 2iL of the block of 2**level cells that begins at ``start``."""
+    size = 1 << bits
+    return ((start >> bits) << (bits + 1)) + ((size + (start & (size - 1))) >> level)
+
+
+@kernel(void, i4r, i4r, i8w)
+def _cells_by_length(lows: Any, highs: Any, cells: Any) -> None:
+    """Cells that intervals of 2**v to 2**(v+1) - 1 cells cover together, for every v."""
+    for i in range(len(lows)):
+        length = int(highs[i]) - int(lows[i]) + 1
+        v = 0
+        while length >> v > 1:
+            v += 1
+        cells[v] += length
+
+
+@kernel(void, i4r, i4r, i8, i4w)
+def _count_entries(lows: Any, highs: Any, bits: Any, counts: Any) -> None:
+    for i in range(len(lows)):
+        low, stop = int(lows[i]), int(highs[i]) + 1
+        while low < stop:
+            level = block_level(low, stop, bits)
+            counts[list_of_block(low, level, bits)] += 1
+            low += 1 << level
+
+
+@kernel(void, i4r, i4r, i4r, i8, i4w, i4w)
+def _place_entries(lows: Any, highs: Any, ids: Any, bits: Any, offsets: Any, items: Any) -> None:
+    for i in range(len(lows) - 1, -1, -1):
+        low, stop = int(lows[i]), int(highs[i]) + 1
+        while low < stop:
+            level = block_level(low, stop, bits)
+            n = list_of_block(low, level, bits)
+            offsets[n] -= 1
+            items[offsets[n]] = ids[i]
+            low += 1 << level
+
+
+@inline
+def _mark(start: Any, level: Any, group_bits: Any, masks: Any) -> None:
+    last = min((start + (1 << level) - 1) >> group_bits, len(masks) - 1)
+    for group in range(start >> group_bits, last + 1):
+        masks[group] |= 1 << level
+
+
+@kernel(void, i4r, i4r, i8, i8, i8, i4w)
+def _mark_all(begins: Any, ends: Any, domain: Any, bits: Any, group_bits: Any, masks: Any) -> None:
+    for level in range(bits + 1):
+        for start in range(0, domain, 1 << level):
+            n = list_of_block(start, level, bits)
+            if begins[n] < ends[n]:
+                _mark(start, level, group_bits, masks)
+
+
+@kernel(void, i4r, i4r, i8, i4w)
+def _mark_some(starts: Any, levels: Any, group_bits: Any, masks: Any) -> None:
+    for i in range(len(starts)):
+        _mark(int(starts[i]), int(levels[i]), group_bits, masks)
+
+
+@kernel(void, i4r, i4r, i8, i4w)
+def _lists_of_blocks(starts: Any, levels: Any, bits: Any, lists: Any) -> None:
+    for i in range(len(starts)):
+        lists[i] = list_of_block(int(starts[i]), int(levels[i]), bits)
+
+
+@kernel(void, i4r, i4r, i4r, i8r, i4r, i8w)
+def _count_values(
+    begins: Any, ends: Any, masks: Any, shape: Any, values: Any, offsets: Any
+) -> None:
+    domain, bits, group_bits = shape[0], shape[1], shape[2]
+    size = 1 << bits
+    total = 0
+    offsets[0] = 0
+    for i in range(len(values)):
+        value = int(values[i])
+        if 0 <= value < domain:
+            mask = int(masks[value >> group_bits])
+            base = (value >> bits) << (bits + 1)
+            local = size + (value & (size - 1))
+            while mask:
+                if mask & 1:
+                    total += int(ends[base + local]) - int(begins[base + local])
+                mask >>= 1
+                local >>= 1
+        offsets[i + 1] = total
+
+
+@kernel(void, i4r, i4r, i4r, i4r, i8r, i4r, i4w)
+def _fill_values(
+    begins: Any, ends: Any, items: Any, masks: Any, shape: Any, values: Any, ids: Any
+) -> None:
+    domain, bits, group_bits = shape[0], shape[1], shape[2]
+    size = 1 << bits
+    at = 0
+    for i in range(len(values)):
+        value = int(values[i])
+        if 0 <= value < domain:
+            mask = int(masks[value >> group_bits])
+            base = (value >> bits) << (bits + 1)
+            local = size + (value & (size - 1))
+            while mask:
+                if mask & 1:
+                    at = copy_ids(items, begins[base + local], ends[base + local], ids, at)
+                mask >>= 1
+                local >>= 1
+
+
+class CEI(StabbingIndex):
+    """Containment-encoded intervals: id lists per aligned block, found by shifting."""
+
+    name = "cei"
+
+    def __init__(self, lists: IdLists, masks: Int32s, *, domain: int, bits: int) -> None:
+        self.domain = domain
+        self.bits = bits
+        self.segment = 1 << bits
+        self.lists = lists
+        self.masks = masks
+        self._shape = np.array([domain, bits, min(bits, GROUP_BITS)], np.int64)
+
+    @classmethod
+    def _build(
+        cls,
+        lows: Int32s,
+        highs: Int32s,
+        ids: Int32s,
+        domain: int,
+        *,
+        segment: int | None = None,
+    ) -> Self:
+        """O(r + n log w): a counting sort of the entries, after a sort of ids out of order."""
+        if segment is None:
+            bits = choose_bits(lows, highs, domain)
+        else:
+            bits = min(_checked_bits(segment), _bits_of_domain(domain))
+        if len(ids) and (ids[:-1] > ids[1:]).any():
+            order = np.argsort(ids, kind="stable")
+            lows, highs, ids = lows[order], highs[order], ids[order]
+        counts = np.zeros(n_lists(domain, bits) + 1, np.int32)
+        _count_entries(lows, highs, bits, counts)
+        lists, offsets = IdLists.for_counts(counts)
+        _place_entries(lows, highs, ids, bits, offsets, lists.items)
+        return cls(lists, masks_of(lists, domain, bits), domain=domain, bits=bits)
+
+    def _blocks(self, low: int, high: int) -> tuple[Int32s, Int32s, Int32s]:
+        starts, levels = decompose_one(low, high, self.bits)
+        lists = np.empty_like(starts)
+        _lists_of_blocks(starts, levels, self.bits, lists)
+        return starts, levels, lists
+
+    def _insert(self, low: int, high: int, id: int) -> None:  # noqa: A002
+        starts, levels, lists = self._blocks(low, high)
+        self.lists.insert(lists, id)
+        if not self.masks.flags.writeable:
+            self.masks = self.masks.copy()
+        _mark_some(starts, levels, self._shape[2], self.masks)
+
+    def _delete(self, low: int, high: int, id: int) -> bool:  # noqa: A002
+        return self.lists.delete(self._blocks(low, high)[2], id)
+
+    def _count(self, values: Int32s) -> Int64s:
+        offsets = np.empty(len(values) + 1, np.int64)
+        _count_values(self.lists.begins, self.lists.ends, self.masks, self._shape, values, offsets)
+        return offsets
+
+    def _fill(self, values: Int32s, offsets: Int64s, ids: Int32s) -> None:  # noqa: ARG002
+        lists = self.lists
+        _fill_values(lists.begins, lists.ends, lists.items, self.masks, self._shape, values, ids)
+
+    def _held(self) -> tuple[NDArray[Any], ...]:
+        return (*self.lists.held(), self.masks, self._shape)
+
+    def statistics(self) -> dict[str, int | float]:
+        """Sizes of the directory and the lists: O(r)."""
+        lengths = self.lists.ends - self.lists.begins
+        levels = np.bitwise_count(self.masks)
+        return {
+            "domain": self.domain,
+            "segment": self.segment,
+            "lists": self.lists.n_lists,
+            "nonempty_lists": int(np.count_nonzero(lengths)),
+            "longest_list": int(lengths.max(initial=0)),
+            "entries": self.lists.n_entries,
+            "levels_per_value": float(levels.mean()) if len(levels) else 0.0,
+            "bytes": self.nbytes,
+        }
+
+    def check(self) -> None:
+        """Verify lists, unused numbers, masks and that no block leaves the domain: O(r + n)."""
+        lists = self.lists
+        assert lists.n_lists == n_lists(self.domain, self.bits), "wrong number of lists"
+        lists.check()
+        nonempty = np.flatnonzero(lists.ends > lists.begins)
+        local = nonempty & (2 * self.segment - 1)
+        assert (local > 0).all(), "local id 0 is in use"
+        levels = self.bits - (np.frexp(local)[1] - 1)
+        stops = (nonempty >> (self.bits + 1) << self.bits) + ((local + 1) << levels) - self.segment
+        assert (stops <= self.domain).all(), "a block reaches past the domain"
+        needed = masks_of(lists, self.domain, self.bits)
+        assert len(self.masks) == len(needed), "wrong number of masks"
+        assert not (needed & ~self.masks).any(), "a mask hides a level that holds entries"
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Packed lists, exact masks and the two numbers that shape them: O(1) if unchanged."""
+        changed = not self.lists.packed
+        offsets, items = self.lists.pack()
+        if changed:
+            self.masks = masks_of(self.lists, self.domain, self.bits)
+        self.masks = _read_only(self.masks)
+        shape = self._shape[:2].copy()
+        return {"shape": shape, "offsets": offsets, "items": items, "masks": self.masks}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:
+        """Search the given arrays where they are; SnapshotError if their sizes disagree: O(1)."""
+        domain, bits = (int(n) for n in arrays["shape"])
+        offsets, items, masks = (np.asarray(arrays[name]) for name in ("offsets", "items", "masks"))
+        fit = (
+            0 <= domain <= MAX_DOMAIN
+            and 0 <= bits <= _LARGEST_BITS
+            and len(offsets) == n_lists(domain, bits) + 1
+            and len(masks) == n_masks(domain, bits)
+            and (int(offsets[0]), int(offsets[-1])) == (0, len(items))
+            and all(array.dtype == np.int32 for array in (offsets, items, masks))
+        )
+        if not fit:
+            raise SnapshotError("the arrays of a CEI index do not fit together: build it again")
+        return cls(IdLists(offsets, items), _read_only(masks), domain=domain, bits=bits)
+
+
+def _read_only(array: NDArray[Any]) -> NDArray[Any]:
+    """View an array that others hold too, so that the next insert copies it first."""
+    view = np.asarray(array).view()
+    view.flags.writeable = False
+    return view
+
+
+def n_lists(domain: int, bits: int) -> int:
+    """Count the lists that these cells need: up to the one of the last cell."""
+    last, size = domain - 1, 1 << bits
+    return (last >> bits << (bits + 1)) + size + (last & (size - 1)) + 1 if domain else 0
+
+
+def n_masks(domain: int, bits: int) -> int:
+    """Count the masks that these cells need: one per 64 of them, or per segment if shorter."""
+    return -(-domain >> min(bits, GROUP_BITS))
+
+
+def masks_of(lists: IdLists, domain: int, bits: int) -> Int32s:
+    """Exact masks: which levels hold anything in each group of cells. O(r)."""
+    masks = np.zeros(n_masks(domain, bits), np.int32)
+    _mark_all(lists.begins, lists.ends, domain, bits, min(bits, GROUP_BITS), masks)
+    return masks
+
+
+def choose_bits(lows: Int32s, highs: Int32s, domain: int) -> int:
+    """Choose the default segment, as a power of two; the module says how. O(n)."""
+    largest = _bits_of_domain(domain)
+    if not len(lows):
+        return largest
+    cells = np.zeros(_LARGEST_BITS + 1, np.int64)
+    _cells_by_length(lows, highs, cells)
+    bits = min(_SMALLEST_BITS, largest)
+    while bits < largest and (int(cells[bits + 1 :].sum()) >> bits) * _EXTRA > len(lows):
+        bits += 1
+    return bits
+
+
+def _bits_of_domain(domain: int) -> int:
+    """Bits of the shortest segment that holds the whole domain; a longer one is only larger."""
+    return max(domain - 1, 0).bit_length()
+
+
+def _checked_bits(segment: int) -> int:
+    bits = int(segment).bit_length() - 1
+    if bits not in range(_LARGEST_BITS + 1) or segment != 1 << bits:
+        raise OptionError(
+            f"segment is {segment}: give a power of two from 1 to 2**{_LARGEST_BITS} cells"
+        )
+    return bits

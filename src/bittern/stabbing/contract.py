@@ -1,0 +1,215 @@
+"""What every stabbing index promises to the question: which intervals contain this value.
+
+The world is a row of cells 0 .. domain-1. An index holds closed intervals [low, high] of cells,
+each with an id, and a value (one cell) *stabs* the intervals that contain it::
+
+    cell      0  1  2  3  4  5  6  7         domain = 8
+    id 7      [--------]                     (0, 3, 7)
+    id 9               [--------]            (3, 6, 9)
+    id 7                  [--]               (4, 5, 7): an id may own several intervals
+    stab(3) = {7, 9}    stab(4) = {9, 7}    stab(7) = {}
+
+An id is reported once for every interval of it that contains the value, in no particular order.
+A value outside the domain stabs nothing: it is no error, so that a batch needs no filtering.
+
+A structure stores lists of ids, rarely the intervals themselves, and that shows in ``delete``:
+
+- an interval that was put in is taken out;
+- one that reaches a cell which the id does not cover is refused, and nothing changes;
+- in between (the id covers all of [low, high], but with other intervals) a structure may refuse,
+  or take these cells away from the id once, exactly as if they had been put in on their own.
+
+This class checks arguments and shapes results, once for all structures. A structure adds the
+underscored methods; their arguments are already checked, contiguous int32 arrays. Searching may
+go on in many threads at once, but not while another thread inserts or deletes.
+"""
+
+from __future__ import annotations
+
+import operator
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from bittern.errors import OptionError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+Int32s: TypeAlias = NDArray[np.int32]
+Int64s: TypeAlias = NDArray[np.int64]
+
+MAX_DOMAIN = 2**30
+"""Lists are numbered in int32, and a structure may need two of them per cell."""
+
+_INT32 = np.iinfo(np.int32)
+
+
+class StabbingIndex(ABC):
+    """Closed intervals of cells with ids, searched by value; see the module for the rules."""
+
+    name: ClassVar[str]
+    """How the structure is chosen by name."""
+
+    domain: int
+    """Cells are 0 .. domain-1."""
+
+    @classmethod
+    def build(
+        cls, lows: ArrayLike, highs: ArrayLike, ids: ArrayLike, *, domain: int, **parameters: Any
+    ) -> Self:
+        """Build from n intervals [lows[i], highs[i]] with ids[i], in bulk."""
+        domain = check_domain(domain)
+        low, high = as_int32(lows, "lows"), as_int32(highs, "highs")
+        number = as_int32(ids, "ids")
+        if not len(low) == len(high) == len(number):
+            raise OptionError(
+                f"lows, highs and ids have {len(low)}, {len(high)} and {len(number)} items: "
+                "give one of each per interval"
+            )
+        if len(low):
+            wrong = (low < 0) | (low > high) | (high >= domain) | (number < 0)
+            if wrong.any():
+                first = int(np.argmax(wrong))
+                check_interval(int(low[first]), int(high[first]), int(number[first]), domain)
+        return cls._build(low, high, number, domain, **parameters)
+
+    def insert(self, low: int, high: int, id: int) -> None:  # noqa: A002
+        """Add one interval."""
+        self._insert(*check_interval(low, high, id, self.domain))
+
+    def delete(self, low: int, high: int, id: int) -> None:  # noqa: A002
+        """Take one interval out; OptionError, and nothing changed, if it is not there."""
+        if not self._delete(*check_interval(low, high, id, self.domain)):
+            raise OptionError(
+                f"interval [{low}, {high}] with id {id} is not in the index: "
+                "delete exactly what was inserted"
+            )
+
+    def stab(self, value: int) -> Int32s:
+        """Ids of the intervals that contain one value."""
+        return self.stab_batch(np.asarray([value]))[1]
+
+    def stab_batch(self, values: ArrayLike) -> tuple[Int64s, Int32s]:
+        """Ids per value, as offsets and one flat array: O(n + ids), fastest on sorted values.
+
+        The intervals that contain ``values[i]`` are ``ids[offsets[i]:offsets[i + 1]]``.
+        """
+        cells = as_values(values)
+        offsets = self._count(cells)
+        ids = np.empty(int(offsets[-1]), np.int32)
+        self._fill(cells, offsets, ids)
+        return offsets, ids
+
+    def count_batch(self, values: ArrayLike) -> Int64s:
+        """How many ids each value would give, without reading them: to cut a batch by memory."""
+        return np.diff(self._count(as_values(values)))
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that the arrays occupy now, room for growth included."""
+        return sum(array.nbytes for array in self._held())
+
+    @abstractmethod
+    def statistics(self) -> dict[str, int | float]:
+        """Figures that explain size and speed: at least ``domain``, ``entries``, ``bytes``."""
+
+    @abstractmethod
+    def check(self) -> None:
+        """Verify every invariant of the arrays; AssertionError says which one is broken."""
+
+    @abstractmethod
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Everything needed to come back with ``from_arrays``; folds recent changes in first."""
+
+    @classmethod
+    @abstractmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:
+        """Search these arrays in place, read-only or memory-mapped: O(1).
+
+        The first insert or delete copies what it changes; the given arrays never change.
+        """
+
+    @classmethod
+    @abstractmethod
+    def _build(cls, *intervals: Any, **parameters: Any) -> Self:
+        """Build from valid ``lows, highs, ids, domain``; a structure names its own parameters."""
+
+    @abstractmethod
+    def _insert(self, low: int, high: int, id: int) -> None:  # noqa: A002
+        """Add a valid interval."""
+
+    @abstractmethod
+    def _delete(self, low: int, high: int, id: int) -> bool:  # noqa: A002
+        """Take a valid interval out, or change nothing and say False."""
+
+    @abstractmethod
+    def _count(self, values: Int32s) -> Int64s:
+        """Offsets (n + 1, from 0) of the ids that the values will give."""
+
+    @abstractmethod
+    def _fill(self, values: Int32s, offsets: Int64s, ids: Int32s) -> None:
+        """Write the ids of ``values[i]`` from ``ids[offsets[i]]`` on."""
+
+    @abstractmethod
+    def _held(self) -> tuple[NDArray[Any], ...]:
+        """Name the arrays that occupy memory, each once."""
+
+
+def check_domain(domain: int) -> int:
+    """Refuse a number of cells that lists cannot be numbered for."""
+    cells = _index(domain)
+    if not 0 <= cells <= MAX_DOMAIN:
+        raise OptionError(f"domain is {cells}: give 0 to {MAX_DOMAIN} cells")
+    return cells
+
+
+def check_interval(low: int, high: int, id: int, domain: int) -> tuple[int, int, int]:  # noqa: A002
+    """Refuse an interval that is reversed or outside the domain, or an id that is negative."""
+    low, high, id = _index(low), _index(high), _index(id)  # noqa: A001
+    if low > high:
+        raise OptionError(f"interval [{low}, {high}] with id {id} is reversed: low must be <= high")
+    if low < 0 or high >= domain:
+        raise OptionError(
+            f"interval [{low}, {high}] with id {id} leaves the domain of {domain} cells from 0"
+        )
+    if not 0 <= id <= _INT32.max:
+        raise OptionError(f"id {id} of interval [{low}, {high}] is not in 0 to {_INT32.max}")
+    return low, high, id
+
+
+def _index(number: int) -> int:
+    try:
+        return operator.index(number)
+    except TypeError:
+        raise OptionError(f"{number!r} is not a whole number") from None
+
+
+def as_int32(numbers: ArrayLike, what: str) -> Int32s:
+    """Make a contiguous int32 array of whole numbers that fit; no copy when it is one already."""
+    given = _whole(numbers, what)
+    if given.dtype != np.int32 and len(given):
+        low, high = given.min(), given.max()
+        if low < _INT32.min or high > _INT32.max:
+            raise OptionError(f"{what} reach from {low} to {high}: they must fit into int32")
+    return np.ascontiguousarray(given, dtype=np.int32)
+
+
+def as_values(values: ArrayLike) -> Int32s:
+    """Make values contiguous int32; what does not fit becomes -1, which stabs nothing."""
+    given = _whole(values, "values")
+    if given.dtype != np.int32:
+        given = np.where((given >= 0) & (given <= _INT32.max), given, -1)
+    return np.ascontiguousarray(given, dtype=np.int32)
+
+
+def _whole(numbers: ArrayLike, what: str) -> NDArray[Any]:
+    # asarray also turns a memory map into a plain view, which kernels take on their fast path.
+    given = np.asarray(numbers)
+    if given.ndim != 1:
+        raise OptionError(f"{what} must be one-dimensional, not of shape {given.shape}")
+    if given.dtype.kind not in "iu" and len(given):
+        raise OptionError(f"{what} must be whole numbers, not {given.dtype}")
+    return given

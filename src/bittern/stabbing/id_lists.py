@@ -1,0 +1,288 @@
+"""Numbered lists of ids in flat arrays: the storage under every structure that keeps id lists.
+
+List n holds ``items[begins[n]:ends[n]]``, ascending. Searching needs nothing else, whichever of
+two forms the lists are in:
+
+*packed*, as built or mapped: one array of offsets, 4 bytes per list. ``begins`` and ``ends``
+are two views of it::
+
+    offsets  0  2  2  5              lists 0: {3, 8}  1: {}  2: {1, 4, 9}
+    items    3  8  1  4  9
+
+*loose*, from the first insert or delete on: 12 bytes per list. Each list owns an area up to its
+``limits``; one that outgrows its area moves to the end with twice the room and leaves a hole::
+
+    begins   5  2  2                 after inserting 5 into list 0
+    ends     8  2  5
+    limits   9  2  5
+    items    .  .  1  4  9  3  5  8  .  free ...
+
+When the free end is used up, everything is packed into a new array with free room in proportion
+to its size, so that n changes cost O(n) moves in all, beside O(length) for each list they touch.
+
+Building in bulk is a counting sort in two kernels of the structure, because only it knows which
+lists an interval goes to: the first adds up ``counts[n]``, ``for_counts`` turns these into
+offsets, and the second goes through the intervals **backwards by id** and for each list n does
+``offsets[n] -= 1; items[offsets[n]] = id``, which leaves every list ascending and the offsets
+right, with no array besides.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from bittern.engine.jit import b1, i4r, i4w, i8, i8w, inline, kernel, void
+from bittern.errors import OptionError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from bittern.stabbing.contract import Int32s
+
+MAX_ENTRIES = 2**31 - 1
+"""Offsets are int32: half the bytes of the directory, which is most of a sparse index."""
+
+_SMALLEST_AREA = 4
+_LEAST_ROOM = 64
+
+# Where the loose form keeps its running figures, which kernels update.
+_USED, _ENTRIES = 0, 1
+
+
+@inline
+def _rank(items: Any, begin: Any, end: Any, number: Any) -> Any:
+    """Position in items[begin:end] of the first id that is not below ``number``."""
+    while begin < end:
+        middle = (begin + end) >> 1
+        if items[middle] < number:
+            begin = middle + 1
+        else:
+            end = middle
+    return begin
+
+
+@inline
+def copy_ids(items: Any, begin: Any, end: Any, ids: Any, at: Any) -> Any:
+    """Copy items[begin:end] to ids[at:] and return where that ends, for filling left to right.
+
+    Four at a time, and past the end where both arrays go on: what is too much is written over by
+    the next list. Lists are short and of all lengths, and a loop that stops exactly mispredicts
+    its end for almost each of them. The bit masks tell the compiler that no index is negative,
+    which halves the work per id.
+    """
+    begin, end, at = int(begin) & 0x7FFFFFFF, int(end) & 0x7FFFFFFF, at & 0x7FFFFFFFFFFF
+    stop = at + end - begin
+    while begin < end:
+        if begin + 4 <= len(items) and at + 4 <= len(ids):
+            a, b, c, d = items[begin], items[begin + 1], items[begin + 2], items[begin + 3]
+            ids[at], ids[at + 1], ids[at + 2], ids[at + 3] = a, b, c, d
+            begin += 4
+            at += 4
+        else:
+            ids[at] = items[begin]
+            begin += 1
+            at += 1
+    return stop
+
+
+@kernel(i8, i4w)
+def _accumulate(counts: Any) -> Any:
+    """Make counts[n] the end of list n, in place, and return the full total."""
+    total = 0
+    for n in range(len(counts)):
+        total += int(counts[n])
+        counts[n] = min(total, 2147483647)
+    return total
+
+
+@kernel(b1, i4r, i8, i4r, i4r, i4r)
+def _holds(lists: Any, number: Any, begins: Any, ends: Any, items: Any) -> Any:
+    for n in lists:
+        at = _rank(items, begins[n], ends[n], number)
+        if at == ends[n] or items[at] != number:
+            return False
+    return True
+
+
+@kernel(i8, i4r, i4r, i4r)
+def _room_to_move(lists: Any, begins: Any, ends: Any) -> Any:
+    """Slots at the free end that are enough even if each of these lists has to move."""
+    room = 0
+    for n in lists:
+        room += max(_SMALLEST_AREA, 2 * (int(ends[n]) - int(begins[n])))
+    return room
+
+
+@kernel(void, i4r, i8, i4w, i4w, i4w, i4w, i8w)
+def _add(
+    lists: Any, number: Any, begins: Any, ends: Any, limits: Any, items: Any, figures: Any
+) -> None:
+    for n in lists:
+        begin, end = int(begins[n]), int(ends[n])
+        if end == limits[n]:
+            moved = int(figures[_USED])
+            for i in range(begin, end):
+                items[moved + i - begin] = items[i]
+            figures[_USED] += max(_SMALLEST_AREA, 2 * (end - begin))
+            limits[n] = figures[_USED]
+            begins[n] = moved
+            begin, end = moved, moved + end - begin
+        at = _rank(items, begin, end, number)
+        for i in range(end, at, -1):
+            items[i] = items[i - 1]
+        items[at] = number
+        ends[n] = end + 1
+        figures[_ENTRIES] += 1
+
+
+@kernel(void, i4r, i8, i4r, i4w, i4w, i8w)
+def _remove(lists: Any, number: Any, begins: Any, ends: Any, items: Any, figures: Any) -> None:
+    for n in lists:
+        end = int(ends[n])
+        for i in range(_rank(items, begins[n], end, number), end - 1):
+            items[i] = items[i + 1]
+        ends[n] = end - 1
+        figures[_ENTRIES] -= 1
+
+
+@kernel(void, i4r, i4r, i4r, i4w, i4w)
+def _pack(begins: Any, ends: Any, items: Any, offsets: Any, packed: Any) -> None:
+    at = 0
+    for n in range(len(begins)):
+        offsets[n] = at
+        for i in range(begins[n], ends[n]):
+            packed[at] = items[i]
+            at += 1
+    offsets[len(begins)] = at
+
+
+@kernel(i8, i4r, i4r, i4r)
+def _first_unordered(begins: Any, ends: Any, items: Any) -> Any:
+    """Find the first list that is not ascending from 0 on, or -1."""
+    for n in range(len(begins)):
+        previous = 0
+        for i in range(begins[n], ends[n]):
+            if items[i] < previous:
+                return n
+            previous = items[i]
+    return -1
+
+
+class IdLists:
+    """Lists of ids, searched through ``begins``, ``ends`` and ``items``; see the module."""
+
+    begins: Int32s
+    ends: Int32s
+    items: Int32s
+
+    def __init__(self, offsets: Int32s, items: Int32s) -> None:
+        """Take packed lists as they are, read-only or not: O(1)."""
+        self._take(offsets, items)
+
+    def _take(self, offsets: Int32s, items: Int32s) -> None:
+        self._offsets: Int32s | None = offsets
+        self._limits: Int32s | None = None
+        self._figures = np.array([len(items), len(items)], np.int64)
+        self.begins, self.ends, self.items = offsets[:-1], offsets[1:], items
+
+    @classmethod
+    def for_counts(cls, counts: Int32s) -> tuple[Self, Int32s]:
+        """Make lists for these lengths (with one 0 more at the end), and the offsets to fill by.
+
+        ``counts`` is changed in place and owned by the lists from now on.
+        """
+        total = int(_accumulate(counts))
+        if total > MAX_ENTRIES:
+            raise OptionError(
+                f"{total} list entries are too many for one index (at most {MAX_ENTRIES}): "
+                "use longer segments or several indexes"
+            )
+        return cls(counts, np.empty(total, np.int32)), counts
+
+    @property
+    def n_lists(self) -> int:
+        """How many lists there are, empty ones included."""
+        return len(self.begins)
+
+    @property
+    def packed(self) -> bool:
+        """Whether nothing changed since the lists were built, mapped or packed."""
+        return self._limits is None
+
+    @property
+    def n_entries(self) -> int:
+        """How many ids all lists hold together."""
+        return int(self._figures[_ENTRIES])
+
+    def held(self) -> tuple[NDArray[Any], ...]:
+        """Name the arrays that occupy memory, each once."""
+        if self._limits is None:
+            assert self._offsets is not None
+            return self._offsets, self.items
+        return self.begins, self.ends, self._limits, self.items
+
+    def insert(self, lists: Int32s, number: int) -> None:
+        """Add an id to each of these distinct lists: O(their lengths), amortised."""
+        limits = self._limits
+        room = int(_room_to_move(lists, self.begins, self.ends))
+        if limits is None or int(self._figures[_USED]) + room > len(self.items):
+            limits = self._loosen(room)
+        _add(lists, number, self.begins, self.ends, limits, self.items, self._figures)
+
+    def delete(self, lists: Int32s, number: int) -> bool:
+        """Take an id once out of each of these lists; False, and no change, if one lacks it."""
+        if not _holds(lists, number, self.begins, self.ends, self.items):
+            return False
+        if self._limits is None:
+            self._loosen(0)
+        _remove(lists, number, self.begins, self.ends, self.items, self._figures)
+        return True
+
+    def pack(self) -> tuple[Int32s, Int32s]:
+        """Offsets and items of the packed form, entering it if needed: O(1) or O(everything)."""
+        if self._offsets is None:
+            offsets = np.empty(self.n_lists + 1, np.int32)
+            items = np.empty(self.n_entries, np.int32)
+            _pack(self.begins, self.ends, self.items, offsets, items)
+            self._take(offsets, items)
+        assert self._offsets is not None
+        return self._offsets, self.items
+
+    def _loosen(self, room: int) -> Int32s:
+        """Enter the loose form afresh: no holes, and free slots for ``room`` and in proportion."""
+        entries = self.n_entries
+        if entries + room > MAX_ENTRIES:
+            raise OptionError(f"an index holds at most {MAX_ENTRIES} list entries")
+        # The directory counts as well: rewriting it must be paid for by many changes.
+        room += max(_LEAST_ROOM, entries // 2, self.n_lists // 8)
+        offsets = np.empty(self.n_lists + 1, np.int32)
+        items = np.empty(min(entries + room, MAX_ENTRIES), np.int32)
+        _pack(self.begins, self.ends, self.items, offsets, items)
+        self.begins, self.ends, self.items = offsets[:-1].copy(), offsets[1:].copy(), items
+        self._offsets = None
+        self._limits = self.ends.copy()
+        self._figures[_USED] = entries
+        return self._limits
+
+    def check(self) -> None:
+        """Verify order, bounds and that no two lists share a slot: O(lists + entries)."""
+        lengths = self.ends.astype(np.int64) - self.begins
+        assert (lengths >= 0).all(), "a list ends before it begins"
+        assert int(lengths.sum()) == self.n_entries, "lists do not add up to the entries"
+        if self._limits is None:
+            assert self._offsets is not None
+            assert int(self._offsets[0]) == 0, "packed lists do not begin at 0"
+            assert int(self._offsets[-1]) == len(self.items), "packed lists do not fill the items"
+        else:
+            used = int(self._figures[_USED])
+            assert used <= len(self.items), "more slots are used than there are"
+            assert (self.ends <= self._limits).all(), "a list leaves its area"
+            areas = np.flatnonzero(self._limits > self.begins)
+            areas = areas[np.argsort(self.begins[areas])]
+            assert not len(areas) or self._limits[areas[-1]] <= used, "an area is past the end"
+            apart = self._limits[areas[:-1]] <= self.begins[areas[1:]]
+            assert apart.all(), "two lists share an area"
+        bad = int(_first_unordered(self.begins, self.ends, self.items))
+        assert bad < 0, f"list {bad} is not ascending"

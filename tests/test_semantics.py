@@ -1,0 +1,136 @@
+"""Each rule of ``semantics.py`` against the oracle, the engine, Spark and the document."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+
+import bittern
+import oracle
+import semantics
+import strategies
+from bittern.errors import ExpressionError
+from bittern.language import limits
+from bittern.language.parser import parse
+from bittern.language.printer import print_expression
+
+if TYPE_CHECKING:
+    from bittern.language.syntax import Expression
+from semantics import ERROR, REFUSED, RULES, SCHEMA, Case, Rule
+
+PAIRS = [(rule, case) for rules in RULES.values() for rule in rules for case in rule.cases]
+#: Rules in which Spark agrees throughout can share a job; one that may fail has its own.
+AGREED = [(rule, case) for rule, case in PAIRS if not rule.why]
+DIFFERENT = [(rule, case) for rule, case in PAIRS if rule.why]
+
+
+def _name(item: Rule | Case) -> str:
+    return item.name if isinstance(item, Rule) else semantics.event_text(item.event)
+
+
+each_case = pytest.mark.parametrize(("rule", "case"), PAIRS, ids=_name)
+
+
+def test_names_are_unique() -> None:
+    names = [rule.name for rules in RULES.values() for rule in rules]
+    assert len(names) == len(set(names))
+
+
+def test_document_shows_these_rules() -> None:
+    assert semantics.documented() == semantics.tables(), "run: python tests/semantics.py"
+
+
+@each_case
+def test_oracle(rule: Rule, case: Case) -> None:
+    assert oracle.truth(parse(rule.expression), case.event) is case.answer
+
+
+@pytest.fixture(scope="module")
+def matcher() -> bittern.Matcher:
+    """One index of every rule and its negation: what neither matches is unknown."""
+    catalog = {}
+    for rules in RULES.values():
+        for rule in rules:
+            catalog[rule.name] = rule.expression
+            catalog[f"not {rule.name}"] = f"NOT ({rule.expression})"
+    return bittern.Matcher(bittern.Index.build(catalog))
+
+
+@pytest.mark.parametrize("form", ["mapping", "arrow"])
+@each_case
+def test_engine(matcher: bittern.Matcher, rule: Rule, case: Case, form: str) -> None:
+    events: Any = [case.event]
+    if form == "arrow":
+        events = strategies.as_arrow(events, SCHEMA)
+    [matched] = matcher.match(events).to_pylist()
+    answers = {rule.name: True, f"not {rule.name}": False}
+    found = [answers[name] for name in matched if name in answers]
+    assert found == ([] if case.answer is None else [case.answer])
+
+
+@given(
+    strategies.catalogs(strategies.free_expressions()),
+    strategies.batches(strategies.free_events()),
+)
+def test_engine_agrees_with_the_oracle_on_anything(
+    catalog: dict[str, Expression], events: list[dict[str, Any]]
+) -> None:
+    index = bittern.Index.build({name: print_expression(tree) for name, tree in catalog.items()})
+    matched = bittern.Matcher(index).match(events).to_pylist()
+    expected = [
+        [name for name, tree in catalog.items() if oracle.matches(tree, event)] for event in events
+    ]
+    assert [sorted(names) for names in matched] == [sorted(names) for names in expected]
+
+
+@pytest.mark.spark
+def test_spark_agrees(spark: Any) -> None:
+    """All rules on which Spark agrees, in one job: each expression a column, each case a row."""
+    table = strategies.as_arrow([case.event for _, case in AGREED], SCHEMA)
+    columns = [f"({rule.expression}) AS c{number}" for number, (rule, _) in enumerate(AGREED)]
+    answered = spark.createDataFrame(table).selectExpr(*columns).toArrow()
+    wrong = [
+        (rule.name, rule.expression, case.event, f"Spark says {answer}")
+        for number, (rule, case) in enumerate(AGREED)
+        if (answer := answered.column(number)[number].as_py()) is not case.answer
+    ]
+    assert not wrong
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(("rule", "case"), DIFFERENT, ids=_name)
+def test_spark_differs(spark: Any, rule: Rule, case: Case) -> None:
+    """The deliberate differences are real: Spark does answer otherwise, or fails."""
+    from pyspark.errors import PySparkException
+
+    frame = spark.createDataFrame(strategies.as_arrow([case.event], SCHEMA))
+    if case.spark == ERROR:
+        with pytest.raises(PySparkException):
+            frame.filter(rule.expression).collect()
+        return
+    kept = len(frame.filter(rule.expression).collect())
+    left = len(frame.filter(f"NOT ({rule.expression})").collect())
+    assert (kept, left) == (int(case.spark is True), int(case.spark is False))
+
+
+@pytest.mark.parametrize("refused", REFUSED, ids=lambda refused: refused.name)
+def test_refused(refused: semantics.Refused) -> None:
+    with pytest.raises(ExpressionError):
+        parse(refused.expression)
+
+
+@pytest.mark.spark
+def test_spark_accepts_what_is_refused(spark: Any) -> None:
+    frame = spark.createDataFrame(strategies.as_arrow([{"n": 5}], SCHEMA))
+    frame.selectExpr(*[refused.expression for refused in REFUSED]).collect()
+
+
+def test_document_shows_the_limits_and_its_examples_are_valid() -> None:
+    text = semantics.DOCUMENT.read_text(encoding="utf-8")
+    sizes = (limits.MAX_LENGTH, limits.MAX_DEPTH, limits.MAX_PREDICATES, limits.MAX_REGEX_LENGTH)
+    for size in sizes:
+        assert f"| {size:,} " in text
+    examples = text.partition("```sql\n")[2].partition("```")[0].splitlines()
+    assert len([parse(example) for example in examples]) > 3
