@@ -15,9 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from bittern.engine import manifest
 from bittern.engine import snapshot as module
+from bittern.engine.manifest import MANIFEST
 from bittern.engine.snapshot import (
-    MANIFEST,
     check_target,
     read_snapshot,
     verify_snapshot,
@@ -88,7 +89,7 @@ def test_the_id_is_that_of_the_content(tmp_path):
 
 def test_the_id_does_not_depend_on_the_release(tmp_path, monkeypatch):
     first = write_snapshot(tmp_path / "a", OLD, {})
-    monkeypatch.setattr(module, "_release", lambda: "99.0")
+    monkeypatch.setattr(manifest, "release", lambda: "99.0")
     assert write_snapshot(tmp_path / "b", OLD, {}) == first
     assert read_snapshot(tmp_path / "b").release == "99.0"
 
@@ -304,16 +305,16 @@ def test_a_living_writer_is_not_disturbed_by_another(tmp_path, monkeypatch):
 def test_a_reader_never_mixes_two_snapshots(tmp_path, monkeypatch, another_writer_is_midway):
     path = tmp_path / "s"
     write_snapshot(path, OLD, {"which": "old"})
-    real = module._check_format
+    real = module.check_format
 
     def replaced_meanwhile(manifest):
-        monkeypatch.setattr(module, "_check_format", real)
+        monkeypatch.setattr(module, "check_format", real)
         write_snapshot(path, NEW, {"which": "new"})
         if another_writer_is_midway:
             path.rename(tmp_path / ".s.next")
         real(manifest)
 
-    monkeypatch.setattr(module, "_check_format", replaced_meanwhile)
+    monkeypatch.setattr(module, "check_format", replaced_meanwhile)
     snapshot = read_snapshot(path)
     assert snapshot.meta == {"which": "new"}
     assert snapshot.arrays.keys() == NEW.keys()

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bittern.engine import snapshot as module
-from bittern.engine.snapshot import FORMAT, MANIFEST, read_snapshot, verify_snapshot, write_snapshot
+from bittern.engine.manifest import FORMAT, MANIFEST, OLDEST_FORMAT, content_id, npy_header
+from bittern.engine.snapshot import read_snapshot, verify_snapshot, write_snapshot
 from bittern.errors import SnapshotError
 
 ARRAYS = {
@@ -41,7 +41,7 @@ def forge(path, change):
     """Change the manifest and give it the id that fits, as somebody who means harm would."""
     manifest = json.loads((path / MANIFEST).read_text())
     change(manifest)
-    manifest["id"] = module._identity(manifest["format"], manifest["meta"], manifest["arrays"])
+    manifest["id"] = content_id(manifest["format"], manifest["meta"], manifest["arrays"])
     (path / MANIFEST).write_text(json.dumps(manifest))
 
 
@@ -139,7 +139,7 @@ def test_a_huge_shape_costs_no_memory(path):
     def change(manifest):
         entry = next(a for a in manifest["arrays"] if a["name"] == "ids")
         entry["shape"] = [1 << 60]
-        entry["bytes"] = (1 << 62) + len(module._header("<i4", (1 << 60,)))
+        entry["bytes"] = (1 << 62) + len(npy_header("<i4", (1 << 60,)))
 
     forge(path, change)
     refuses(path, "its file has 288 bytes instead of")
@@ -164,7 +164,7 @@ def test_a_newer_format_names_the_release_that_can_read_it(path):
 
 
 def test_a_forgotten_format_says_to_build_again(path):
-    forge(path, lambda manifest: manifest.update(format=module.OLDEST_FORMAT - 1))
+    forge(path, lambda manifest: manifest.update(format=OLDEST_FORMAT - 1))
     refuses(path, "build it again")
 
 

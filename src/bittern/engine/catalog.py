@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from bittern.errors import BadSubscription, OptionError, SubscriptionError
+from bittern.errors import BadSubscription, ExpressionError, OptionError, SubscriptionError
 from bittern.language.shapes import Shapes
 from bittern.model.ids import id_problem
 
@@ -29,16 +29,13 @@ class Catalog(NamedTuple):
     bad: list[BadSubscription]
 
 
-class _Source(NamedTuple):
-    total: int
-    rows: Iterator[tuple[Any, Any, Any]]
-    weighted: bool
+_Rows = Iterator[tuple[Any, Any, Any]]
 
 
-def _rows(source: Any) -> _Source:
-    """(id, expression, weight) of each subscription, whatever the form."""
+def _rows(source: Any) -> tuple[int, _Rows]:
+    """How many subscriptions there are (0: not known), and (id, expression, weight) of each."""
     if isinstance(source, Mapping):
-        return _Source(len(source), ((k, v, None) for k, v in source.items()), weighted=False)
+        return len(source), ((k, v, None) for k, v in source.items())
     if hasattr(source, "__dataframe__") and not isinstance(source, pa.Table | pa.RecordBatch):
         source = pa.Table.from_pandas(source, preserve_index=False)
     if isinstance(source, pa.Table | pa.RecordBatch):
@@ -49,35 +46,32 @@ def _rows(source: Any) -> _Source:
                 f"a table of subscriptions has the columns id, expression and optionally weight; "
                 f"{' and '.join(missing)} missing from {', '.join(names) or 'no columns'}"
             )
-        weighted = "weight" in names
-        return _Source(source.num_rows, _table_rows(source, weighted=weighted), weighted)
+        return source.num_rows, _table_rows(source)
     if isinstance(source, str | bytes) or not isinstance(source, Iterable):
         raise OptionError(
             "subscriptions are a mapping from id to expression, pairs (id, expression), or a table "
             f"with the columns id and expression, not {type(source).__name__}"
         )
     total = len(source) if hasattr(source, "__len__") else 0
-    return _Source(total, _pair_rows(source), weighted=False)
+    return total, _pair_rows(source)
 
 
-def _table_rows(
-    table: pa.Table | pa.RecordBatch, *, weighted: bool
-) -> Iterator[tuple[Any, Any, Any]]:
+def _table_rows(table: pa.Table | pa.RecordBatch) -> _Rows:
+    weighted = "weight" in table.schema.names
     for start in range(0, table.num_rows, _CHUNK):
         part = table.slice(start, _CHUNK)
         weights = part["weight"].to_pylist() if weighted else [None] * part.num_rows
         yield from zip(part["id"].to_pylist(), part["expression"].to_pylist(), weights, strict=True)
 
 
-def _pair_rows(pairs: Iterable[Any]) -> Iterator[tuple[Any, Any, Any]]:
+def _pair_rows(pairs: Iterable[Any]) -> _Rows:
     for pair in pairs:
-        try:
-            id_, expression = pair
-        except (TypeError, ValueError):
+        if not isinstance(pair, tuple | list) or len(pair) not in (2, 3):
             raise OptionError(
-                f"each subscription is a pair (id, expression), not {pair!r:.60}"
-            ) from None
-        yield id_, expression, None
+                f"each subscription is (id, expression) or (id, expression, weight), "
+                f"not {repr(pair)[:60]}"
+            )
+        yield (*pair, None) if len(pair) == 2 else tuple(pair)
 
 
 def read_catalog(
@@ -86,7 +80,7 @@ def read_catalog(
     """Read everything; all bad subscriptions are collected. O(total text)."""
     if on_error not in ("raise", "skip"):
         raise OptionError(f"on_error is 'raise' or 'skip', not {on_error!r}")
-    total, rows, weighted = _rows(source)
+    total, rows = _rows(source)
     reader = _Reader(shapes)
     for n, (id_, text, weight) in enumerate(rows, start=1):
         reader.add(id_, text, weight)
@@ -99,7 +93,7 @@ def read_catalog(
         progress("read", len(reader.ids) + len(reader.bad), total)
     if reader.bad and on_error == "raise":
         raise SubscriptionError(reader.bad)
-    return reader.catalog(weighted=weighted)
+    return reader.catalog()
 
 
 class _Reader:
@@ -114,6 +108,7 @@ class _Reader:
         self._parameters: list[pa.Array] = []
         self._shape_ids: list[int] = []
         self._weights: list[float] = []
+        self._weighted = False
 
     def add(self, id_: Any, text: Any, weight: Any) -> None:
         problem = id_problem(id_)
@@ -121,21 +116,23 @@ class _Reader:
             problem = "this id was given before; ids are unique"
         if problem is None and not isinstance(text, str):
             problem = f"an expression is text, not {type(text).__name__}"
-        if problem is None and weight is not None and not _is_weight(weight):
+        if problem is None and weight is not None and not is_weight(weight):
             problem = f"a weight is a finite number, not {weight!r:.40}"
         if problem is not None:
             self.bad.append(BadSubscription(id_, 0, problem))
             return
-        reading = self._shapes.read_many((id_,), (text,), "skip")
-        if reading.bad:
-            self.bad += reading.bad
+        try:
+            shape_id, parameters = self._shapes.read(text)
+        except ExpressionError as wrong:
+            self.bad.append(BadSubscription(id_, wrong.position, wrong.message))
             return
         self._seen.add(id_)
         self.ids.append(id_)
         self._chunk_texts.append(text)
-        self._chunk_parameters += reading.parameters
-        self._shape_ids.append(reading.shape_ids[0])
+        self._chunk_parameters += parameters
+        self._shape_ids.append(shape_id)
         self._weights.append(1.0 if weight is None else float(weight))
+        self._weighted |= weight is not None
 
     def flush(self) -> None:
         """Put the chunk into columns, so that the parameters' many strings can go."""
@@ -144,21 +141,22 @@ class _Reader:
         self._parameters.append(parameters.dictionary_encode())
         self._chunk_texts, self._chunk_parameters = [], []
 
-    def catalog(self, *, weighted: bool) -> Catalog:
+    def catalog(self) -> Catalog:
         parameters = pa.chunked_array(self._parameters).unify_dictionaries().combine_chunks()
         if isinstance(parameters, pa.ChunkedArray):
             parameters = parameters.chunk(0)
         return Catalog(
             self.ids,
             pa.concat_arrays(self._texts),
-            np.array(self._weights) if weighted else None,
+            np.array(self._weights) if self._weighted else None,
             np.array(self._shape_ids, dtype=np.int32),
             parameters,
             self.bad,
         )
 
 
-def _is_weight(weight: Any) -> bool:
+def is_weight(weight: Any) -> bool:
+    """Is this a number that subscriptions can be ranked by?"""
     return (
         isinstance(weight, int | float) and not isinstance(weight, bool) and bool(np.isfinite(weight))
     )

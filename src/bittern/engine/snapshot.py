@@ -23,7 +23,8 @@ snapshot can be reached at every moment, by every reader, whatever kills the wri
     remove .shop.<token>.removing             readers of the old one keep their mapping
 
 Cost: writing is one pass over the bytes (hashing included) and one fsync per array; opening is
-O(arrays), whatever their size; verifying reads everything once. docs/file_format.md has the rest.
+O(arrays), whatever their size; verifying reads everything once. What a manifest says is in
+``engine/manifest.py``; docs/file_format.md has the rest.
 """
 
 from __future__ import annotations
@@ -31,34 +32,35 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import hashlib
-import importlib.metadata
 import json
-import math
 import mmap
 import os
 import re
 import secrets
 import shutil
 import stat
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bittern.engine.manifest import (
+    KIND,
+    MANIFEST,
+    Entry,
+    canonical,
+    check_array,
+    check_format,
+    check_manifest,
+    new_manifest,
+    npy_header,
+)
 from bittern.errors import SnapshotError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-KIND = "bittern snapshot"
-FORMAT = 1
-OLDEST_FORMAT = 1  # a reader accepts its own format and the one before; format 1 has none before
-MANIFEST = "manifest.json"
-
-_DTYPES = frozenset({"|b1", "|i1", "|u1", "<i2", "<u2", "<i4", "<u4", "<i8", "<u8", "<f4", "<f8"})
-_NAME = re.compile(r"[a-z0-9_][a-z0-9_.]{0,99}")
-_MAX_DIMENSIONS = 32
 _MAX_MANIFEST = 1 << 26
 _CHUNK = 1 << 20
 # Never through a symbolic link, and never blocked by a FIFO that took a file's place.
@@ -82,17 +84,6 @@ class Snapshot:
         return sum(array.nbytes for array in self.arrays.values())
 
 
-@dataclass(frozen=True)
-class _Entry:
-    """One array as the manifest describes it; the fields are the manifest's keys."""
-
-    name: str
-    dtype: str
-    shape: tuple[int, ...]
-    bytes: int
-    blake2b: str
-
-
 def write_snapshot(
     path: str | os.PathLike[str], arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]
 ) -> str:
@@ -102,9 +93,9 @@ def write_snapshot(
     """
     target = _resolve(path)
     for name, array in arrays.items():
-        _check_array(name, array)
+        check_array(name, array)
     try:
-        stored_meta = json.loads(_canonical(dict(meta)))
+        stored_meta = json.loads(canonical(dict(meta)))
     except (TypeError, ValueError, RecursionError) as error:
         raise SnapshotError(f"the meta of a snapshot must be a JSON object: {error}") from error
     try:
@@ -186,63 +177,21 @@ def _is_ours(folder: Path) -> bool:
 # Writing
 
 
-def _check_array(name: str, array: np.ndarray) -> None:
-    if not _NAME.fullmatch(name):
-        raise SnapshotError(f"array name {name!r} is not made of up to 100 of a-z 0-9 _ .")
-    if array.dtype.str not in _DTYPES:
-        raise SnapshotError(f"array {name!r} has type {array.dtype}, which a snapshot cannot hold")
-    if not 1 <= array.ndim <= _MAX_DIMENSIONS:
-        raise SnapshotError(f"array {name!r} has {array.ndim} dimensions; 1 to 32 are possible")
-
-
-def _header(dtype: str, shape: tuple[int, ...]) -> bytes:
-    """Return the one header that this type and shape can have, in .npy format 1.0."""
-    text = f"{{'descr': '{dtype}', 'fortran_order': False, 'shape': {shape!r}, }}"
-    padding = -(10 + len(text) + 1) % 64
-    body = text.encode("ascii") + b" " * padding + b"\n"
-    return b"\x93NUMPY\x01\x00" + len(body).to_bytes(2, "little") + body
-
-
-def _canonical(value: Any) -> bytes:
-    text = json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
-    return text.encode("ascii")
-
-
-def _identity(form: int, meta: Any, arrays: Any) -> str:
-    content = {"kind": KIND, "format": form, "meta": meta, "arrays": arrays}
-    return hashlib.blake2b(_canonical(content), digest_size=16).hexdigest()
-
-
-def _release() -> str:
-    try:
-        return importlib.metadata.version("bittern")
-    except importlib.metadata.PackageNotFoundError:  # run from a source tree
-        return "unknown"
-
-
 def _write_files(folder: Path, arrays: Mapping[str, np.ndarray], meta: Any) -> str:
     """Everything into ``folder``, the manifest last, all of it on disk when this returns."""
-    entries = [asdict(_write_array(folder, name, arrays[name])) for name in sorted(arrays)]
-    identity = _identity(FORMAT, meta, entries)
-    manifest = {
-        "kind": KIND,
-        "format": FORMAT,
-        "release": _release(),
-        "id": identity,
-        "meta": meta,
-        "arrays": entries,
-    }
+    entries = [_write_array(folder, name, arrays[name]) for name in sorted(arrays)]
+    manifest = new_manifest(meta, entries)
     with (folder / MANIFEST).open("xb") as file:
         file.write(json.dumps(manifest, indent=1, allow_nan=False).encode("ascii") + b"\n")
         file.flush()
         os.fsync(file.fileno())
     _sync(folder)
-    return identity
+    return str(manifest["id"])
 
 
-def _write_array(folder: Path, name: str, array: np.ndarray) -> _Entry:
+def _write_array(folder: Path, name: str, array: np.ndarray) -> Entry:
     shape = tuple(int(size) for size in array.shape)
-    header = _header(array.dtype.str, shape)
+    header = npy_header(array.dtype.str, shape)
     data = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
     digest = hashlib.blake2b(header, digest_size=32)
     with (folder / (name + ".npy")).open("xb", buffering=0) as file:
@@ -253,7 +202,7 @@ def _write_array(folder: Path, name: str, array: np.ndarray) -> _Entry:
             _write_all(file.fileno(), chunk)
         os.fsync(file.fileno())
     total = len(header) + data.size
-    return _Entry(name, array.dtype.str, shape, total, digest.hexdigest())
+    return Entry(name, array.dtype.str, shape, total, digest.hexdigest())
 
 
 def _write_all(descriptor: int, data: bytes | memoryview) -> None:
@@ -382,8 +331,8 @@ def _is_replaced(descriptor: int, target: Path) -> bool:
 
 def _read_folder(descriptor: int, target: Path, *, verify: bool) -> tuple[Snapshot, list[str]]:
     manifest = _load_manifest(descriptor)
-    _check_format(manifest)
-    meta, entries, identity = _check_manifest(manifest)
+    check_format(manifest)
+    meta, entries, identity = check_manifest(manifest)
     arrays: dict[str, np.ndarray] = {}
     problems: list[str] = []
     for entry in entries:
@@ -431,65 +380,8 @@ def _chunks(file: int) -> Iterator[bytes]:
         position += len(chunk)
 
 
-def _check_format(manifest: dict[str, Any]) -> None:
-    if manifest.get("kind") != KIND:
-        raise SnapshotError(f"{MANIFEST} does not say that this is a {KIND}")
-    form, writer = manifest.get("format"), manifest.get("release")
-    if type(form) is not int or not isinstance(writer, str):
-        raise SnapshotError(f"{MANIFEST} does not tell its format and release")
-    if form > FORMAT:
-        raise SnapshotError(
-            f"it has format {form} and this release ({_release()}) reads up to {FORMAT}; "
-            f"bittern {writer}, which wrote it, or a later release can read it"
-        )
-    if form < OLDEST_FORMAT:
-        raise SnapshotError(
-            f"it has format {form} and this release ({_release()}) reads from {OLDEST_FORMAT} on; "
-            f"bittern {writer}, which wrote it, can read it: build it again with this one"
-        )
-
-
-def _check_manifest(manifest: dict[str, Any]) -> tuple[dict[str, Any], list[_Entry], str]:
-    """Check a manifest against its own id, so that no damage in it goes unseen."""
-    meta, arrays, identity = (manifest.get(key) for key in ("meta", "arrays", "id"))
-    if not isinstance(meta, dict) or not isinstance(arrays, list) or not isinstance(identity, str):
-        raise SnapshotError(f"{MANIFEST} lacks its meta, arrays or id")
-    try:
-        actual = _identity(manifest["format"], meta, arrays)
-    except (ValueError, RecursionError) as error:
-        raise SnapshotError(f"{MANIFEST} is damaged: {error}") from error
-    if actual != identity:
-        raise SnapshotError(f"{MANIFEST} is damaged: its content does not have the id it states")
-    entries = [_entry(item) for item in arrays]
-    if len({entry.name for entry in entries}) < len(entries):
-        raise SnapshotError(f"{MANIFEST} names an array twice")
-    return meta, entries, identity
-
-
-def _entry(item: Any) -> _Entry:
-    """Read an array's description, believing nothing: an id stops damage, not malice."""
-    fields = item if isinstance(item, dict) else {}
-    name, dtype, shape, size, digest = (
-        fields.get(key) for key in ("name", "dtype", "shape", "bytes", "blake2b")
-    )
-    if not isinstance(name, str) or not _NAME.fullmatch(name):
-        raise SnapshotError(f"{MANIFEST} has an array without a valid name")
-    if not isinstance(dtype, str) or dtype not in _DTYPES:
-        raise SnapshotError(f"{MANIFEST} gives array {name!r} a type that a snapshot cannot hold")
-    if (
-        not isinstance(shape, list)
-        or not 1 <= len(shape) <= _MAX_DIMENSIONS
-        or not all(type(length) is int and 0 <= length < 1 << 62 for length in shape)
-    ):
-        raise SnapshotError(f"{MANIFEST} gives array {name!r} an impossible shape")
-    expected = len(_header(dtype, tuple(shape))) + math.prod(shape) * np.dtype(dtype).itemsize
-    if type(size) is not int or size != expected or not isinstance(digest, str):
-        raise SnapshotError(f"{MANIFEST} gives array {name!r} a size that is not its shape's")
-    return _Entry(name, dtype, tuple(shape), size, digest)
-
-
-def _map_array(folder: int, entry: _Entry, *, verify: bool) -> np.ndarray:
-    header = _header(entry.dtype, entry.shape)
+def _map_array(folder: int, entry: Entry, *, verify: bool) -> np.ndarray:
+    header = npy_header(entry.dtype, entry.shape)
     with _regular(entry.name + ".npy", folder) as (file, size):
         if size != entry.bytes:
             raise SnapshotError(f"its file has {size} bytes instead of {entry.bytes}")

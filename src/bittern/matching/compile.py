@@ -74,6 +74,8 @@ def compile_catalog(
     templates: list[Template], shape_ids: Int32s, parameters: pa.DictionaryArray
 ) -> Compiled:
     """Compile texts read by ``Shapes`` (no bad ones among them)."""
+    used, shape_ids = np.unique(shape_ids, return_inverse=True)
+    templates = [templates[i] for i in used.tolist()]
     plan = _plan(templates)
     slots = np.array([len(t.kinds) for t in templates] or [0], dtype=np.int64)
     raws: list[str] = parameters.dictionary.to_pylist()
@@ -105,9 +107,9 @@ def compile_catalog(
         plan.structures,
         rank.n_channels,
     )
-    used = np.bincount(shape_ids, minlength=len(templates))
+    times_used = np.bincount(shape_ids, minlength=len(templates))
     operators: Counter[str] = Counter()
-    for expanded, n in zip(plan.expanded, used.tolist(), strict=True):
+    for expanded, n in zip(plan.expanded, times_used.tolist(), strict=True):
         for operator, times in expanded.operators.items():
             operators[operator] += times * n
     sets = _pattern_sets(patterns, channel_patterns, channel_attributes)

@@ -45,7 +45,8 @@ def cell_mass(
     """
     bases = rank.arrays.bases.astype(np.int64)
     cells = np.diff(bases)
-    mentions = np.bincount(rank.channel_attributes[classes.channels], minlength=len(rank.names))
+    tested = classes.channels[classes.channels >= 0]
+    mentions = np.bincount(rank.channel_attributes[tested], minlength=len(rank.names))
     presence = np.minimum(1.0, mentions / max(1, mentions.max(initial=1)))[rank.channel_attributes]
     presence = np.where(rank.channel_kinds == PATTERN, presence * PATTERN_SHARE, presence)
     # ANY is as frequent as the attribute itself; each other channel's share is spread evenly.

@@ -126,8 +126,6 @@ class Expander:
             leaf: Any = node.operand if isinstance(node, Not) else node
             operators[_operator_name(leaf, negated=negated)] += 1
             nested, own = self._leaf(leaf, negated=negated)
-            if not own:
-                return Expanded((AND, []), [], operators, never=True)
             if isinstance(nested, tuple) and nested[0] == parent:
                 siblings.extend(nested[1])
             else:
@@ -189,7 +187,8 @@ class Expander:
             return like_parts(string_value(raw), escape).text.encode()
 
         if form is LikeForm.ANY:
-            return TEST, [] if negated else [TestTemplate(attribute, STRING, _START, _END)]
+            # NOT LIKE '%' holds for no string: an interval that ends before it starts.
+            return TEST, [TestTemplate(attribute, STRING, _START, _ABSENT if negated else _END)]
         if form is LikeForm.EXACT:
             at = Bound(self._reader(("exact", escape), text), pattern.number)
             return _intervals(attribute, STRING, "!=" if negated else "=", at)

@@ -21,9 +21,12 @@ from bittern.model.strings import StringTable, arrow_strings
 class Ids:
     """Ids in the order of their subscriptions. Immutable; look-ups build a hash table once."""
 
-    def __init__(self, values: pa.Array, are_integers: npt.NDArray[np.uint8]) -> None:
-        self.values = values
-        self._are_integers = are_integers
+    def __init__(
+        self, values: pa.Array, are_integers: npt.NDArray[np.uint8], parts: Sequence[Ids] = ()
+    ) -> None:
+        self._values = values
+        self._marked = are_integers
+        self._parts = parts  # joined on first use: matching often needs no ids
         self._table: StringTable | None = None
         self._ranks: npt.NDArray[np.int64] | None = None
 
@@ -41,16 +44,34 @@ class Ids:
 
     @classmethod
     def joined(cls, parts: Sequence[Ids]) -> Ids:
-        """Ids of several indexes, one after the other."""
-        parts = [part for part in parts if len(part)] or [parts[0]]
+        """Ids of several indexes, one after the other. O(1); joined when first looked at."""
         if len(parts) == 1:
             return parts[0]
-        all_integers = all(part._is_int64 for part in parts)
-        if all_integers or not any(p._is_int64 or len(p._are_integers) for p in parts):
-            return cls(pa.concat_arrays([p.values for p in parts]), parts[0]._are_integers)
-        marks = [p._marks() for p in parts]
-        texts = pa.concat_arrays([p.values.cast(pa.large_string()) for p in parts])
-        return cls(texts, np.concatenate(marks))
+        return cls(None, np.empty(0, dtype=np.uint8), parts)
+
+    def _join(self) -> None:
+        parts = [part for part in self._parts if len(part)] or self._parts[:1]
+        if all(part._is_int64 for part in parts) or not any(
+            part._is_int64 or len(part._are_integers) for part in parts
+        ):
+            self._values = pa.concat_arrays([part.values for part in parts])
+        else:
+            self._marked = np.concatenate([part._marks() for part in parts])
+            texts = [part.values.cast(pa.large_string()) for part in parts]
+            self._values = pa.concat_arrays(texts)
+
+    @property
+    def values(self) -> pa.Array:
+        """The ids as an Arrow array: integers, or text if any is a string."""
+        if self._values is None:
+            self._join()
+        return self._values
+
+    @property
+    def _are_integers(self) -> npt.NDArray[np.uint8]:
+        if self._values is None:
+            self._join()
+        return self._marked
 
     def __len__(self) -> int:
         return len(self.values)

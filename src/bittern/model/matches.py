@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from bittern.engine.jit import i4r, i4w, i8r, i8w, kernel, u1r, void
+from bittern.engine.jit import i4, i4r, i4w, i8r, i8w, kernel, u1r, void
 from bittern.model.ids import Ids
 
 
@@ -171,3 +171,33 @@ def concatenate(parts: Sequence[Matches]) -> Matches:
         parts[0].all_ids,
         rejects,
     )
+
+
+@kernel(void, i8r, i4r, i8r, i4r, i4, i8r, i4w)
+def _interleave(
+    offsets_a: Any, a: Any, offsets_b: Any, b: Any, shift: Any, offsets: Any, out: Any
+) -> None:
+    """Of each event, the matches in a and then those in b, these moved up by ``shift``."""
+    for event in range(len(offsets) - 1):
+        at = offsets[event]
+        for i in range(offsets_a[event], offsets_a[event + 1]):
+            out[at] = a[i]
+            at += 1
+        for i in range(offsets_b[event], offsets_b[event + 1]):
+            out[at] = b[i] + shift
+            at += 1
+
+
+def merge(first: Matches, others: Sequence[Matches], all_ids: Ids) -> Matches:
+    """Matches of the same events in several indexes, as positions in their joined ids."""
+    offsets, subscriptions = first.offsets, first.subscriptions
+    shift = len(first.all_ids)
+    for other in others:
+        joined = offsets + other.offsets
+        out = np.empty(len(subscriptions) + len(other.subscriptions), dtype=np.int32)
+        _interleave(
+            offsets, subscriptions, other.offsets, other.subscriptions, shift, joined, out
+        )
+        offsets, subscriptions = joined, out
+        shift += len(other.all_ids)
+    return Matches(offsets, subscriptions, all_ids, first.rejects)

@@ -1,0 +1,42 @@
+# Every target sets up first: a virtual environment with pinned versions, made again only when
+# pyproject.toml or constraints.txt change. Nothing outside this folder is touched, except that
+# root on a machine without Java 17 gets it through apt for `make test`.
+
+VENV := .venv
+RUN := $(VENV)/bin/python
+# Whole runs write benchmarks/results/<date>.json; `make bench BENCH_ARGS=--small` only tries.
+BENCH_ARGS := --peers
+TEST_ARGS :=
+
+.PHONY: help demo test check bench clean
+
+help:
+	@echo "make demo    an embedded shop: subscriptions, events, alerts, in a few seconds"
+	@echo "make test    the whole test suite, comparisons with Spark and DuckDB included"
+	@echo "make check   lint, format and types"
+	@echo "make bench   the benchmarks, beside DuckDB and Polars: JSON and tables (BENCH_ARGS)"
+	@echo "make clean   remove everything that these made"
+
+demo: $(VENV)/.has-service
+	@$(RUN) -m bittern.service.demo
+
+test: $(VENV)/.has-dev
+	@java_home=$$(scripts/java.sh) && JAVA_HOME=$$java_home $(RUN) -m pytest $(TEST_ARGS)
+
+check: $(VENV)/.has-dev
+	$(RUN) -m ruff check .
+	$(RUN) -m ruff format --check .
+	$(RUN) -m mypy
+
+bench: $(VENV)/.has-bench
+	$(RUN) -m benchmarks.run $(BENCH_ARGS)
+
+# One stamp per extra that a target needs.
+$(VENV)/.has-%: pyproject.toml constraints.txt scripts/setup.sh
+	@scripts/setup.sh $(VENV) $*
+	@touch $@
+
+clean:
+	rm -rf $(VENV) build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf spark-warehouse metastore_db derby.log artifacts
+	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

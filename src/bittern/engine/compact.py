@@ -1,0 +1,93 @@
+"""Compaction: a snapshot and what changed since become a new snapshot, in a process of its own.
+
+Reading a million texts keeps an interpreter busy for seconds; in the matching process it would take
+the interpreter lock from every reader. So the work is handed over in a folder::
+
+    base/           the snapshot (or the index's own folder, where it is saved already)
+    changes.pickle  where the base is, the positions still alive, and the rows added since
+    sample.pickle   some recent events, for the choice of pivots
+    result/         the new snapshot, written by the child
+
+The new snapshot holds the survivors in their old order, then the added rows.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from bittern.engine.index import Index
+from bittern.errors import BitternError
+
+Row = tuple[str | int, str, float | None]
+
+
+class CompactionError(BitternError):
+    """The compacting process failed; nothing was lost, the changes are still in memory."""
+
+
+def run_compaction(
+    work: Path, base: Index, alive: npt.NDArray[np.uint8], added: list[Row], sample: Any
+) -> Index:
+    """Fold changes into a new index in another process, and open it. O(catalog), seconds."""
+    work.mkdir(parents=True)
+    path = base.path
+    if path is None or not path.exists():
+        path = work / "base"
+        base.save(path)
+    kept = np.flatnonzero(alive) if len(alive) else np.arange(len(base))
+    with (work / "changes.pickle").open("wb") as file:
+        pickle.dump({"base": str(path.resolve()), "kept": kept, "added": added}, file)
+    with (work / "sample.pickle").open("wb") as file:
+        pickle.dump(sample, file)
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+    child = subprocess.run(  # noqa: S603
+        [sys.executable, "-m", "bittern.engine.compact", str(work)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        check=False,
+    )
+    if child.returncode:
+        last = child.stderr.strip().splitlines()[-1:] or [f"exit code {child.returncode}"]
+        raise CompactionError(f"the compacting process failed: {last[0]}")
+    return Index.open(work / "result")
+
+
+def _rows(base: Index, kept: npt.NDArray[np.int64], added: list[Row]) -> Iterator[Row]:
+    """Survivors, then added rows."""
+    ids = base.all_ids.take(kept)
+    texts = base.texts.take(pa.array(kept)).to_pylist()
+    weights = [None] * len(kept) if base.weights is None else base.weights[kept].tolist()
+    yield from zip(ids, texts, weights, strict=True)
+    yield from added
+
+
+def main(work: Path) -> None:
+    """Build the new snapshot; runs in the child."""
+    with (work / "changes.pickle").open("rb") as file:
+        changes = pickle.load(file)  # noqa: S301  written by the parent, in its own folder
+    with (work / "sample.pickle").open("rb") as file:
+        sample = pickle.load(file)  # noqa: S301
+    base = Index.open(changes["base"])
+    index = Index.build(
+        _rows(base, changes["kept"], changes["added"]),
+        sample=sample,
+        strategy=base.subscriptions.name,
+        stabbing=base.subscriptions.parameters.get("stabbing", "cei"),
+    )
+    index.save(work / "result")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,313 @@
+"""Why did an event match a subscription, or why not?
+
+The expression is evaluated predicate by predicate, in plain Python, over the event as a mapping::
+
+    's1' does not match
+      AND: false
+        model = 'iphone5s': true, model is 'iphone5s'
+        price <= 580: false, price is 600
+        color = 'silver': unknown, color is missing
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import math
+import operator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from bittern.errors import EventError
+from bittern.language.literals import attribute_parts
+from bittern.language.parser import parse
+from bittern.language.patterns import Wildcard, compile_regex, like_parts
+from bittern.language.printer import print_attribute, print_expression
+from bittern.language.syntax import (
+    And,
+    Between,
+    Compare,
+    Constant,
+    Expression,
+    In,
+    IsNull,
+    Like,
+    Literal,
+    Not,
+    Or,
+    Predicate,
+    Regex,
+)
+from bittern.model.numbers import exact
+
+Truth = bool | None
+_WORDS = {True: "true", False: "false", None: "unknown"}
+_MISSING = object()
+_LONGEST_SHOWN = 80
+
+
+class HasExpressions(Protocol):
+    """An index or a live matcher: knows the text of a subscription."""
+
+    def expression(self, id_: str | int, /) -> str:
+        """The text of a subscription; raises UnknownSubscriptionError."""
+        ...
+
+
+@dataclass(frozen=True)
+class Step:
+    """One node of the expression: its text, whether it held, what was found, its parts."""
+
+    text: str
+    truth: Truth
+    found: str = ""
+    parts: tuple[Step, ...] = ()
+
+    def predicates(self) -> Iterator[Step]:
+        """The predicates below this node, in order."""
+        stack = [self]
+        while stack:
+            step = stack.pop()
+            if step.parts:
+                stack.extend(reversed(step.parts))
+            else:
+                yield step
+
+    def lines(self) -> Iterator[str]:
+        """The node and its parts, indented."""
+        stack = [(self, 0)]
+        while stack:
+            step, depth = stack.pop()
+            found = f", {step.found}" if step.found else ""
+            yield f"{'  ' * depth}{step.text}: {_WORDS[step.truth]}{found}"
+            stack.extend((part, depth + 1) for part in reversed(step.parts))
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Whether an event matched a subscription, and what each predicate said. ``str`` is readable."""
+
+    id: str | int
+    expression: str
+    step: Step
+
+    @property
+    def matched(self) -> bool:
+        """Did the event match?"""
+        return self.step.truth is True
+
+    def predicates(self) -> list[Step]:
+        """Every predicate with its outcome, in order."""
+        return list(self.step.predicates())
+
+    def __str__(self) -> str:
+        verdict = "matches" if self.matched else "does not match"
+        return "\n".join([f"{self.id!r} {verdict}", *(f"  {line}" for line in self.step.lines())])
+
+
+def explain(index: HasExpressions, event: Any, id_: str | int) -> Explanation:
+    """Why ``event`` matches subscription ``id_`` of an index or live matcher, or why it does not.
+
+    ``event`` is one mapping, JSON text, or an Arrow table or record batch of one row.
+
+    >>> import bittern
+    >>> index = bittern.Index.build({"s1": "price < 10 AND color = 'red'"})
+    >>> print(bittern.explain(index, {"price": 12}, "s1"))
+    's1' does not match
+      AND: false
+        price < 10: false, price is 12
+        color = 'red': unknown, color is missing
+    """
+    text = index.expression(id_)
+    return Explanation(id_, text, _evaluate(parse(text), _as_mapping(event)))
+
+
+def _as_mapping(event: Any) -> Mapping[str, Any]:
+    if isinstance(event, pa.Table | pa.RecordBatch):
+        rows = event.to_pylist()
+        if len(rows) != 1:
+            raise EventError(f"one event is explained at a time; the table has {len(rows)} rows")
+        event = rows[0]
+        for entries in _maps(event):  # their keys are attributes, unless a column has the name
+            event = dict(entries) | event
+    elif isinstance(event, str):
+        try:
+            event = json.loads(event)
+        except ValueError as wrong:
+            raise EventError(f"the event is not JSON: {wrong}") from None
+    elif isinstance(event, Sequence) and len(event) == 1:
+        event = event[0]
+    if not isinstance(event, Mapping):
+        raise EventError(f"an event is a mapping or a JSON object, not {type(event).__name__}")
+    return event
+
+
+def _maps(row: Mapping[str, Any]) -> list[list[tuple[str, Any]]]:
+    """Columns of a row that are Arrow maps: lists of (key, value) pairs."""
+    return [
+        value
+        for value in row.values()
+        if isinstance(value, list) and value and all(isinstance(v, tuple) for v in value)
+    ]
+
+
+def _evaluate(tree: Expression, event: Mapping[str, Any]) -> Step:
+    """Post-order over the tree without recursion: expressions may be deep."""
+    done: list[Step] = []
+    stack: list[tuple[Expression, bool]] = [(tree, False)]
+    while stack:
+        node, ready = stack.pop()
+        if isinstance(node, And | Or | Not):
+            operands = (node.operand,) if isinstance(node, Not) else node.operands
+            if not ready:
+                stack.append((node, True))
+                stack.extend((operand, False) for operand in reversed(operands))
+                continue
+            parts = tuple(done[-len(operands) :])
+            del done[-len(operands) :]
+            done.append(_combine(node, parts))
+        elif isinstance(node, Constant):
+            done.append(Step(print_expression(node), node.value))
+        else:
+            done.append(_predicate(node, event))
+    return done[0]
+
+
+def _combine(node: And | Or | Not, parts: tuple[Step, ...]) -> Step:
+    truths = [part.truth for part in parts]
+    if isinstance(node, Not):
+        inner = truths[0]
+        return Step("NOT", None if inner is None else not inner, parts=parts)
+    decisive = isinstance(node, Or)
+    truth: Truth = not decisive
+    if decisive in truths:
+        truth = decisive
+    elif None in truths:
+        truth = None
+    return Step("OR" if decisive else "AND", truth, parts=parts)
+
+
+def _look_up(event: Mapping[str, Any], attribute: str) -> Any:
+    value: Any = event
+    for part in attribute_parts(attribute):
+        if not isinstance(value, Mapping) or value.get(part) is None:
+            return _MISSING
+        value = value[part]
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _predicate(node: Predicate, event: Mapping[str, Any]) -> Step:
+    value = _look_up(event, node.attribute)
+    name = print_attribute(node.attribute)
+    text = print_expression(node)
+    if isinstance(node, IsNull):
+        found = "is missing" if value is _MISSING else f"is {_shown(value)}"
+        return Step(text, value is _MISSING, f"{name} {found}")
+    if value is _MISSING:
+        return Step(text, None, f"{name} is missing")
+    truth = _test(node, value)
+    found = f"{name} is {_shown(value)}"
+    if truth is None and _kind(value) != _wanted_kind(node):
+        found += f", which is not a {_wanted_kind(node)}"
+    return Step(text, truth, found)
+
+
+def _shown(value: Any) -> str:
+    text = repr(value) if not isinstance(value, dt.date | Decimal) else str(value)
+    return text if len(text) <= _LONGEST_SHOWN else text[: _LONGEST_SHOWN - 3] + "..."
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, bool):
+        return "boolean"
+    if isinstance(value, int | float | Decimal):
+        return "number"
+    if isinstance(value, str):
+        return "string"
+    return "time" if isinstance(value, dt.date) else "value that can be compared"
+
+
+def _wanted_kind(node: Predicate) -> str:
+    if isinstance(node, Compare):
+        return _kind(node.operand.value)
+    if isinstance(node, Between):
+        return _kind(node.low.value)
+    if isinstance(node, In):
+        return next((_kind(v.value) for v in node.values if v.value is not None), "number")
+    return "string"
+
+
+def _test(node: Predicate, value: Any) -> Truth:
+    if isinstance(node, Compare):
+        return _compare(value, node.operator, node.operand)
+    if isinstance(node, Between):
+        ends = [_compare(value, ">=", node.low), _compare(value, "<=", node.high)]
+        return False if False in ends else (None if None in ends else True)
+    if isinstance(node, In):
+        found = [_compare(value, "=", each) for each in node.values]
+        return True if True in found else (None if None in found else False)
+    if not isinstance(value, str):
+        return None
+    if isinstance(node, Like):
+        return _like(value, node)
+    assert isinstance(node, Regex)
+    return compile_regex(node.pattern).search(value) is not None
+
+
+_OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
+    "=": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+
+def _compare(value: Any, comparison: str, literal: Literal) -> Truth:
+    wanted = literal.value
+    if wanted is None or _kind(value) != _kind(wanted):
+        return None
+    return _OPERATORS[comparison](_key(value), _key(wanted))
+
+
+def _key(value: Any) -> Any:
+    """What a value compares by: NaN above infinity above every number, strings by their bytes."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "surrogatepass")
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, dt.datetime):
+        return value if value.tzinfo else value.replace(tzinfo=dt.UTC)
+    if isinstance(value, dt.date):
+        return dt.datetime(value.year, value.month, value.day, tzinfo=dt.UTC)
+    if isinstance(value, float | Decimal) and not math.isfinite(value):
+        return (2, 0) if math.isnan(value) else (1 if value > 0 else -1, 0)
+    return (0, exact(value))
+
+
+def _like(value: str, node: Like) -> bool:
+    """Greedy match with one step back to the last ``%``: O(value x pattern)."""
+    pieces: list[str | Wildcard] = []
+    for piece in like_parts(node.pattern, node.escape).pieces:
+        pieces.extend(piece if isinstance(piece, str) else [piece])
+    at = piece_at = 0
+    retry: tuple[int, int] | None = None
+    while at < len(value):
+        piece = pieces[piece_at] if piece_at < len(pieces) else None
+        if piece is Wildcard.ANY:
+            retry = (piece_at + 1, at)
+            piece_at += 1
+        elif piece is not None and (piece is Wildcard.ANY_ONE or piece == value[at]):
+            at, piece_at = at + 1, piece_at + 1
+        elif retry is None:
+            return False
+        else:
+            retry = (retry[0], retry[1] + 1)
+            piece_at, at = retry
+    return all(piece is Wildcard.ANY for piece in pieces[piece_at:])

@@ -1,0 +1,438 @@
+"""Live changes: subscribe, unsubscribe and replace while other threads match.
+
+What readers see is a *state*: an immutable tuple of segments, the big one first. A segment is an
+index and a mark for each of its subscriptions that is still alive::
+
+    segment 0   the snapshot: 1,000,000 subscriptions      alive 1 1 0 1 1 1 ...
+    segment 1   a delta of 9,000                           alive 1 1 1 0 ...
+    segment 2   a delta of 300
+    pending     rows subscribed since the last match: read and checked, not yet indexed
+
+A change only touches dictionaries and lists, under the lock: a few microseconds. The next ``match``
+*seals* what is pending: it indexes the rows as a new small segment, folding in older ones that are
+not much larger, so that there are few segments and each row is indexed a few times at most; it copies
+the marks of segments that lost subscriptions; and it swaps the state. Matching itself runs without the
+lock on the state it took, and never blocks a writer for longer than a seal.
+
+When the deltas have grown to a fifth of the snapshot, a separate process folds everything into a new
+snapshot (``engine/compact.py``) while matching goes on; the result is swapped in, with the changes made
+meanwhile on top.
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import tempfile
+import threading
+import uuid
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from bittern.engine.catalog import Catalog, is_weight
+from bittern.engine.compact import run_compaction
+from bittern.engine.index import Index
+from bittern.engine.matcher import blocks, check_limit, match_block
+from bittern.errors import (
+    BadSubscription,
+    ExpressionError,
+    SubscriptionError,
+    UnknownSubscriptionError,
+)
+from bittern.language.shapes import Shapes
+from bittern.model.ids import Ids, id_problem
+from bittern.model.matches import Matches, best, concatenate, merge
+
+logger = logging.getLogger("bittern")
+
+#: A delta of up to this many rows is rebuilt rather than kept beside a new one.
+SMALL_DELTA = 1024
+#: So is one that is at most this many times as large as what is folded into it.
+FOLD_RATIO = 4
+#: Compaction starts when deltas and dead subscriptions exceed both.
+COMPACT_ROWS = 20_000
+COMPACT_SHARE = 0.2
+_ALL_ALIVE = np.empty(0, dtype=np.uint8)
+
+
+@dataclass(slots=True)
+class _Row:
+    """A subscription that is not in the snapshot: its reading, and where it is indexed."""
+
+    id: str | int
+    text: str
+    weight: float | None
+    shape: int
+    parameters: tuple[str, ...]
+    segment: _Segment | None = None
+    position: int = -1
+
+
+@dataclass(eq=False)
+class _Segment:
+    """An index and its marks; ``rows`` are those of a delta, None for the snapshot."""
+
+    index: Index
+    alive: npt.NDArray[np.uint8]
+    dead: int
+    rows: list[_Row] | None
+
+
+class _State(NamedTuple):
+    """What one call of ``match`` works on."""
+
+    segments: tuple[_Segment, ...]
+    marks: tuple[npt.NDArray[np.uint8], ...]
+    ids: Ids
+
+
+class _Compaction(threading.Thread):
+    """One compaction: the index it gave, or why it failed."""
+
+    def __init__(self, work: Path, base: _Segment, rows: list[_Row], sample: Any) -> None:
+        super().__init__(name="bittern-compaction", daemon=True)
+        self.work = work
+        self.base = base
+        self.alive = base.alive
+        self.rows = rows
+        self.index: Index | None = None
+        self.failure: Exception | None = None
+        self._sample = sample
+        self.done: Callable[[_Compaction], None] = lambda _: None
+
+    def run(self) -> None:
+        try:
+            added = [(row.id, row.text, row.weight) for row in self.rows]
+            self.index = run_compaction(
+                self.work, self.base.index, self.alive, added, self._sample
+            )
+        except Exception as failure:  # noqa: BLE001  raised by compact(), or logged
+            self.failure = failure
+        self.done(self)
+
+
+class LiveMatcher:
+    """A matcher whose subscriptions change while it matches. Threads may share one.
+
+    A subscription counts from the next ``match`` call on after ``subscribe`` returns; a call sees one
+    consistent state from beginning to end.
+
+    >>> with LiveMatcher() as live:
+    ...     live.subscribe("s1", "price < 10")
+    ...     live.match([{"price": 5}]).to_pylist()
+    [['s1']]
+    """
+
+    def __init__(self, index: Index | None = None) -> None:
+        self._lock = threading.RLock()
+        self._shapes = Shapes()
+        self._base = _Segment(index if index is not None else Index.build({}), _ALL_ALIVE, 0, None)
+        self._deltas: list[_Segment] = []
+        self._rows: dict[str | int, _Row] = {}
+        self._pending: dict[str | int, _Row] = {}
+        self._dying: list[tuple[_Segment, int]] = []
+        self._dying_base: set[int] = set()
+        self._state = self._new_state()
+        self._recent: Any = None
+        self._compacting: _Compaction | None = None
+        self._compact_from = _compact_from(self._base.index)
+        self._work: Path | None = None
+        self._folder = Path(tempfile.mkdtemp(prefix="bittern-live-"))
+        self._remove_folder = weakref.finalize(self, shutil.rmtree, self._folder, True)
+        self.last_statistics: dict[str, int] = {}
+
+    # -- changes -------------------------------------------------------------------------------
+
+    def subscribe(self, id_: str | int, expression: str, weight: float | None = None) -> None:
+        """Add a subscription; ``SubscriptionError`` if it is bad or the id is taken. Microseconds."""
+        with self._lock:
+            if id_problem(id_) is None and id_ in self:
+                raise SubscriptionError(
+                    [BadSubscription(id_, 0, "this id is subscribed already; use replace")]
+                )
+            self._add(self._read(id_, expression, weight))
+
+    def unsubscribe(self, id_: str | int) -> None:
+        """Remove a subscription; ``UnknownSubscriptionError`` if there is none with this id."""
+        with self._lock:
+            self._remove(id_)
+
+    def replace(self, id_: str | int, expression: str, weight: float | None = None) -> None:
+        """Give a subscription another expression, in one step: no match sees neither or both."""
+        with self._lock:
+            row = self._read(id_, expression, weight)
+            self._remove(id_)
+            self._add(row)
+
+    def _read(self, id_: Any, expression: Any, weight: Any) -> _Row:
+        problem = id_problem(id_)
+        if problem is None and weight is not None and not is_weight(weight):
+            problem = f"a weight is a finite number, not {weight!r:.40}"
+        if problem is not None:
+            raise SubscriptionError([BadSubscription(id_, 0, problem)])
+        try:
+            shape, parameters = self._shapes.read(expression)
+        except ExpressionError as wrong:
+            bad = BadSubscription(id_, wrong.position, wrong.message)
+            raise SubscriptionError([bad]) from None
+        return _Row(id_, expression, weight, shape, parameters)
+
+    def _add(self, row: _Row) -> None:
+        self._rows[row.id] = row
+        self._pending[row.id] = row
+        self._start_compaction_if_due()
+
+    def _remove(self, id_: str | int) -> None:
+        row = self._rows.pop(id_, None)
+        if row is not None:
+            self._pending.pop(id_, None)
+            if row.segment is not None:
+                self._dying.append((row.segment, row.position))
+            return
+        position = self._base_position(id_)
+        if position < 0:
+            raise UnknownSubscriptionError(f"no subscription has the id {id_!r}")
+        self._dying.append((self._base, position))
+        self._dying_base.add(position)
+
+    def _base_position(self, id_: str | int) -> int:
+        """Where an id lives in the snapshot, or -1 if it does not or no longer does."""
+        position = self._base.index.all_ids.find(id_)
+        if position < 0 or position in self._dying_base:
+            return -1
+        if len(self._base.alive) and not self._base.alive[position]:
+            return -1
+        return position
+
+    def __contains__(self, id_: object) -> bool:
+        with self._lock:
+            if isinstance(id_, bool) or not isinstance(id_, str | int):
+                return False
+            return id_ in self._rows or self._base_position(id_) >= 0
+
+    def __len__(self) -> int:
+        with self._lock:
+            alive = len(self._base.index) - self._base.dead - len(self._dying_base)
+            return alive + len(self._rows)
+
+    def expression(self, id_: str | int) -> str:
+        """The text of a subscription."""
+        with self._lock:
+            if id_ in self._rows:
+                return self._rows[id_].text
+            position = self._base_position(id_)
+            if position < 0:
+                raise UnknownSubscriptionError(f"no subscription has the id {id_!r}")
+            return str(self._base.index.texts[position].as_py())
+
+    # -- matching ------------------------------------------------------------------------------
+
+    def match(self, events: Any, *, limit: int | None = None) -> Matches:
+        """Which subscriptions does each event satisfy now? As ``Matcher.match``."""
+        check_limit(limit)
+        state = self._seal()
+        totals = {"events": 0, "candidates": 0, "matches": 0, "rejects": 0}
+        parts = []
+        for block in blocks(events):
+            self._recent = block
+            first, *others = [
+                match_block(segment.index, block, marks, totals)
+                for segment, marks in zip(state.segments, state.marks, strict=True)
+            ]
+            parts.append(merge(first, others, state.ids))
+        totals["events"] //= len(state.segments)
+        totals["rejects"] //= len(state.segments)
+        self.last_statistics = totals
+        matches = concatenate(parts)
+        return matches if limit is None else best(matches, _weights(state), limit)
+
+    def _seal(self) -> _State:
+        """Make every change so far visible; returns the state to match on."""
+        with self._lock:
+            if self._pending or self._dying:
+                self._bury()
+                if self._pending:
+                    self._index_pending()
+                self._state = self._new_state()
+            return self._state
+
+    def _bury(self) -> None:
+        """Mark the dead, in copies: a state that someone is matching on never changes."""
+        copied: set[int] = set()
+        for segment, position in self._dying:
+            if id(segment) not in copied:
+                marks = segment.alive
+                segment.alive = (
+                    marks.copy() if len(marks) else np.ones(len(segment.index), dtype=np.uint8)
+                )
+                copied.add(id(segment))
+            segment.alive[position] = 0
+            segment.dead += 1
+        self._dying.clear()
+        self._dying_base.clear()
+
+    def _index_pending(self) -> None:
+        rows = list(self._pending.values())
+        self._pending.clear()
+        while self._deltas:
+            last = self._deltas[-1]
+            assert last.rows is not None
+            alive = len(last.rows) - last.dead
+            if alive > SMALL_DELTA and alive > FOLD_RATIO * len(rows):
+                break
+            rows = [row for row in last.rows if row.segment is last and self._is_live(row)] + rows
+            self._deltas.pop()
+        index = _index_rows(rows, self._shapes)
+        segment = _Segment(index, _ALL_ALIVE, 0, rows)
+        for position, row in enumerate(rows):
+            row.segment, row.position = segment, position
+        self._deltas.append(segment)
+
+    def _is_live(self, row: _Row) -> bool:
+        return self._rows.get(row.id) is row
+
+    def _new_state(self) -> _State:
+        segments = (self._base, *self._deltas)
+        return _State(
+            segments,
+            tuple(segment.alive for segment in segments),
+            Ids.joined([segment.index.all_ids for segment in segments]),
+        )
+
+    # -- compaction ----------------------------------------------------------------------------
+
+    def compact(self) -> Index:
+        """Fold all changes so far into a new snapshot, and wait for it; returns its index.
+
+        Other threads may match and change subscriptions meanwhile.
+        """
+        while True:
+            with self._lock:
+                if self._compacting is None:
+                    compaction = self._start_compaction()
+                    break
+                running = self._compacting
+            running.join()
+        compaction.join()
+        if compaction.failure is not None:
+            raise compaction.failure
+        assert compaction.index is not None
+        return compaction.index
+
+    def save(self, path: str | Path) -> str:
+        """Compact, then write the snapshot to ``path``; returns its id."""
+        return self.compact().save(path)
+
+    def _start_compaction_if_due(self) -> None:
+        changed = len(self._rows) + self._base.dead
+        if self._compacting is None and changed > self._compact_from:
+            self._start_compaction()
+
+    def _start_compaction(self) -> _Compaction:
+        self._seal()
+        work = self._folder / uuid.uuid4().hex
+        sample = self._recent
+        compaction = _Compaction(work, self._base, list(self._rows.values()), sample)
+        compaction.done = self._swap_base
+        self._compacting = compaction
+        compaction.start()
+        return compaction
+
+    def _swap_base(self, compaction: _Compaction) -> None:
+        """Put the new snapshot in place, with what changed since it was begun on top."""
+        with self._lock:
+            self._compacting = None
+            if compaction.index is None:
+                # Try again only when much more has changed.
+                self._compact_from = 2 * (len(self._rows) + self._base.dead)
+                logger.error(
+                    "bittern: compaction failed; the changes stay in memory: %s", compaction.failure
+                )
+                return
+            self._seal()
+            base, index = compaction.base, compaction.index
+            kept = (
+                np.flatnonzero(compaction.alive)
+                if len(compaction.alive)
+                else np.arange(len(base.index))
+            )
+            marks = np.ones(len(index), dtype=np.uint8)
+            if len(base.alive):  # unsubscribed from the old snapshot meanwhile
+                marks[: len(kept)] = base.alive[kept]
+            for position, row in enumerate(compaction.rows, start=len(kept)):
+                if self._is_live(row):
+                    del self._rows[row.id]
+                else:
+                    marks[position] = 0
+            dead = int(np.count_nonzero(marks == 0))
+            self._base = _Segment(index, marks if dead else _ALL_ALIVE, dead, None)
+            self._deltas = []
+            self._pending = self._rows.copy()
+            self._shapes = Shapes()  # the old one remembers texts that are gone
+            for row in self._pending.values():
+                row.segment, row.position = None, -1
+                row.shape, row.parameters = self._shapes.read(row.text)
+            self._compact_from = _compact_from(index)
+            self._state = self._new_state()
+            # What is mapped stays readable after its files are gone.
+            old, self._work = self._work, compaction.work
+            if old is not None:
+                shutil.rmtree(old, ignore_errors=True)
+
+    def close(self) -> None:
+        """Wait for a compaction that is under way, and remove temporary files."""
+        with self._lock:
+            running = self._compacting
+        if running is not None:
+            running.join()
+        self._remove_folder()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def _compact_from(index: Index) -> int:
+    """How many changes make a compaction worth it."""
+    return max(COMPACT_ROWS, int(COMPACT_SHARE * len(index)))
+
+
+def _index_rows(rows: list[_Row], shapes: Shapes) -> Index:
+    """A small index of rows that have been read already."""
+    parameters = [parameter for row in rows for parameter in row.parameters]
+    weighted = any(row.weight is not None for row in rows)
+    catalog = Catalog(
+        [row.id for row in rows],
+        pa.array([row.text for row in rows], type=pa.large_string()),
+        np.array([1.0 if row.weight is None else row.weight for row in rows]) if weighted else None,
+        np.array([row.shape for row in rows], dtype=np.int32),
+        pa.array(parameters, type=pa.large_string()).dictionary_encode(),
+        [],
+    )
+    return Index.of_catalog(catalog, shapes.templates)
+
+
+def _weights(state: _State) -> npt.NDArray[np.float64] | None:
+    if all(segment.index.weights is None for segment in state.segments):
+        return None
+    return np.concatenate(
+        [
+            np.ones(len(segment.index)) if segment.index.weights is None else segment.index.weights
+            for segment in state.segments
+        ]
+    )
