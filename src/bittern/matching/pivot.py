@@ -58,6 +58,8 @@ from bittern.stabbing.registry import structure
 
 #: Postings looked up at once: bounds memory, and keeps them in the cache until they are verified.
 CHUNK = 1 << 18
+#: Matches to make room for at first, at most; usually there are as many as candidates, or far fewer.
+ROOM = 1 << 22
 
 
 class PivotArrays(NamedTuple):
@@ -95,30 +97,74 @@ def _is_first_pivot(
 
 
 @inline
-def _dense_survivors(
-    records: Any, matrix: Any, base: Any, ids: Any, first: Any, last: Any, out: Any
+def _dense_pass(
+    records: Any,
+    starts: Any,
+    rows: Any,
+    several: Any,
+    matrix: Any,
+    base: Any,
+    ids: Any,
+    first: Any,
+    last: Any,
+    survivors: Any,
+    out_classes: Any,
+    n: Any,
 ) -> Any:
-    """Postings whose inline test holds, kept without a branch for each."""
-    n = 0
+    """Test each posting inline, without a branch. Of those that hold, the class goes to the output
+    where nothing is left to test; the others survive, unless the first of their rows rejects them.
+    Returns the number of matches and of survivors. (Unsigned indices spare a test for negative.)
+    """
+    kept = 0
     for i in range(first, last):
-        posting = ids[i]
-        cell = matrix[base + records[posting, 0]]
-        out[n] = posting
-        n += (records[posting, 1] <= cell) & (cell <= records[posting, 2])
-    return n
+        posting = np.uint64(ids[i])
+        cell = matrix[np.uint64(base + records[posting, 0])]
+        survivors[np.uint64(kept)] = ids[i]
+        kept += np.int64((records[posting, 1] <= cell) & (cell <= records[posting, 2]))
+    still = 0
+    for i in range(kept):
+        posting = np.uint64(survivors[i])
+        c = records[posting, 3]
+        if c < 0:
+            out_classes[n] = ~c
+            n += 1
+            continue
+        start = np.int64(starts[c])
+        cell = matrix[base + rows[start, 0]]
+        failed = np.int64((rows[start, 1] > cell) | (cell > rows[start, 2]))
+        rejects = np.int64(rows[start, 3] == (starts[c + 1] - start + 1) << 1)
+        survivors[still] = survivors[i]
+        still += 1 - (failed & rejects & np.int64(several[c] == 0))
+    return n, still
 
 
 @inline
-def _sparse_survivors(
-    records: Any, signatures: Any, event: Any, ids: Any, first: Any, last: Any, out: Any
+def _sparse_pass(
+    records: Any,
+    signatures: Any,
+    event: Any,
+    always: Any,
+    ids: Any,
+    first: Any,
+    last: Any,
+    survivors: Any,
+    out_classes: Any,
+    n: Any,
 ) -> Any:
-    """Postings whose inline test's channel the event may have, without a branch for each."""
-    n = 0
+    """As ``_dense_pass``, but survivors have only passed the signature: their inline test may hold,
+    because the event may have its channel, or because it is for a missing value.
+    """
+    kept = 0
     for i in range(first, last):
-        posting = ids[i]
-        out[n] = posting
-        n += may_have(signatures, event, records[posting, 0])
-    return n
+        posting = np.uint64(ids[i])
+        channel, c = records[posting, 0], records[posting, 3]
+        done = np.int64(channel == always) & np.int64(c < 0)
+        out_classes[np.uint64(n)] = ~c
+        n += done
+        may = may_have(signatures, event, channel) | np.int64(records[posting, 1] < 0)
+        survivors[np.uint64(kept)] = ids[i]
+        kept += may & (1 - done)
+    return n, kept
 
 
 @kernel(void, PIVOT, EVENTS, i8r, i4r, i8r, i4r, i4w, i4w, i4w, i8w)
@@ -137,28 +183,45 @@ def _match(
     """Verify the postings of each cell for each event that carries it.
 
     ``state`` is (cell, pair, matches): where to go on, and how many matches there are now. Stops
-    where the output might not have room for the next list.
+    where the output might not have room for the next list and one more.
     """
     records, lows, highs, starts, rows, several, _ = pivot
     matrix, width, event_offsets, entries, signatures = events
     cell, pair, n = state[0], state[1], state[2]
     dense = len(matrix) > 0
+    always = width - 1
     while cell < len(offsets) - 1:
         first, last = offsets[cell], offsets[cell + 1]
         pair = max(pair, pair_offsets[cell])
         while first < last and pair < pair_offsets[cell + 1]:
-            if n + last - first > len(out_rows):
+            if n + last - first >= len(out_rows):
                 state[0], state[1], state[2] = cell, pair, n
                 return
             event = np.int64(pair_rows[pair])
             pair += 1
+            before = n
             if dense:
-                kept = _dense_survivors(records, matrix, event * width, ids, first, last, survivors)
+                n, kept = _dense_pass(
+                    records,
+                    starts,
+                    rows,
+                    several,
+                    matrix,
+                    event * width,
+                    ids,
+                    first,
+                    last,
+                    survivors,
+                    out_classes,
+                    n,
+                )
             else:
-                kept = _sparse_survivors(records, signatures, event, ids, first, last, survivors)
+                n, kept = _sparse_pass(
+                    records, signatures, event, always, ids, first, last, survivors, out_classes, n
+                )
             for i in range(kept):
                 posting = survivors[i]
-                if not dense and records[posting, 0] != width - 1:
+                if not dense and records[posting, 0] != always:
                     if not holds(matrix, width, event_offsets, entries, event, records, posting):
                         continue
                 c = records[posting, 3]
@@ -183,9 +246,10 @@ def _match(
                         highs[posting],
                     ):
                         continue
-                out_rows[n] = event
                 out_classes[n] = c
                 n += 1
+            for i in range(before, n):
+                out_rows[i] = event
         cell += 1
     state[0], state[1], state[2] = cell, pair, n
 
@@ -216,19 +280,21 @@ def _classes_of(records: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
 
 
 class _Output:
-    """Matches as they are found: a buffer that doubles when a kernel stops for lack of room."""
+    """Matches as they are found: buffers that grow when a kernel stops for lack of room."""
 
-    def __init__(self, room: int) -> None:
-        self.rows = np.empty(room, dtype=np.int32)
-        self.classes = np.empty(room, dtype=np.int32)
+    def __init__(self) -> None:
+        self.rows = np.empty(0, dtype=np.int32)
+        self.classes = np.empty(0, dtype=np.int32)
         self.state = np.zeros(3, dtype=np.int64)
 
     def make_room(self, needed: int) -> None:
-        size = max(2 * len(self.rows), int(self.state[2]) + needed)
+        """Room for ``needed`` more matches, and then as many again as there are."""
         n = int(self.state[2])
-        rows, classes = np.empty(size, dtype=np.int32), np.empty(size, dtype=np.int32)
-        rows[:n], classes[:n] = self.rows[:n], self.classes[:n]
-        self.rows, self.classes = rows, classes
+        size = 2 * n + needed + 1
+        if len(self.rows) < size:
+            rows, classes = np.empty(size, dtype=np.int32), np.empty(size, dtype=np.int32)
+            rows[:n], classes[:n] = self.rows[:n], self.classes[:n]
+            self.rows, self.classes = rows, classes
 
 
 class Pivot(SubscriptionIndex):
@@ -259,7 +325,7 @@ class Pivot(SubscriptionIndex):
 
     def match(self, events: EncodedEvents) -> Found:
         """Candidates of all events, verified. O(pairs + candidates)."""
-        out = _Output(max(1024, 8 * events.n_events))
+        out = _Output()
         candidates = self._match_postings(events, out)
         if len(self._arrays.always):
             out.state[0] = 0
@@ -276,23 +342,23 @@ class Pivot(SubscriptionIndex):
 
     def _match_postings(self, events: EncodedEvents, out: _Output) -> int:
         """Look cells up chunk by chunk, so that a chunk's postings are read while still cached."""
-        counts = self._stabbing.count_batch(events.cells)
-        candidates = int(counts @ np.diff(events.offsets))
-        ends = np.cumsum(counts)
+        ends = self._stabbing.offsets_batch(events.cells)
+        candidates = int(np.diff(ends) @ np.diff(events.offsets))
+        out.make_room(min(candidates, ROOM))
         first = 0
-        while first < len(counts):
-            before = int(ends[first - 1]) if first else 0
-            last = max(first + 1, int(np.searchsorted(ends, before + CHUNK, "right")))
-            offsets, ids = self._stabbing.stab_batch(events.cells[first:last])
-            longest = int(counts[first:last].max())
+        while first < len(events.cells):
+            last = int(np.searchsorted(ends, ends[first] + CHUNK, "right")) - 1
+            last = max(first + 1, last)
+            offsets = ends[first : last + 1] - ends[first]
+            ids = self._stabbing.fill_batch(events.cells[first:last], offsets)
+            longest = int(np.diff(offsets).max())
             survivors = np.empty(longest + 1, dtype=np.int32)
-            pair_offsets = events.offsets[first : last + 1]
             out.state[:2] = 0, 0
             while True:
                 _match(
                     self._arrays,
                     events.by_event,
-                    pair_offsets,
+                    events.offsets[first : last + 1],
                     events.rows,
                     offsets,
                     ids,

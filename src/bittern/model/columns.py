@@ -34,7 +34,7 @@ class Column(NamedTuple):
 
 
 def plain(array: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """One contiguous array without dictionary, run-end or extension encoding."""
+    """One contiguous array without dictionary, run-end, view or extension encoding."""
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()
         if isinstance(array, pa.ChunkedArray):  # no chunk at all
@@ -42,9 +42,12 @@ def plain(array: pa.Array | pa.ChunkedArray) -> pa.Array:
     if isinstance(array, pa.ExtensionArray):
         array = array.storage
     if pa.types.is_dictionary(array.type):
-        array = array.dictionary_decode()
+        # not dictionary_decode: it cannot decode string views
+        array = plain(array.dictionary).take(array.indices)
     if pa.types.is_run_end_encoded(array.type):
         array = pc.run_end_decode(array)
+    if pa.types.is_string_view(array.type):  # Arrow can neither filter nor encode them
+        array = array.cast(pa.large_string())
     return array
 
 
@@ -58,7 +61,7 @@ def validity(array: pa.Array) -> npt.NDArray[np.uint8]:
 def read_column(array: pa.Array) -> Column:
     """Classify a plain array and give its values without copying where possible. O(n)."""
     kind, valid = array.type, validity(array)
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         return Column(STRING, array, valid)
     if pa.types.is_uint64(kind) and len(array):
         greatest = pc.max(array).as_py()

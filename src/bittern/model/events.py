@@ -20,6 +20,7 @@ reason and counts as an event without attributes.
 from __future__ import annotations
 
 import bisect
+import re
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any, NamedTuple
@@ -31,6 +32,7 @@ import pyarrow as pa
 
 from bittern.engine.jit import frozen
 from bittern.errors import EventError
+from bittern.language.literals import attribute_parts
 from bittern.model.cells import (
     float_pairs,
     gather_strings,
@@ -43,17 +45,19 @@ from bittern.model.columns import Column, plain, read_column, validity
 from bittern.model.encoded import EncodedEvents, encode_pairs
 from bittern.model.json_text import REJECT_REASONS, scan_json
 from bittern.model.mappings import Names, flatten, path_part
-from bittern.model.numbers import Number, NumberColumns, exact, floors_at_scale
+from bittern.model.numbers import Number, exact, floors_at_scale
 from bittern.model.patterns import PatternSet
 from bittern.model.rank import ANY, BOOLEAN, NUMBER, REVERSED, STRING, TIME, RankSpace
 from bittern.model.rank import reverse_strings
-from bittern.model.strings import arrow_strings
+from bittern.model.strings import StringTable, arrow_strings
 from bittern.model.tagged import BOOLEAN as BOOLEAN_TAG
 from bittern.model.tagged import FLOAT, INTEGER, OTHER, TIMESTAMP, TaggedValues
 from bittern.model.tagged import STRING as STRING_TAG
 
 Pairs = npt.NDArray[np.uint64]
 _SHIFT = np.uint64(32)
+_ROW_MASK = np.uint64(0xFFFFFFFF)
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class Encoded(NamedTuple):
@@ -73,6 +77,22 @@ class Encoder:
         channels, owners = rank.pattern_channels()
         self._first_pattern = {a: int(channels[owners == a][0]) for a in patterns}
         self._names = Names(rank.attribute_names())
+        self._map_names = _map_names(rank)
+        self._numbers: dict[int, list[Number]] = {}
+        self._floors: dict[tuple[int, int], tuple[npt.NDArray[Any], npt.NDArray[Any]]] = {}
+
+    def numbers(self, channel: int) -> list[Number]:
+        """The constants of a numeric channel, exactly; read once."""
+        if channel not in self._numbers:
+            constants = self._rank.constants(channel)
+            self._numbers[channel] = [constants.number(i) for i in range(len(constants.floors))]
+        return self._numbers[channel]
+
+    def floors(self, channel: int, scale: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+        """The constants of a numeric channel in another unit; computed once."""
+        if (channel, scale) not in self._floors:
+            self._floors[channel, scale] = floors_at_scale(self._rank.constants(channel), scale)
+        return self._floors[channel, scale]
 
     def encode(self, events: Any) -> Encoded:
         """Read a batch in any of the forms above. O(values)."""
@@ -100,25 +120,33 @@ class _Batch:
         if isinstance(events, pa.Array | pa.ChunkedArray):
             self._array(plain(events))
             return len(events)
-        if isinstance(events, str):
-            events = [events]
-        elif isinstance(events, Mapping):
+        if isinstance(events, str | Mapping):
             events = [events]
         elif hasattr(events, "__dataframe__") and not isinstance(events, Sequence):
             return self.read(pa.Table.from_pandas(events, preserve_index=False))
-        if not isinstance(events, Sequence):
+        if not isinstance(events, Sequence) or isinstance(events, bytes):
             raise EventError(
                 f"events are an Arrow table or array, a list of mappings, or one mapping, "
                 f"not {type(events).__name__}"
             )
         if events and all(isinstance(event, str) for event in events):
-            try:
-                self._json(pa.array(events, type=pa.large_string()))
-                return len(events)
-            except UnicodeEncodeError:
-                raise EventError("a JSON text holds half a surrogate pair") from None
-        self._mappings(events)
+            self._texts(events)
+        else:
+            self._mappings(events)
         return len(events)
+
+    def _texts(self, events: Sequence[str]) -> None:
+        try:
+            texts = pa.array(events, type=pa.large_string())
+        except UnicodeEncodeError:
+            bad = [row for row, text in enumerate(events) if _SURROGATE.search(text)]
+            self.rejects += [(row, "the text holds half a surrogate pair") for row in bad]
+            readable = dict.fromkeys(bad)
+            texts = pa.array(
+                [None if row in readable else text for row, text in enumerate(events)],
+                type=pa.large_string(),
+            )
+        self._json(texts)
 
     def _array(self, array: pa.Array) -> None:
         if pa.types.is_struct(array.type):
@@ -126,7 +154,7 @@ class _Batch:
             flat = dict(zip(rows, array.flatten(), strict=True))
             self._table(pa.table(flat))
         elif pa.types.is_map(array.type):
-            self._map(array, np.zeros(max(1, len(self._names.numbers)), dtype=np.uint8))
+            self._maps([array], np.zeros(max(1, len(self._names.numbers)), dtype=np.uint8))
         elif pa.types.is_null(array.type):
             return
         elif read_column(array).kind == STRING:
@@ -149,8 +177,7 @@ class _Batch:
                 maps.append(name)
             if path in self._names.numbers or path in self._names.prefixes:
                 self._column(path, plain(table.column(name)), taken)
-        for name in maps:
-            self._map(plain(table.column(name)), taken)
+        self._maps([plain(table.column(name)) for name in maps], taken)
 
     def _column(self, path: str, array: pa.Array, taken: npt.NDArray[np.uint8]) -> None:
         attribute = self._names.numbers.get(path)
@@ -162,6 +189,15 @@ class _Batch:
                 inner_path = f"{path}.{path_part(field.name)}"
                 if inner_path in self._names.numbers or inner_path in self._names.prefixes:
                     self._column(inner_path, plain(inner), taken)
+
+    def _entries(self, attribute: int, items: pa.Array, rows: npt.NDArray[np.int64]) -> None:
+        """Values of one attribute that stand in these rows."""
+        before = len(self.pairs)
+        self._values(attribute, read_column(items))
+        for i in range(before, len(self.pairs)):
+            pairs = self.pairs[i]
+            moved = rows[(pairs & _ROW_MASK).astype(np.int64)].astype(np.uint64)
+            self.pairs[i] = (pairs & ~_ROW_MASK) | moved
 
     def _values(self, attribute: int, column: Column) -> None:
         """All pairs that one column gives: of its kind, reversed, any, patterns."""
@@ -229,12 +265,9 @@ class _Batch:
         packed = (cells + int(self._rank.bases[channel])).astype(np.uint64) << _SHIFT
         self.pairs.append(packed | rows.astype(np.uint64))
 
-    def _constants(self, channel: int) -> NumberColumns:
-        return self._encoder._rank.constants(channel)  # noqa: SLF001
-
     def _scaled(self, channel: int, column: Column) -> None:
         """Integers in another unit than the constants: compare with the constants in that unit."""
-        floors, whole = floors_at_scale(self._constants(channel), column.scale)
+        floors, whole = self._encoder.floors(channel, column.scale)
         assert column.values is not None
         rows = np.flatnonzero(column.valid) if len(column.valid) else np.arange(len(column.values))
         values = column.values[rows]
@@ -247,60 +280,57 @@ class _Batch:
 
     def _add_exact(self, row: int, channel: int, value: Decimal | int) -> None:
         """A number that no machine type holds, by exact comparison."""
-        constants = self._constants(channel)
-        numbers = [constants.number(i) for i in range(len(constants.floors))]
+        numbers = self._encoder.numbers(channel)
         number: Number = exact(value)
         at = bisect.bisect_left(numbers, number)
         equal = at < len(numbers) and numbers[at] == number
         self._add_cells(channel, np.array([row]), np.array([2 * at + int(equal)]))
 
-    def _map(self, array: pa.Array, taken: npt.NDArray[np.uint8]) -> None:
-        keys, items = plain(array.keys), plain(array.items)
-        column = read_column(items)
-        if read_column(keys).kind != STRING:
-            return
-        if column.exact or column.scale or (column.kind < 0 and pa.types.is_struct(items.type)):
-            self._mappings([dict(event) if event else None for event in array.to_pylist()])
-            return
+    def _maps(self, arrays: list[pa.Array], taken: npt.NDArray[np.uint8]) -> None:
+        """Entries of map columns; where two columns have the same key in a row, the first wins."""
+        seen = np.empty(0, dtype=np.int64)
+        for array in arrays:
+            keys, items = plain(array.keys), plain(array.items)
+            if read_column(keys).kind != STRING:
+                continue
+            column = read_column(items)
+            rows, attributes, entries = self._map_entries(array, keys, column, taken)
+            if len(arrays) > 1:
+                where = rows << 32 | attributes
+                new = ~np.isin(where, seen)
+                seen = np.concatenate((seen, where))
+                rows, attributes, entries = rows[new], attributes[new], entries[new]
+            if column.exact or column.scale:
+                for attribute in np.unique(attributes).tolist():
+                    own = np.flatnonzero(attributes == attribute)
+                    self._entries(attribute, items.take(pa.array(entries[own])), rows[own])
+            else:
+                self._tagged(_tag_entries(column, rows, attributes, entries))
+
+    def _map_entries(
+        self, array: pa.Array, keys: pa.Array, column: Column, taken: npt.NDArray[np.uint8]
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Row, attribute and place of the entries whose key is in use and whose value is not null."""
         data, offsets, _ = arrow_strings(keys)
-        # offsets of the maps count from the start of the child arrays, which keys and items are
-        map_offsets = np.asarray(array.offsets).astype(np.int64)
         rows = np.empty(len(keys), dtype=np.int64)
         packed = np.empty(len(keys), dtype=np.int64)
-        last_of = np.full(max(1, len(self._names.numbers)), -1, dtype=np.int64)
-        names = self._encoder._rank.names.as_tuple  # noqa: SLF001
+        # The offsets of a sliced map array still count from the start of its unsliced children.
+        map_offsets = np.asarray(array.offsets).astype(np.int64)
+        if len(keys) == map_offsets[-1] - map_offsets[0]:
+            map_offsets -= map_offsets[0]
         n = used_entries(
-            names,
+            self._encoder._map_names.as_tuple,  # noqa: SLF001
             data,
             offsets,
-            map_offsets - map_offsets[0] if len(keys) == map_offsets[-1] - map_offsets[0] else map_offsets,
+            map_offsets,
             validity(array),
             column.valid,
             taken,
             rows,
             packed,
-            last_of,
+            np.full(max(1, len(self._names.numbers)), -1, dtype=np.int64),
         )
-        entries = packed[:n] & 0xFFFFFFFF
-        payloads, lengths = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int32)
-        text = np.empty(0, dtype=np.uint8)
-        tag = _TAG_OF_KIND.get(column.kind, OTHER)
-        if column.kind == STRING:
-            text, starts, _ = arrow_strings(items)
-            payloads, lengths = starts[entries], np.diff(starts)[entries].astype(np.int32)
-        elif column.values is not None:
-            payloads = column.values[entries].view(np.int64)
-            tag = FLOAT if column.values.dtype == np.float64 else tag
-        self._tagged(
-            TaggedValues(
-                rows[:n].astype(np.int32),
-                (packed[:n] >> 32).astype(np.int32),
-                np.full(n, tag, dtype=np.uint8),
-                payloads,
-                lengths,
-                text,
-            )
-        )
+        return rows[:n], packed[:n] >> 32, packed[:n] & 0xFFFFFFFF
 
     def _json(self, array: pa.Array) -> None:
         data, offsets, valid = arrow_strings(array)
@@ -348,6 +378,41 @@ class _Batch:
                 len(chosen), pa.py_buffer(offsets), pa.py_buffer(text)
             )
             self._match_patterns(attribute, values.rows[chosen], strings)
+
+
+def _map_names(rank: RankSpace) -> StringTable:
+    """Attribute numbers by the key that a map has for them: one part, without back-quotes."""
+    parts = [attribute_parts(name) for name in rank.attribute_names()]
+    keys = pa.array([each[0] for each in parts], type=pa.large_string())
+    data, offsets, _ = arrow_strings(keys)
+    # A path of several parts is no key; it is filed where no look-up goes.
+    return StringTable.build(data, offsets, np.array([len(p) > 1 for p in parts], dtype=np.int32))
+
+
+def _tag_entries(
+    column: Column,
+    rows: npt.NDArray[np.int64],
+    attributes: npt.NDArray[np.int64],
+    entries: npt.NDArray[np.int64],
+) -> TaggedValues:
+    payloads = np.zeros(len(rows), dtype=np.int64)
+    lengths = np.zeros(len(rows), dtype=np.int32)
+    text = np.empty(0, dtype=np.uint8)
+    tag = _TAG_OF_KIND.get(column.kind, OTHER)
+    if column.kind == STRING:
+        text, starts, _ = arrow_strings(column.array)
+        payloads, lengths = starts[entries], np.diff(starts)[entries].astype(np.int32)
+    elif column.values is not None:
+        payloads = column.values[entries].view(np.int64)
+        tag = FLOAT if column.values.dtype == np.float64 else tag
+    return TaggedValues(
+        rows.astype(np.int32),
+        attributes.astype(np.int32),
+        np.full(len(rows), tag, dtype=np.uint8),
+        payloads,
+        lengths,
+        text,
+    )
 
 
 _TAG_OF_KIND = {NUMBER: INTEGER, STRING: STRING_TAG, BOOLEAN: BOOLEAN_TAG, TIME: TIMESTAMP}

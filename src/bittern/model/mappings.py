@@ -8,6 +8,8 @@ and JSON text are the fast ones.
 from __future__ import annotations
 
 import datetime as dt
+import json
+import math
 import struct
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
@@ -79,9 +81,13 @@ class _Collector:
 
     def value(self, row: int, attribute: int, value: Any) -> None:
         if isinstance(value, np.generic):
+            if isinstance(value, np.datetime64):  # of nanoseconds, item() would make an integer
+                value = value.astype("datetime64[us]")
             value = value.item()
             if value is None:  # NaT
                 return
+        if type(value).__name__ == "NAType":  # pandas' NA, without importing pandas
+            return
         tag, payload, length = OTHER, 0, 0
         if isinstance(value, bool):
             tag, payload = BOOLEAN, int(value)
@@ -107,8 +113,9 @@ class _Collector:
         elif isinstance(value, Decimal):
             if value.is_finite():
                 self.exact.append((row, attribute, value))
-            elif not value.is_nan():
-                tag, payload = FLOAT, struct.unpack("<q", struct.pack("<d", float(value)))[0]
+            else:
+                beyond = math.nan if value.is_nan() else float(value)
+                tag, payload = FLOAT, struct.unpack("<q", struct.pack("<d", beyond))[0]
         self.rows.append(row)
         self.attributes.append(attribute)
         self.tags.append(tag)
@@ -124,6 +131,12 @@ def flatten(events: Sequence[Any], names: Names) -> Flattened:
         before = len(collector.rows)
         if event is None:
             continue
+        if isinstance(event, str):
+            try:
+                event = json.loads(event)  # noqa: PLW2901  a text among mappings
+            except ValueError as wrong:
+                rejected.append((row, f"not JSON: {wrong}"))
+                continue
         if not isinstance(event, Mapping):
             rejected.append((row, f"an event is a mapping, not {type(event).__name__}"))
             continue

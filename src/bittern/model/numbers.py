@@ -14,8 +14,9 @@ are whole numbers that 64-bit integers can equal, it stands for exactly that who
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -26,6 +27,10 @@ Number: TypeAlias = int | Decimal
 #: Between these every float is a whole number that an int64 can hold.
 WHOLE_FLOATS, BEYOND_INT64 = 2.0**53, 2.0**63
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
+# Enough digits for every double as a whole number; the caller's own context must not matter.
+_CONTEXT = Context(prec=800, Emax=999_999, Emin=-999_999)
+#: No constant is as large as 10 to this power, or as small as 10 to minus it.
+BEYOND = 400
 
 
 def exact(value: float | Decimal) -> Number:
@@ -36,6 +41,9 @@ def exact(value: float | Decimal) -> Number:
         if WHOLE_FLOATS <= abs(value) < BEYOND_INT64:
             return int(value)
         value = Decimal(repr(value))
+    if not -BEYOND < value.adjusted() < BEYOND:
+        # Beyond all constants: what matters is on which side.
+        value = Decimal((value.as_tuple().sign, (int(value != 0),), int(math.copysign(BEYOND, value.adjusted()))))
     whole = int(value)
     return whole if whole == value else value
 
@@ -76,7 +84,7 @@ class NumberColumns(NamedTuple):
 
     def number(self, i: int) -> Number:
         """Constant i again, exactly."""
-        return exact(Decimal(int(self.mantissas[i])).scaleb(-int(self.scales[i])))
+        return exact(Decimal(int(self.mantissas[i])).scaleb(-int(self.scales[i]), _CONTEXT))
 
     def take(self, indices: npt.NDArray[np.int64]) -> NumberColumns:
         """The columns at these places."""
@@ -93,7 +101,7 @@ def _clamped(whole: int) -> int:
 
 
 def _mantissa_and_scale(number: Number) -> tuple[int, int]:
-    sign, digits, exponent = Decimal(number).normalize().as_tuple()
+    sign, digits, exponent = Decimal(number).normalize(_CONTEXT).as_tuple()
     mantissa = int("".join(map(str, digits)))
     scale = -int(exponent)
     return (-mantissa if sign else mantissa), scale
@@ -106,7 +114,7 @@ def floors_at_scale(
     floors = np.empty(len(columns.floors), dtype=np.int64)
     whole = np.empty(len(columns.floors), dtype=np.bool_)
     for i in range(len(floors)):
-        number = Decimal(columns.number(i)).scaleb(scale)
+        number = Decimal(columns.number(i)).scaleb(scale, _CONTEXT)
         floor = _floor(exact(number))
         floors[i] = _clamped(floor)
         whole[i] = floor == number and INT64_MIN <= floor <= INT64_MAX
@@ -122,7 +130,7 @@ def cells_of_doubles(columns: NumberColumns) -> npt.NDArray[np.int32]:
     n = len(columns.floors)
     cells = np.arange(n, dtype=np.int32) * 2 + 1
     doubles = columns.doubles
-    plain = np.abs(columns.mantissas) < 10**15
+    plain = (np.abs(columns.mantissas) < 10**15) & (np.abs(doubles) < WHOLE_FLOATS)
     shared = np.zeros(n, dtype=np.bool_)
     shared[1:] = doubles[1:] == doubles[:-1]
     shared[:-1] |= shared[1:]

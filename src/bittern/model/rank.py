@@ -259,12 +259,13 @@ def direct_tables(
     counts = np.diff(starts[: n_channels + 1].astype(np.int64))
     eligible = (counts > 0) & (fine_starts < 0)
     least = np.zeros(n_channels, dtype=np.int64)
-    spans = np.zeros(n_channels, dtype=np.float64)
+    spans = np.zeros(n_channels, dtype=np.uint64)
     least[eligible] = floors[starts[:-1][:n_channels][eligible]]
     greatest = floors[starts[1:][:n_channels][eligible] - 1]
-    spans[eligible] = greatest.astype(np.float64) - least[eligible].astype(np.float64) + 1
-    dense = eligible & (spans <= 4.0 * counts + 64)
-    sizes = np.where(dense, spans, 0).astype(np.int32)
+    # In unsigned arithmetic the difference is right even where it does not fit in int64.
+    spans[eligible] = greatest.view(np.uint64) - least[eligible].view(np.uint64)
+    dense = eligible & (spans < (4 * counts + 64).astype(np.uint64))
+    sizes = np.where(dense, spans + np.uint64(1), np.uint64(0)).astype(np.int32)
     ends = np.cumsum(sizes, dtype=np.int64)
     table_starts = np.where(dense, ends - sizes, -1)
     table = np.zeros(int(ends[-1]) if n_channels else 0, dtype=np.int32)

@@ -4,7 +4,7 @@ Everything is drawn from one seed: 100,000 standing wishes in five forms, and ba
 JSON text, one line each, as a queue would deliver them::
 
     price alert   product = 'Heron tent 4' AND price <= 180
-    wish          brand = 'Heron' AND category = 'tent' AND colour IN ('blue', 'red') AND price < 200
+    wish          brand = 'Heron' AND category = 'tent' AND colour IN ('red') AND price < 200
     bargain       product = 'Heron tent 4' AND (discount >= 0.4 OR price < 30)
     back in stock product = 'Heron tent 4' AND stock > 0 AND NOT used AND seller.country = 'FI'
     search        title LIKE '%waterproof%' AND category = 'tent' AND price BETWEEN 20 AND 25

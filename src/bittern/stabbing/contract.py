@@ -97,15 +97,21 @@ class StabbingIndex(ABC):
 
         The intervals that contain ``values[i]`` are ``ids[offsets[i]:offsets[i + 1]]``.
         """
-        cells = as_values(values)
-        offsets = self._count(cells)
-        ids = np.empty(int(offsets[-1]), np.int32)
-        self._fill(cells, offsets, ids)
-        return offsets, ids
+        offsets = self.offsets_batch(values)
+        return offsets, self.fill_batch(values, offsets)
 
-    def count_batch(self, values: ArrayLike) -> Int64s:
-        """How many ids each value would give, without reading them: to cut a batch by memory."""
-        return np.diff(self._count(as_values(values)))
+    def offsets_batch(self, values: ArrayLike) -> Int64s:
+        """Where each value's ids would begin, and the end, without reading them: O(n).
+
+        Lets a caller cut a batch by memory before it asks for the ids with ``fill_batch``.
+        """
+        return self._count(as_values(values))
+
+    def fill_batch(self, values: ArrayLike, offsets: Int64s) -> Int32s:
+        """The ids of values whose ``offsets_batch`` is known: O(n + ids)."""
+        ids = np.empty(int(offsets[-1]), np.int32)
+        self._fill(as_values(values), offsets, ids)
+        return ids
 
     @property
     def nbytes(self) -> int:

@@ -1,0 +1,566 @@
+"""The same events in every form give the same matches.
+
+A batch is drawn once as mappings, which the oracle judges, and then laid out as tables, record
+batches, slices, chunks, dictionaries, views, structs, maps, JSON texts and data frames.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import math
+from decimal import Decimal
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import bittern
+import strategies
+from answers import build, engine, expected
+from bittern.errors import EventError
+from bittern.language.printer import print_expression
+from strategies import TYPED_SCHEMA, as_arrow
+
+if TYPE_CHECKING:
+    from bittern.language.syntax import Expression
+
+# ------------------------------------------------------------------ the typed world, in every form
+
+
+def sliced(table: pa.Table) -> pa.Table:
+    """The same rows from the middle of a larger table."""
+    return pa.concat_tables([table, table, table]).combine_chunks().slice(len(table), len(table))
+
+
+def chunked(table: pa.Table) -> pa.Table:
+    """The same rows in chunks of one, with an empty one between."""
+    parts = [table.slice(row, 1) for row in range(len(table))]
+    return pa.concat_tables([*parts[:1], table.slice(0, 0), *parts[1:]])
+
+
+def with_text(table: pa.Table, make: Any) -> pa.Table:
+    place = table.schema.get_field_index("s")
+    return table.set_column(place, "s", make(table.column("s")))
+
+
+def as_struct(table: pa.Table) -> pa.Array:
+    return table.to_struct_array().combine_chunks() if len(table) else pa.array([], table_type(table))
+
+
+def table_type(table: pa.Table) -> pa.DataType:
+    return pa.struct(list(table.schema))
+
+
+def as_frame(table: pa.Table) -> pd.DataFrame:
+    return table.to_pandas(types_mapper=pd.ArrowDtype)
+
+
+TABLE_FORMS: dict[str, Any] = {
+    "table": lambda table: table,
+    "record batch": lambda table: table.combine_chunks().to_batches()[0] if len(table) else table,
+    "slice": sliced,
+    "chunks": chunked,
+    "slice of chunks": lambda table: chunked(pa.concat_tables([table, table])).slice(len(table)),
+    "dictionary": lambda table: with_text(table, lambda s: s.dictionary_encode()),
+    "sliced dictionary": lambda table: sliced(with_text(table, lambda s: s.dictionary_encode())),
+    "large strings": lambda table: with_text(table, lambda s: s.cast(pa.large_string())),
+    "string views": lambda table: with_text(table, lambda s: s.cast(pa.string_view())),
+    "sliced string views": lambda table: sliced(
+        with_text(table, lambda s: s.cast(pa.string_view()))
+    ),
+    "columns in another order": lambda table: table.select(table.schema.names[::-1]),
+    "more columns than needed": lambda table: table.append_column(
+        "unheard of", pa.array([[{"x": 1}]] * len(table), pa.list_(pa.struct([("x", pa.int8())])))
+    ),
+    "struct array": as_struct,
+    "sliced struct array": lambda table: as_struct(sliced(table)),
+    "chunked struct array": lambda table: pa.chunked_array([as_struct(table)], table_type(table)),
+    "data frame": as_frame,
+    "rows": lambda table: table.to_pylist(),
+    "a tuple of rows": lambda table: tuple(table.to_pylist()),
+}
+
+
+@settings(max_examples=30)
+@given(
+    strategies.catalogs(strategies.typed_expressions(2), max_size=10),
+    strategies.batches(strategies.typed_events(), max_size=8),
+)
+def test_every_form_of_a_table(catalog: dict[str, Expression], events: list[dict[str, Any]]) -> None:
+    texts = {name: print_expression(tree) for name, tree in catalog.items()}
+    right = expected(texts, events)
+    matcher = bittern.Matcher(build(texts))
+    table = as_arrow(events)
+    for name, form in TABLE_FORMS.items():
+        matches = matcher.match(form(table))
+        assert matches.to_pylist() == right, name
+        assert matches.rejects == [], name
+        assert matches.counts.tolist() == [len(each) for each in right], name
+
+
+EVERY_TYPE = {
+    "n": "n > 2 OR n IS NULL",
+    "x": "x <= 1.5",
+    "d": "d = 0.1",
+    "s": "s LIKE 'a%' OR s LIKE '%c' OR s LIKE '%b_%' OR s RLIKE '^b'",
+    "t": "t < TIMESTAMP '2024-01-01 12:00:00'",
+    "day": "day >= DATE '2024-01-01'",
+    "b": "b OR b IS NULL",
+    "st.i": "st.i = 1 OR st.s = 'a'",
+    "st.f": "st.deep.f > 0",
+    "st null": "st IS NULL AND n = 3",
+    "deep null": "st.deep IS NULL AND st IS NOT NULL",
+}
+ROWS: list[dict[str, Any]] = [
+    {"n": 3, "x": 1.5, "d": Decimal("0.1000"), "s": "abc", "b": True, "day": dt.date(2024, 1, 1)},
+    {"n": 1, "st": {"i": 1, "s": None, "deep": {"f": 0.5}}, "t": strategies.TIMESTAMPS[0]},
+    {"st": {"i": None, "s": "a", "deep": None}, "s": "b"},
+    {},
+    {"n": None, "st": None, "s": "xb1", "x": math.nan, "b": False},
+]
+
+
+def test_null_structs_hide_what_lies_below_them() -> None:
+    """A null struct's children may hold anything; so may a row of a null struct array."""
+    inner = pa.array([1, 1, 1])
+    deep = pa.StructArray.from_arrays([pa.array([1.0, 1.0, 1.0])], ["f"], mask=pa.array([False, True, False]))
+    st_ = pa.StructArray.from_arrays([inner, deep], ["i", "deep"], mask=pa.array([False, False, True]))
+    catalog = {"i": "st.i = 1", "f": "st.deep.f = 1", "gone": "st IS NULL", "half": "st.deep IS NULL"}
+    right = [["i", "f"], ["i", "half"], ["gone", "half"]]
+    assert engine(catalog, pa.table({"st": st_})) == right
+    assert engine(catalog, pa.table({"st": st_}).slice(1)) == right[1:]
+    rows = pa.StructArray.from_arrays([st_], ["st"], mask=pa.array([True, False, False]))
+    assert engine(catalog, rows) == [["gone", "half"], *right[1:]]
+
+
+def test_null_rows_of_an_array_have_no_attributes() -> None:
+    catalog = {"one": "a = 1", "none": "a IS NULL"}
+    rows = pa.array([{"a": 1}, None, {"a": None}], pa.struct([("a", pa.int64())]))
+    assert engine(catalog, rows) == [["one"], ["none"], ["none"]]
+    maps = pa.array([[("a", 1)], None, []], pa.map_(pa.string(), pa.int64()))
+    assert engine(catalog, maps) == [["one"], ["none"], ["none"]]
+    texts = pa.array(['{"a": 1}', None, "{}"])
+    assert engine(catalog, texts) == [["one"], ["none"], ["none"]]
+    assert engine(catalog, pa.nulls(2)) == [["none"], ["none"]]
+    assert engine(catalog, [{"a": 1}, None, {}]) == [["one"], ["none"], ["none"]]
+
+
+def test_a_column_of_nulls() -> None:
+    assert engine({"none": "a IS NULL", "one": "a = 1"}, pa.table({"a": pa.nulls(2)})) == [["none"]] * 2
+
+
+def test_the_lists_that_readme_shows() -> None:
+    right = expected(EVERY_TYPE, ROWS)
+    assert engine(EVERY_TYPE, ROWS) == right
+    assert engine(EVERY_TYPE, as_arrow(ROWS)) == right
+    assert engine(EVERY_TYPE, [MappingProxyType(row) for row in ROWS]) == right
+    matcher = bittern.Matcher(build(EVERY_TYPE))
+    assert [matcher.match(row).to_pylist()[0] for row in ROWS] == right
+
+
+# ------------------------------------------------------------------ kinds that Arrow encodes apart
+
+TEXT_COLUMNS = {
+    "string": pa.array(["a", None, "ab", "", "é", "xab"]),
+    "large_string": pa.array(["a", None, "ab", "", "é", "xab"], pa.large_string()),
+    "string_view": pa.array(["a", None, "ab", "", "é", "xab"], pa.string_view()),
+    "dictionary": pa.array(["a", None, "ab", "", "é", "xab"]).dictionary_encode(),
+    "dictionary of views": pa.DictionaryArray.from_arrays(
+        pa.array([0, None, 1, 2, 3, 4], pa.int8()), pa.array(["a", "ab", "", "é", "xab"], pa.string_view())
+    ),
+    "dictionary with a null": pa.DictionaryArray.from_arrays(
+        pa.array([1, 0, 2, 3, 4, 5]), pa.array([None, "a", "ab", "", "é", "xab"])
+    ),
+    "run ends": pa.RunEndEncodedArray.from_arrays(
+        pa.array([1, 2, 3, 4, 5, 6], pa.int32()), pa.array(["a", None, "ab", "", "é", "xab"])
+    ),
+}
+
+
+@pytest.mark.parametrize("form", TEXT_COLUMNS)
+def test_every_encoding_of_text(form: str) -> None:
+    catalog = {
+        "equal": "a = 'ab'",
+        "other": "a != 'ab'",
+        "prefix": "a LIKE 'a%'",
+        "suffix": "a LIKE '%ab'",
+        "contains": "a LIKE '%a_%'",
+        "no suffix": "a NOT LIKE '%b'",
+        "not contains": "a NOT LIKE '%a%b%'",
+        "regex": "a RLIKE '^.$'",
+        "order": "a > 'a'",
+        "null": "a IS NULL",
+    }
+    column = TEXT_COLUMNS[form]
+    right = expected(catalog, [{"a": text} for text in ("a", None, "ab", "", "é", "xab")])
+    assert engine(catalog, pa.table({"a": column})) == right
+    assert engine(catalog, pa.table({"a": column}).slice(2, 3)) == right[2:5]
+    assert engine(catalog, pa.table({"a": pa.chunked_array([column, column])})) == right * 2
+    struct = pa.StructArray.from_arrays([column], ["a"])
+    nested = {name: text.replace("a ", "st.a ", 1) for name, text in catalog.items()}
+    assert engine(nested, pa.table({"st": struct})) == right
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array([[1], [], None]),
+        pa.array([b"5", b"", None]),
+        pa.array([dt.time(5), dt.time(6), None]),
+        pa.array([dt.timedelta(5), dt.timedelta(6), None]),
+        pa.array([{"z": 5}, {"z": None}, None]),
+        pa.array([[("z", 5)], [], None], pa.map_(pa.string(), pa.int64())),
+        pa.array([[1, 2], [3, 4], None], pa.list_(pa.int8(), 2)),
+    ],
+    ids=lambda column: str(column.type),
+)
+def test_values_without_a_kind_are_only_null_or_not(column: pa.Array) -> None:
+    catalog = {"null": "a IS NULL", "there": "a IS NOT NULL", "five": "a = 5", "not": "a != 'x'"}
+    right = [["there"], ["there"], ["null"]]
+    assert engine(catalog, pa.table({"a": column})) == right
+    assert engine(catalog, [{"a": value} for value in column.to_pylist()]) == right
+
+
+# ------------------------------------------------------------------ maps
+
+MAP_VALUES: dict[str, tuple[pa.DataType, list[Any]]] = {
+    "int64": (pa.int64(), [1, 2, 3, None]),
+    "int8": (pa.int8(), [1, 2, 3, None]),
+    "uint64": (pa.uint64(), [1, 2, 2**64 - 1, None]),
+    "double": (pa.float64(), [1.0, 2.5, math.nan, math.inf, None]),
+    "float": (pa.float32(), [1.0, 2.5, math.nan, None]),
+    "string": (pa.string(), ["a", "ab", "xab", "", "é", None]),
+    "large_string": (pa.large_string(), ["a", "ab", "xab", "", None]),
+    "string_view": (pa.string_view(), ["a", "ab", "xab", "", None]),
+    "dictionary": (pa.dictionary(pa.int32(), pa.string()), ["a", "ab", "xab", "", None]),
+    "bool": (pa.bool_(), [True, False, None]),
+    "date": (pa.date32(), [dt.date(2024, 1, 1), dt.date(2024, 1, 2), None]),
+    "timestamp us": (pa.timestamp("us", "UTC"), [*strategies.TIMESTAMPS, None]),
+    "timestamp s": (pa.timestamp("s"), [dt.datetime(2024, 1, 1), dt.datetime(2024, 1, 2), None]),
+    "timestamp ms": (pa.timestamp("ms"), [dt.datetime(2024, 1, 1), dt.datetime(2024, 1, 2), None]),
+    "decimal": (pa.decimal128(18, 2), [Decimal("1.00"), Decimal("2.50"), Decimal("99.99"), None]),
+    "decimal256": (pa.decimal256(50, 2), [Decimal("1.00"), Decimal("2.50"), Decimal(10**40), None]),
+    "list": (pa.list_(pa.int64()), [[1], [], None]),
+    "struct": (pa.struct([("z", pa.int64())]), [{"z": 1}, {"z": None}, None]),
+}
+
+MAP_CATALOG = {
+    f"{attribute} {name}": text.replace("_", attribute)
+    for attribute in ("a", "b", "`c.d`", "`e```", "été")
+    for name, text in {
+        "number": "_ = 1 OR _ >= 2.5",
+        "text": "_ = 'a' OR _ LIKE 'x%' OR _ LIKE '%ab'",
+        "pattern": "_ RLIKE '^a.$'",
+        "flag": "_ = TRUE",
+        "time": "_ >= DATE '2024-01-02'",
+        "null": "_ IS NULL",
+        "there": "_ IS NOT NULL",
+        "z": "_.z = 1",
+    }.items()
+}
+KEYS = ("a", "b", "c.d", "e`", "été", "c", "d", "unheard of", "")
+
+
+@st.composite
+def maps(draw: st.DrawFn, kind: str) -> list[list[tuple[str, Any]] | None]:
+    """Rows of (key, value) pairs; a key may come twice, and then the last value counts."""
+    value = st.sampled_from(MAP_VALUES[kind][1])
+    entries = st.lists(st.tuples(st.sampled_from(KEYS), value), max_size=5)
+    return draw(st.lists(st.one_of(st.none(), entries, entries), min_size=1, max_size=6))
+
+
+@pytest.fixture(scope="module")
+def map_matcher() -> bittern.Matcher:
+    return bittern.Matcher(build(MAP_CATALOG))
+
+
+@pytest.mark.parametrize("kind", MAP_VALUES)
+def test_maps(map_matcher: bittern.Matcher, kind: str) -> None:
+    value_type = MAP_VALUES[kind][0]
+
+    @settings(max_examples=15)
+    @given(maps(kind))
+    def agrees(rows: list[list[tuple[str, Any]] | None]) -> None:
+        plain_type = pa.string() if pa.types.is_dictionary(value_type) else value_type
+        column = pa.array(rows, pa.map_(pa.string(), plain_type))
+        if plain_type is not value_type:
+            column = pa.MapArray.from_arrays(column.offsets, column.keys, column.items.dictionary_encode())
+            rows = [row or [] for row in rows]
+        events = [dict(row or []) for row in rows]
+        right = expected(MAP_CATALOG, events)
+        table = pa.table({"attributes": column})
+        assert map_matcher.match(table).to_pylist() == right
+        assert map_matcher.match(column).to_pylist() == right
+        assert map_matcher.match(table.slice(1)).to_pylist() == right[1:]
+        assert map_matcher.match(sliced(table)).to_pylist() == right
+        assert map_matcher.match(pa.concat_tables([table, table])).to_pylist() == right * 2
+
+    agrees()
+
+
+def test_a_null_map_hides_the_entries_below_it() -> None:
+    column = pa.MapArray.from_arrays(
+        pa.array([0, 1, 2, 3], pa.int32()),
+        pa.array(["a", "a", "a"]),
+        pa.array([1, 2, 3]),
+        mask=pa.array([False, True, False]),
+    )
+    catalog = {"1": "a = 1", "2": "a = 2", "3": "a = 3", "null": "a IS NULL"}
+    for form in (column, pa.table({"m": column})):
+        assert engine(catalog, form) == [["1"], ["null"], ["3"]]
+        assert engine(catalog, form.slice(1)) == [["null"], ["3"]]
+
+
+@pytest.mark.parametrize("kind", ["int64", "decimal", "timestamp s", "struct", "uint64"])
+def test_a_column_wins_over_a_map_entry_of_its_name(kind: str) -> None:
+    value_type, values = MAP_VALUES[kind]
+    column = pa.array([[("a", values[1]), ("b", values[1])]] * 3, pa.map_(pa.string(), value_type))
+    table = pa.table({"m": column, "a": pa.array(["own", None, "own"])})
+    catalog = {
+        "own": "a = 'own'",
+        "null": "a IS NULL",
+        "number": "a > 0",
+        "time": "a > DATE '2000-01-01'",
+        "z": "a.z IS NOT NULL",
+        "b": "b IS NOT NULL",
+    }
+    assert engine(catalog, table) == [["own", "b"], ["null", "b"], ["own", "b"]]
+    assert engine(catalog, table.select(["a", "m"])) == [["own", "b"], ["null", "b"], ["own", "b"]]
+
+
+def test_one_attribute_has_one_value_when_two_maps_have_its_key() -> None:
+    """Whichever map wins, an attribute never has two values at once."""
+    kind = pa.map_(pa.string(), pa.int64())
+    table = pa.table({"m": pa.array([[("a", 2)], None], kind), "n": pa.array([[("a", 3)], [("a", 3)]], kind)})
+    catalog = {"2": "a = 2", "3": "a = 3", "range": "a BETWEEN 2 AND 3"}
+    first, second = engine(catalog, table)
+    assert first in (["2", "range"], ["3", "range"])
+    assert second == ["3", "range"]
+
+
+def test_maps_of_several_types_side_by_side() -> None:
+    table = pa.table(
+        {
+            "words": pa.array([[("color", "red")], [("color", None)]], pa.map_(pa.string(), pa.string())),
+            "numbers": pa.array([[("price", 5.0)], []], pa.map_(pa.string(), pa.float64())),
+            "size": [4, 5],
+        }
+    )
+    catalog = {"all": "color = 'red' AND price < 10 AND size = 4", "null": "color IS NULL"}
+    assert engine(catalog, table) == [["all"], ["null"]]
+
+
+def test_a_map_whose_keys_are_no_strings_has_no_attributes() -> None:
+    column = pa.array([[(1, 5)], []], pa.map_(pa.int64(), pa.int64()))
+    assert engine({"m": "m IS NOT NULL", "a": "a = 5"}, pa.table({"m": column})) == [["m"], ["m"]]
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+def test_map_timestamps_beyond_the_year_9999(unit: str) -> None:
+    ticks = pa.array([2**62, -(2**62)]).cast(pa.timestamp(unit))
+    column = pa.MapArray.from_arrays(pa.array([0, 1, 2], pa.int32()), pa.array(["a", "a"]), ticks)
+    catalog = {"after": "a > DATE '2020-01-01'", "before": "a < DATE '1900-01-01'"}
+    assert engine(catalog, pa.table({"m": column})) == engine(catalog, pa.table({"a": ticks}))
+
+
+# ------------------------------------------------------------------ JSON
+
+
+def json_value() -> st.SearchStrategy[Any]:
+    return st.one_of(
+        st.none(),
+        st.booleans(),
+        strategies.integers,
+        strategies.floats,
+        st.sampled_from(strategies.STRINGS),
+        st.sampled_from([[], [1], {}, {"x": 5}]),
+    )
+
+
+@settings(max_examples=40)
+@given(
+    strategies.catalogs(strategies.free_expressions(2), max_size=10),
+    st.lists(
+        st.dictionaries(
+            st.sampled_from(["a", "b", "d", "m", "n", "q`.", "unheard of"]),
+            st.one_of(
+                json_value(), st.dictionaries(st.sampled_from(["x", "y.z", "z"]), json_value())
+            ),
+        ),
+        max_size=8,
+    ),
+)
+def test_json_texts(catalog: dict[str, Expression], events: list[dict[str, Any]]) -> None:
+    texts = {name: print_expression(tree) for name, tree in catalog.items()}
+    right = expected(texts, events)
+    matcher = bittern.Matcher(build(texts))
+    lines = [json.dumps(event, ensure_ascii=row % 2 == 0) for row, event in enumerate(events)]
+    array = pa.array(lines, pa.string())
+    forms = {
+        "mappings": events,
+        "list": lines,
+        "tuple": tuple(lines),
+        "array": array,
+        "large": array.cast(pa.large_string()),
+        "view": array.cast(pa.string_view()),
+        "dictionary": array.dictionary_encode(),
+        "chunks": pa.chunked_array([array.slice(0, 1), array.slice(1)]),
+        "slice": pa.array(["{", *lines, "}"], pa.string()).slice(1, len(lines)),
+    }
+    for name, form in forms.items():
+        matches = matcher.match(form)
+        assert matches.to_pylist() == right, name
+        assert matches.rejects == [], name
+
+
+def test_one_json_text() -> None:
+    matcher = bittern.Matcher(build({"a": "a = 1"}))
+    assert matcher.match('{"a": 1}').to_pylist() == [["a"]]
+
+
+def test_texts_and_none_in_one_list() -> None:
+    matcher = bittern.Matcher(build({"one": "a = 1", "null": "a IS NULL"}))
+    matches = matcher.match(['{"a": 1}', None, '{"a": 2}'])
+    assert matches.to_pylist() == [["one"], ["null"], []]
+
+
+# ------------------------------------------------------------------ names
+
+ODD_NAMES = {
+    "plain": ("plain", {"plain": 1}),
+    "dotted path": ("a.b.c", {"a": {"b": {"c": 1}}}),
+    "dot in a key": ("`a.b`", {"a.b": 1}),
+    "dot in an inner key": ("a.`b.c`", {"a": {"b.c": 1}}),
+    "dot in an outer key": ("`a.b`.c", {"a.b": {"c": 1}}),
+    "back quote": ("`a``b`", {"a`b": 1}),
+    "only a back quote": ("````", {"`": 1}),
+    "only a dot": ("`.`", {".": 1}),
+    "spaces": ("` odd  name `", {" odd  name ": 1}),
+    "letters of the world": ("`été 東京 😀`", {"été 東京 😀": 1}),
+    "key word": ("`and`", {"and": 1}),
+    "quotes": ("`it's \"so\"`", {"it's \"so\"": 1}),
+    "long": ("`" + "x" * 3000 + "`", {"x" * 3000: 1}),
+    "line end": ("`a\nb`", {"a\nb": 1}),
+}
+
+
+@pytest.mark.parametrize("name", ODD_NAMES)
+def test_odd_names(name: str) -> None:
+    catalog = {f"{number}": f"{attribute} = 1" for number, (attribute, _) in enumerate(ODD_NAMES.values())}
+    event = ODD_NAMES[name][1]
+    right = [[str(list(ODD_NAMES).index(name))]]
+    assert expected(catalog, [event]) == right
+    assert engine(catalog, event) == right
+    assert engine(catalog, json.dumps(event)) == right
+    assert engine(catalog, json.dumps(event, ensure_ascii=False)) == right
+    assert engine(catalog, pa.Table.from_pylist([event])) == right
+    assert engine(catalog, pd.DataFrame([event])) == (right if not isinstance([*event.values()][0], dict) else right)
+    [(key, value)] = event.items()
+    if not isinstance(value, dict):
+        kind = pa.map_(pa.string(), pa.int64())
+        assert engine(catalog, pa.table({"m": pa.array([[(key, value)]], kind)})) == right
+
+
+def test_an_empty_key_is_harmless() -> None:
+    catalog = {"a": "a = 1", "a.b": "a.b = 1"}
+    for event in ({"": 1, "a": 1}, {"": {"b": 1}, "a": 1}):
+        assert engine(catalog, event) == [["a"]]
+        assert engine(catalog, json.dumps(event)) == [["a"]]
+        assert engine(catalog, pa.Table.from_pylist([event])) == [["a"]]
+    with pytest.raises(bittern.errors.SubscriptionError, match="empty"):
+        bittern.Index.build({"x": "`` = 1"})
+
+
+def test_a_value_and_a_struct_under_one_name() -> None:
+    catalog = {"value": "a = 1", "inner": "a.b = 1", "there": "a IS NOT NULL"}
+    events = [{"a": 1}, {"a": {"b": 1}}, {"a": {"b": None}}, {"a": {}}, {"a.b": 1}]
+    right = [["value", "there"], ["inner", "there"], ["there"], ["there"], []]
+    assert engine(catalog, events) == right
+    assert engine(catalog, [json.dumps(event) for event in events]) == right
+
+
+def test_names_are_read_as_they_are_written() -> None:
+    assert engine({"a": "a = 1", "A": "A = 1"}, [{"a": 1}, {"A": 1}]) == [["a"], ["A"]]
+
+
+# ------------------------------------------------------------------ data frames and Python values
+
+
+def test_a_data_frame_of_plain_pandas_types() -> None:
+    frame = pd.DataFrame(
+        {
+            "n": [1, 2, 3],
+            "x": [0.5, None, 2.5],
+            "s": ["a", None, "b"],
+            "t": pd.to_datetime(["2024-01-01", None, "2024-01-02"]),
+            "c": pd.Categorical(["u", "v", None]),
+            "i": pd.array([1, None, 3], dtype="Int64"),
+        },
+        index=[7, 8, 9],
+    )
+    catalog = {
+        "n": "n >= 2",
+        "x": "x < 1",
+        "no x": "x IS NULL",
+        "s": "s = 'b'",
+        "t": "t = DATE '2024-01-02'",
+        "c": "c = 'v'",
+        "i": "i = 3",
+        "no i": "i IS NULL",
+    }
+    assert engine(catalog, frame) == [["x"], ["n", "no x", "c", "no i"], ["n", "s", "t", "i"]]
+    records = frame.to_dict("records")
+    assert engine({"no i": "i IS NULL", "i": "i > 0"}, records) == [["i"], ["no i"], ["i"]]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        np.datetime64("2024-01-02", "ns"),
+        np.datetime64("2024-01-02", "D"),
+        np.datetime64("2024-01-02T00:00", "us"),
+        pd.Timestamp("2024-01-02"),
+        pd.Timestamp("2024-01-02 01:00", tz="Europe/Paris"),
+        dt.datetime(2024, 1, 2),
+        dt.datetime(2024, 1, 1, 19, tzinfo=dt.timezone(dt.timedelta(hours=-5))),
+        dt.date(2024, 1, 2),
+    ],
+    ids=repr,
+)
+def test_moments_of_every_library(value: Any) -> None:
+    catalog = {"same": "a = DATE '2024-01-02'", "number": "a > 0 OR a <= 0", "later": "a > DATE '2024-01-02'"}
+    assert engine(catalog, {"a": value}) == [["same"]]
+
+
+@pytest.mark.parametrize("value", [None, pd.NaT, pd.NA, np.datetime64("NaT")], ids=repr)
+def test_nulls_of_every_library(value: Any) -> None:
+    assert engine({"null": "a IS NULL", "there": "a IS NOT NULL"}, {"a": value}) == [["null"]]
+
+
+@pytest.mark.parametrize("value", [math.nan, np.float64("nan"), np.float32("nan"), Decimal("nan")], ids=repr)
+def test_not_a_number_is_above_every_number(value: Any) -> None:
+    catalog = {"above": "a > 1e308", "below": "a <= 1e308", "other": "a != 5", "null": "a IS NULL"}
+    assert engine(catalog, {"a": value}) == [["above", "other"]]
+
+
+@pytest.mark.parametrize("value", [math.inf, np.float64("inf"), Decimal("inf")], ids=repr)
+def test_infinities(value: Any) -> None:
+    catalog = {"above": "a > 1e308", "below": "a < -1e308", "none": "a BETWEEN -1e308 AND 1e308"}
+    assert engine(catalog, [{"a": value}, {"a": -value}]) == [["above"], ["below"]]
+
+
+def test_two_columns_of_one_name_are_an_error() -> None:
+    table = pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["a", "a"])
+    with pytest.raises(EventError, match="'a'"):
+        engine({"x": "a = 1"}, table)
+    twice = pa.StructArray.from_arrays([pa.array([1]), pa.array([2])], names=["a", "a"])
+    with pytest.raises(EventError, match="'a'"):
+        engine({"x": "a = 1"}, twice)
+    with pytest.raises(EventError, match="'a'"):
+        engine({"x": "st.a = 1"}, pa.table({"st": twice}))
