@@ -21,7 +21,7 @@ find_python() {
             return
         fi
     done
-    fail "Python 3.11 or later is needed and ${PYTHON:-none} is it: install it, or say which one with PYTHON=/path/to/python make ..."
+    fail "Python 3.11 or later is needed, and ${PYTHON:-python3} is not: install one, or say where it is with PYTHON=/path/to/python make ..."
 }
 
 make_venv() {

@@ -153,9 +153,14 @@ def _number_key(value: float | Decimal) -> tuple[int, Fraction]:
         return 2, Fraction(1)
     if value in (float("inf"), float("-inf")):
         return (1, Fraction(1)) if value > 0 else (-1, Fraction(1))
-    if isinstance(value, float) and abs(value) < _FIRST_INEXACT:
+    if isinstance(value, float) and not _is_an_integer_that_matters(value):
         return 0, Fraction(repr(value))  # 0.1 stands for one tenth, as it prints
     return 0, Fraction(value)
+
+
+def _is_an_integer_that_matters(value: float) -> bool:
+    """From 2^53 on a float is the integer it is, as long as a 64-bit integer can equal it."""
+    return abs(value) >= _FIRST_INEXACT and -(2**63) <= value < 2**63
 
 
 _ANY_STRING, _ANY_CHARACTER = object(), object()

@@ -50,7 +50,9 @@ def with_text(table: pa.Table, make: Any) -> pa.Table:
 
 
 def as_struct(table: pa.Table) -> pa.Array:
-    return table.to_struct_array().combine_chunks() if len(table) else pa.array([], table_type(table))
+    return (
+        table.to_struct_array().combine_chunks() if len(table) else pa.array([], table_type(table))
+    )
 
 
 def table_type(table: pa.Table) -> pa.DataType:
@@ -92,7 +94,9 @@ TABLE_FORMS: dict[str, Any] = {
     strategies.catalogs(strategies.typed_expressions(2), max_size=10),
     strategies.batches(strategies.typed_events(), max_size=8),
 )
-def test_every_form_of_a_table(catalog: dict[str, Expression], events: list[dict[str, Any]]) -> None:
+def test_every_form_of_a_table(
+    catalog: dict[str, Expression], events: list[dict[str, Any]]
+) -> None:
     texts = {name: print_expression(tree) for name, tree in catalog.items()}
     right = expected(texts, events)
     matcher = bittern.Matcher(build(texts))
@@ -129,9 +133,18 @@ ROWS: list[dict[str, Any]] = [
 def test_null_structs_hide_what_lies_below_them() -> None:
     """A null struct's children may hold anything; so may a row of a null struct array."""
     inner = pa.array([1, 1, 1])
-    deep = pa.StructArray.from_arrays([pa.array([1.0, 1.0, 1.0])], ["f"], mask=pa.array([False, True, False]))
-    st_ = pa.StructArray.from_arrays([inner, deep], ["i", "deep"], mask=pa.array([False, False, True]))
-    catalog = {"i": "st.i = 1", "f": "st.deep.f = 1", "gone": "st IS NULL", "half": "st.deep IS NULL"}
+    deep = pa.StructArray.from_arrays(
+        [pa.array([1.0, 1.0, 1.0])], ["f"], mask=pa.array([False, True, False])
+    )
+    st_ = pa.StructArray.from_arrays(
+        [inner, deep], ["i", "deep"], mask=pa.array([False, False, True])
+    )
+    catalog = {
+        "i": "st.i = 1",
+        "f": "st.deep.f = 1",
+        "gone": "st IS NULL",
+        "half": "st.deep IS NULL",
+    }
     right = [["i", "f"], ["i", "half"], ["gone", "half"]]
     assert engine(catalog, pa.table({"st": st_})) == right
     assert engine(catalog, pa.table({"st": st_}).slice(1)) == right[1:]
@@ -152,7 +165,10 @@ def test_null_rows_of_an_array_have_no_attributes() -> None:
 
 
 def test_a_column_of_nulls() -> None:
-    assert engine({"none": "a IS NULL", "one": "a = 1"}, pa.table({"a": pa.nulls(2)})) == [["none"]] * 2
+    assert (
+        engine({"none": "a IS NULL", "one": "a = 1"}, pa.table({"a": pa.nulls(2)}))
+        == [["none"]] * 2
+    )
 
 
 def test_the_lists_that_readme_shows() -> None:
@@ -172,7 +188,8 @@ TEXT_COLUMNS = {
     "string_view": pa.array(["a", None, "ab", "", "é", "xab"], pa.string_view()),
     "dictionary": pa.array(["a", None, "ab", "", "é", "xab"]).dictionary_encode(),
     "dictionary of views": pa.DictionaryArray.from_arrays(
-        pa.array([0, None, 1, 2, 3, 4], pa.int8()), pa.array(["a", "ab", "", "é", "xab"], pa.string_view())
+        pa.array([0, None, 1, 2, 3, 4], pa.int8()),
+        pa.array(["a", "ab", "", "é", "xab"], pa.string_view()),
     ),
     "dictionary with a null": pa.DictionaryArray.from_arrays(
         pa.array([1, 0, 2, 3, 4, 5]), pa.array([None, "a", "ab", "", "é", "xab"])
@@ -290,7 +307,9 @@ def test_maps(map_matcher: bittern.Matcher, kind: str) -> None:
         plain_type = pa.string() if pa.types.is_dictionary(value_type) else value_type
         column = pa.array(rows, pa.map_(pa.string(), plain_type))
         if plain_type is not value_type:
-            column = pa.MapArray.from_arrays(column.offsets, column.keys, column.items.dictionary_encode())
+            column = pa.MapArray.from_arrays(
+                column.offsets, column.keys, column.items.dictionary_encode()
+            )
             rows = [row or [] for row in rows]
         events = [dict(row or []) for row in rows]
         right = expected(MAP_CATALOG, events)
@@ -337,7 +356,9 @@ def test_a_column_wins_over_a_map_entry_of_its_name(kind: str) -> None:
 def test_one_attribute_has_one_value_when_two_maps_have_its_key() -> None:
     """Whichever map wins, an attribute never has two values at once."""
     kind = pa.map_(pa.string(), pa.int64())
-    table = pa.table({"m": pa.array([[("a", 2)], None], kind), "n": pa.array([[("a", 3)], [("a", 3)]], kind)})
+    table = pa.table(
+        {"m": pa.array([[("a", 2)], None], kind), "n": pa.array([[("a", 3)], [("a", 3)]], kind)}
+    )
     catalog = {"2": "a = 2", "3": "a = 3", "range": "a BETWEEN 2 AND 3"}
     first, second = engine(catalog, table)
     assert first in (["2", "range"], ["3", "range"])
@@ -347,7 +368,9 @@ def test_one_attribute_has_one_value_when_two_maps_have_its_key() -> None:
 def test_maps_of_several_types_side_by_side() -> None:
     table = pa.table(
         {
-            "words": pa.array([[("color", "red")], [("color", None)]], pa.map_(pa.string(), pa.string())),
+            "words": pa.array(
+                [[("color", "red")], [("color", None)]], pa.map_(pa.string(), pa.string())
+            ),
             "numbers": pa.array([[("price", 5.0)], []], pa.map_(pa.string(), pa.float64())),
             "size": [4, 5],
         }
@@ -444,7 +467,7 @@ ODD_NAMES = {
     "spaces": ("` odd  name `", {" odd  name ": 1}),
     "letters of the world": ("`été 東京 😀`", {"été 東京 😀": 1}),
     "key word": ("`and`", {"and": 1}),
-    "quotes": ("`it's \"so\"`", {"it's \"so\"": 1}),
+    "quotes": ('`it\'s "so"`', {'it\'s "so"': 1}),
     "long": ("`" + "x" * 3000 + "`", {"x" * 3000: 1}),
     "line end": ("`a\nb`", {"a\nb": 1}),
 }
@@ -452,7 +475,9 @@ ODD_NAMES = {
 
 @pytest.mark.parametrize("name", ODD_NAMES)
 def test_odd_names(name: str) -> None:
-    catalog = {f"{number}": f"{attribute} = 1" for number, (attribute, _) in enumerate(ODD_NAMES.values())}
+    catalog = {
+        f"{number}": f"{attribute} = 1" for number, (attribute, _) in enumerate(ODD_NAMES.values())
+    }
     event = ODD_NAMES[name][1]
     right = [[str(list(ODD_NAMES).index(name))]]
     assert expected(catalog, [event]) == right
@@ -460,7 +485,9 @@ def test_odd_names(name: str) -> None:
     assert engine(catalog, json.dumps(event)) == right
     assert engine(catalog, json.dumps(event, ensure_ascii=False)) == right
     assert engine(catalog, pa.Table.from_pylist([event])) == right
-    assert engine(catalog, pd.DataFrame([event])) == (right if not isinstance([*event.values()][0], dict) else right)
+    assert engine(catalog, pd.DataFrame([event])) == (
+        right if not isinstance([*event.values()][0], dict) else right
+    )
     [(key, value)] = event.items()
     if not isinstance(value, dict):
         kind = pa.map_(pa.string(), pa.int64())
@@ -534,7 +561,11 @@ def test_a_data_frame_of_plain_pandas_types() -> None:
     ids=repr,
 )
 def test_moments_of_every_library(value: Any) -> None:
-    catalog = {"same": "a = DATE '2024-01-02'", "number": "a > 0 OR a <= 0", "later": "a > DATE '2024-01-02'"}
+    catalog = {
+        "same": "a = DATE '2024-01-02'",
+        "number": "a > 0 OR a <= 0",
+        "later": "a > DATE '2024-01-02'",
+    }
     assert engine(catalog, {"a": value}) == [["same"]]
 
 
@@ -543,7 +574,9 @@ def test_nulls_of_every_library(value: Any) -> None:
     assert engine({"null": "a IS NULL", "there": "a IS NOT NULL"}, {"a": value}) == [["null"]]
 
 
-@pytest.mark.parametrize("value", [math.nan, np.float64("nan"), np.float32("nan"), Decimal("nan")], ids=repr)
+@pytest.mark.parametrize(
+    "value", [math.nan, np.float64("nan"), np.float32("nan"), Decimal("nan")], ids=repr
+)
 def test_not_a_number_is_above_every_number(value: Any) -> None:
     catalog = {"above": "a > 1e308", "below": "a <= 1e308", "other": "a != 5", "null": "a IS NULL"}
     assert engine(catalog, {"a": value}) == [["above", "other"]]

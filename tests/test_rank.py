@@ -32,7 +32,7 @@ from bittern.model.numbers import (
     exact,
     floors_at_scale,
 )
-from bittern.model.rank import KIND_NAMES, STRING
+from bittern.model.rank import DIRECT, GREATEST, KIND_NAMES, LEAST, ORDERED, STRING
 
 OPERATORS = ("=", "!=", "<", "<=", ">", ">=")
 
@@ -42,7 +42,12 @@ OPERATORS = ("=", "!=", "<", "<=", ">", ">=")
 LITERALS = (
     *("0", "-0.0", "1", "-1", "2", "3", "0.1", "-0.1", "0.5", "-0.5", "1.5", "-1.5", "3.25"),
     *("1e-300", "-1e-300", "5e-324", "1e15", "999999999999999", "1e16", "123456789012345000"),
-    *("123456789012345.678", "0.123456789012345678", "0.100000000000000005", "-0.000000000000000001"),
+    *(
+        "123456789012345.678",
+        "0.123456789012345678",
+        "0.100000000000000005",
+        "-0.000000000000000001",
+    ),
     *("999999999999999999", "0.999999999999999999", "99999999999999999.9", "-99999999999999999.9"),
     *("9007199254740991", "9007199254740992", "9007199254740993", "-9007199254740993"),
     *("9007199254740992.5", "9007199254740994e0", "4611686018427387904", "4611686018427388404"),
@@ -133,7 +138,15 @@ GROUPS = {
     "dense at the bottom": [str(-(2**63) + n) for n in range(0, 60, 7)],
     "two far apart": ["-1000000", "1000000"],
     "two as far apart as can be": [str(-(2**63)), str(2**63 - 1)],
-    "sparse integers": ["-5000000000", "-7", "0", "1", "3000", "9007199254740991", "123456789012345000"],
+    "sparse integers": [
+        "-5000000000",
+        "-7",
+        "0",
+        "1",
+        "3000",
+        "9007199254740991",
+        "123456789012345000",
+    ],
     "one integer": ["5"],
     "one fraction": ["-0.5"],
     "fractions": ["-1.5", "-1.4", "-1", "-0.5", "-0.1", "0.1", "0.25", "3", "3.2", "3.7", "4.0"],
@@ -146,7 +159,11 @@ GROUPS = {
 
 VALUES: tuple[Any, ...] = (
     *range(-24, 44),
-    *(n + d for n in (2**31, 2**53, -(2**53), 2**62, 2**62 + 500, 2**63 - 1100) for d in range(-2, 3)),
+    *(
+        n + d
+        for n in (2**31, 2**53, -(2**53), 2**62, 2**62 + 500, 2**63 - 1100)
+        for d in range(-2, 3)
+    ),
     *(2**63 - 1 - n for n in range(20)),
     *(-(2**63) + n for n in range(20)),
     *(123456789012344992, 123456789012345000, 123456789012345008, -123456789012344992),
@@ -155,9 +172,22 @@ VALUES: tuple[Any, ...] = (
 FLOATS: tuple[float, ...] = (
     *(-0.0, 0.0, 0.1, -0.1, 0.5, -0.5, 1.5, 2.999, 3.0, 3.2, 3.25, 3.7, 3.9, 38.5, 40.5, -20.5),
     *(math.nextafter(0.1, 1), math.nextafter(0.1, 0), math.nextafter(3, 4), math.nextafter(3, 0)),
-    *(5e-324, -5e-324, 1e-300, 1e15, 999999999999999.0, 1e16, 123456789012345000.0, -123456789012345000.0),
+    *(
+        5e-324,
+        -5e-324,
+        1e-300,
+        1e15,
+        999999999999999.0,
+        1e16,
+        123456789012345000.0,
+        -123456789012345000.0,
+    ),
     *(2.0**53 - 1, 2.0**53, 2.0**53 + 2, -(2.0**53), 2.0**62, 2.0**62 + 1024, 2.0**63, -(2.0**63)),
-    *(math.nextafter(2.0**63, 0), math.nextafter(-(2.0**63), 0), math.nextafter(-(2.0**63), -math.inf)),
+    *(
+        math.nextafter(2.0**63, 0),
+        math.nextafter(-(2.0**63), 0),
+        math.nextafter(-(2.0**63), -math.inf),
+    ),
     *(9.3e18, -9.3e18, 1e19, -1e19, 1e300, -1e300, 1.5e300, 1.7976931348623157e308),
     *(math.inf, -math.inf, math.nan),
 )
@@ -181,7 +211,9 @@ def group(request: pytest.FixtureRequest) -> tuple[dict[str, str], bittern.Match
     return catalog, bittern.Matcher(build(catalog))
 
 
-def agree(group: tuple[dict[str, str], bittern.Matcher], values: Any, column: pa.Array | None) -> None:
+def agree(
+    group: tuple[dict[str, str], bittern.Matcher], values: Any, column: pa.Array | None
+) -> None:
     """Compare the matches of values, as mappings or as a column, with the oracle's."""
     catalog, matcher = group
     events = [{"a": value} for value in values]
@@ -235,7 +267,9 @@ def test_decimals_of_a_negative_scale(group: Any) -> None:
     agree(group, values, pa.array(values, pa.decimal128(18, -2)))
 
 
-@pytest.mark.parametrize("kind", ["int8", "int16", "int32", "uint8", "uint32", "float16", "float32"])
+@pytest.mark.parametrize(
+    "kind", ["int8", "int16", "int32", "uint8", "uint32", "float16", "float32"]
+)
 def test_narrow_columns(group: Any, kind: str) -> None:
     values = [0, 1, 3, 7, 40, 100, None]
     agree(group, values, pa.array(np.array([0, 1, 3, 7, 40, 100, 0], kind), mask=np.arange(7) == 6))
@@ -243,7 +277,9 @@ def test_narrow_columns(group: Any, kind: str) -> None:
 
 @settings(max_examples=40)
 @given(
-    st.lists(st.one_of(st.sampled_from(LITERALS), st.integers(-9, 9).map(str)), min_size=1, max_size=8),
+    st.lists(
+        st.one_of(st.sampled_from(LITERALS), st.integers(-9, 9).map(str)), min_size=1, max_size=8
+    ),
     st.lists(strategies.KINDS["number"], min_size=1, max_size=8),
 )
 def test_any_constants_and_any_values(literals: list[str], values: list[Any]) -> None:
@@ -256,7 +292,13 @@ def test_any_constants_and_any_values(literals: list[str], values: list[Any]) ->
 @pytest.mark.parametrize("precision", [1, 5])
 def test_the_callers_decimal_context_does_not_matter(precision: int) -> None:
     catalog = every_operator(["123456.789", "123456.788", "-0.123456789012345678"])
-    values = (123456.789, 123456.788, 123457, Decimal("123456.789"), Decimal("-0.123456789012345678"))
+    values = (
+        123456.789,
+        123456.788,
+        123457,
+        Decimal("123456.789"),
+        Decimal("-0.123456789012345678"),
+    )
     events = [{"a": value} for value in values]
     right = expected(catalog, events)
     column = pa.array([Decimal("123456.789"), Decimal("123456.7885")], pa.decimal128(18, 6))
@@ -272,7 +314,12 @@ def test_the_callers_decimal_context_does_not_matter(precision: int) -> None:
 
 MOMENTS = [
     *("1970-01-01 00:00:00", "1969-12-31 23:59:59.999999", "1970-01-01 00:00:00.000001"),
-    *("2024-01-01 00:00:00", "2024-01-01 00:00:00.5", "0001-01-01 00:00:00", "9999-12-31 23:59:59.999999"),
+    *(
+        "2024-01-01 00:00:00",
+        "2024-01-01 00:00:00.5",
+        "0001-01-01 00:00:00",
+        "9999-12-31 23:59:59.999999",
+    ),
 ]
 
 
@@ -286,9 +333,7 @@ def test_timestamps_of_every_unit(unit: str) -> None:
     ticks += [s * per_second + per_second // 2 + d for s in seconds for d in range(-1, 2)]
     ticks += [INT64_MIN + 1, INT64_MIN, INT64_MAX]
     ticks = [tick for tick in ticks if INT64_MIN <= tick <= INT64_MAX]
-    constants = [
-        Fraction(parse_moment(moment), 10**6) for moment in MOMENTS
-    ]  # in seconds, exactly
+    constants = [Fraction(parse_moment(moment), 10**6) for moment in MOMENTS]  # in seconds, exactly
     compare = {
         "=": lambda a, b: a == b,
         "!=": lambda a, b: a != b,
@@ -340,9 +385,45 @@ def test_booleans() -> None:
 # ------------------------------------------------------------------ strings
 
 TEXTS = (
-    *("", "a", "ab", "abc", "abd", "ac", "b", "a\x00", "a\x00b", "\x00", "a\x7f", "a\x80", "aÿ", "aÿ0"),
-    *("é", "éa", "aé", "ée", "è", "ê", "\u07ff", "\u0800", "\uffff", "\U00010000", "\U0010ffff", "\U0010ffffz"),
-    *("z\U0010ffff", "\u00bf", "\u00c0", "xé", "xè", "longer than eight bytes", "longer than eight bytez"),
+    *(
+        "",
+        "a",
+        "ab",
+        "abc",
+        "abd",
+        "ac",
+        "b",
+        "a\x00",
+        "a\x00b",
+        "\x00",
+        "a\x7f",
+        "a\x80",
+        "aÿ",
+        "aÿ0",
+    ),
+    *(
+        "é",
+        "éa",
+        "aé",
+        "ée",
+        "è",
+        "ê",
+        "\u07ff",
+        "\u0800",
+        "\uffff",
+        "\U00010000",
+        "\U0010ffff",
+        "\U0010ffffz",
+    ),
+    *(
+        "z\U0010ffff",
+        "\u00bf",
+        "\u00c0",
+        "xé",
+        "xè",
+        "longer than eight bytes",
+        "longer than eight bytez",
+    ),
     *("longer than eight", "more than eight bytes", "12345678", "123456789", "1234567", "12345679"),
 )
 
@@ -373,7 +454,7 @@ def test_strings(*, ordered: bool) -> None:
     catalog = string_catalog(ordered=ordered)
     index = build(catalog)
     kinds = index.rank.channel_kinds
-    assert bool(index.rank.arrays.ordered[kinds == STRING].any()) == ordered
+    assert bool(index.rank.arrays.heads[kinds == STRING, ORDERED].any()) == ordered
     events = [{"a": text} for text in TEXTS] + [{"a": None}, {"a": 5}, {}]
     right = expected(catalog, events)
     matcher = bittern.Matcher(index)
@@ -387,7 +468,11 @@ def neighbours(text: str) -> list[str]:
     """The text, its extensions, and strings just below and above all that begin with it."""
     out = [text, text + "\x00", text + "\U0010ffff", text + "zz", text[:-1]]
     for step in (-1, 1):
-        if text and 0 < ord(text[-1]) + step < 0x110000 and not 0xD800 <= ord(text[-1]) + step < 0xE000:
+        if (
+            text
+            and 0 < ord(text[-1]) + step < 0x110000
+            and not 0xD800 <= ord(text[-1]) + step < 0xE000
+        ):
             other = text[:-1] + chr(ord(text[-1]) + step)
             out += [other, other + "\U0010ffff", other + "\x01"]
     return out
@@ -444,18 +529,23 @@ def test_constants_come_back() -> None:
 def test_a_dense_channel_has_a_table_and_a_sparse_one_has_none() -> None:
     rank = build(RICH).rank
     names = rank.attribute_names()
-    tables = {
-        name: int(rank.arrays.direct_sizes[rank.arrays.channels[names.index(name), 0]])
+    heads = {
+        name: rank.arrays.heads[rank.arrays.channels[names.index(name), 0]]
         for name in ("a", "b", "c")
     }
-    assert tables == {"a": 10, "b": 0, "c": 0}
+    assert {name: bool(head[DIRECT] >= 0) for name, head in heads.items()} == {
+        "a": True,
+        "b": False,
+        "c": False,
+    }
+    assert heads["a"][GREATEST] - heads["a"][LEAST] + 1 == len(rank.arrays.direct) == 10
 
 
 def _swap(array: Any) -> Any:
     return array[::-1].copy()
 
 
-@pytest.mark.parametrize("field", ["starts", "bases", "floors"])
+@pytest.mark.parametrize("field", ["heads", "bases", "floors"])
 def test_a_damaged_rank_space_is_noticed(field: str) -> None:
     rank = build(RICH).rank
     arrays = rank.arrays._replace(**{field: _swap(getattr(rank.arrays, field))})

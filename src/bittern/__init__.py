@@ -22,7 +22,16 @@ if TYPE_CHECKING:
     from bittern.model.matches import Matches
 
 __version__ = "0.1.0"
-__all__ = ["Explanation", "Index", "LiveMatcher", "Matcher", "Matches", "errors", "explain", "parse"]
+__all__ = [
+    "Explanation",
+    "Index",
+    "LiveMatcher",
+    "Matcher",
+    "Matches",
+    "errors",
+    "explain",
+    "parse",
+]
 
 # Loaded on first use: the command line's --help should not wait for NumPy and Numba.
 _HOMES = {

@@ -1,8 +1,8 @@
-"""Subscriptions on their way in: any form a user has them in, read, checked and put into columns."""
+"""Subscriptions on their way in: whatever their form, read, checked and put into columns."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -52,7 +52,7 @@ def _rows(source: Any) -> tuple[int, _Rows]:
             "subscriptions are a mapping from id to expression, pairs (id, expression), or a table "
             f"with the columns id and expression, not {type(source).__name__}"
         )
-    total = len(source) if hasattr(source, "__len__") else 0
+    total = len(source) if isinstance(source, Sized) else 0
     return total, _pair_rows(source)
 
 
@@ -158,5 +158,7 @@ class _Reader:
 def is_weight(weight: Any) -> bool:
     """Is this a number that subscriptions can be ranked by?"""
     return (
-        isinstance(weight, int | float) and not isinstance(weight, bool) and bool(np.isfinite(weight))
+        isinstance(weight, int | float)
+        and not isinstance(weight, bool)
+        and bool(np.isfinite(weight))
     )

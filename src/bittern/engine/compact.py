@@ -17,7 +17,8 @@ import os
 import pickle
 import subprocess
 import sys
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -35,20 +36,56 @@ class CompactionError(BitternError):
     """The compacting process failed; nothing was lost, the changes are still in memory."""
 
 
-def run_compaction(
-    work: Path, base: Index, alive: npt.NDArray[np.uint8], added: list[Row], sample: Any
-) -> Index:
-    """Fold changes into a new index in another process, and open it. O(catalog), seconds."""
-    work.mkdir(parents=True)
-    path = base.path
-    if path is None or not path.exists():
-        path = work / "base"
-        base.save(path)
-    kept = np.flatnonzero(alive) if len(alive) else np.arange(len(base))
-    with (work / "changes.pickle").open("wb") as file:
-        pickle.dump({"base": str(path.resolve()), "kept": kept, "added": added}, file)
-    with (work / "sample.pickle").open("wb") as file:
-        pickle.dump(sample, file)
+class Compaction(threading.Thread):
+    """One compaction on its way; calls ``done`` with itself at the end, whatever happened.
+
+    ``kept`` are the positions in the base that survive; the new index holds them in this order,
+    then the added rows. In the end there is an ``index``, or a ``failure``.
+    """
+
+    def __init__(
+        self,
+        work: Path,
+        base: Index,
+        alive: npt.NDArray[np.uint8],
+        added: list[Row],
+        sample: Any,
+        done: Callable[[Compaction], None],
+    ) -> None:
+        super().__init__(name="bittern-compaction", daemon=True)
+        self.work = work
+        self.kept = np.flatnonzero(alive) if len(alive) else np.arange(len(base))
+        self.index: Index | None = None
+        self.failure: Exception | None = None
+        self._base = base
+        self._added = added
+        self._sample = sample
+        self._done = done
+
+    def run(self) -> None:
+        """Run the child and open what it wrote. O(catalog), seconds."""
+        try:
+            self._hand_over()
+            _run_child(self.work)
+            self.index = Index.open(self.work / "result")
+        except Exception as failure:  # noqa: BLE001  the owner decides what to do with it
+            self.failure = failure
+        self._done(self)
+
+    def _hand_over(self) -> None:
+        self.work.mkdir(parents=True)
+        path = self._base.path
+        if path is None or not path.exists():
+            path = self.work / "base"
+            self._base.save(path)
+        changes = {"base": str(path.resolve()), "kept": self.kept, "added": self._added}
+        with (self.work / "changes.pickle").open("wb") as file:
+            pickle.dump(changes, file)
+        with (self.work / "sample.pickle").open("wb") as file:
+            pickle.dump(self._sample, file)
+
+
+def _run_child(work: Path) -> None:
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
     child = subprocess.run(  # noqa: S603
         [sys.executable, "-m", "bittern.engine.compact", str(work)],
@@ -61,7 +98,6 @@ def run_compaction(
     if child.returncode:
         last = child.stderr.strip().splitlines()[-1:] or [f"exit code {child.returncode}"]
         raise CompactionError(f"the compacting process failed: {last[0]}")
-    return Index.open(work / "result")
 
 
 def _rows(base: Index, kept: npt.NDArray[np.int64], added: list[Row]) -> Iterator[Row]:

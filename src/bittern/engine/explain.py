@@ -90,7 +90,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Explanation:
-    """Whether an event matched a subscription, and what each predicate said. ``str`` is readable."""
+    """Whether an event matched a subscription, and what each predicate said; made to print."""
 
     id: str | int
     expression: str
@@ -294,8 +294,8 @@ def _key(value: Any) -> Any:
 def _like(value: str, node: Like) -> bool:
     """Greedy match with one step back to the last ``%``: O(value x pattern)."""
     pieces: list[str | Wildcard] = []
-    for piece in like_parts(node.pattern, node.escape).pieces:
-        pieces.extend(piece if isinstance(piece, str) else [piece])
+    for part in like_parts(node.pattern, node.escape).pieces:
+        pieces.extend(part if isinstance(part, str) else [part])
     at = piece_at = 0
     retry: tuple[int, int] | None = None
     while at < len(value):

@@ -2,8 +2,8 @@
 
 ``Index.build`` reads texts (``engine/catalog.py``), compiles them into rank space and classes
 (``matching/compile.py``) and files the classes in a subscription index (``matching/pivot.py``).
-``save`` writes its arrays as a snapshot (``engine/snapshot.py``) and ``open`` maps them: every process
-of a host shares one copy.
+``save`` writes its arrays as a snapshot (``engine/snapshot.py``) and ``open`` maps them: every
+process of a host shares one copy.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from bittern.model.events import Encoder
 from bittern.model.ids import Ids, arrow_text
 from bittern.model.matches import Subscribers
 from bittern.model.patterns import PatternSet
-from bittern.model.rank import PATTERN, RankSpace
+from bittern.model.rank import COUNT, PATTERN, RankSpace
 from bittern.model.strings import arrow_strings
 from bittern.stabbing.registry import structure as stabbing_named
 
@@ -265,7 +265,7 @@ class Index:
             "channels": self.rank.n_channels,
             "patterns": int(np.count_nonzero(self.rank.channel_kinds == PATTERN)),
             "cells": self.rank.n_cells,
-            "constants": int(self.rank.arrays.starts[-1]),
+            "constants": int(self.rank.arrays.heads[:, COUNT].sum()),
             "bytes": self.nbytes,
             "bytes_per_subscription": round(self.nbytes / max(1, len(self)), 1),
             "predicates": dict(sorted(self._operators.items())),

@@ -46,11 +46,14 @@ def _array(item: Any, dimensions: int, *, readonly: bool) -> Any:
     return types.Array(item, dimensions, "C", readonly=readonly)
 
 
-i4r, i8r, f8r, u1r, u4r, u8r, b1r = (_array(t, 1, readonly=True) for t in (i4, i8, f8, u1, u4, u8, b1))
+i4r, i8r, f8r, u1r, u4r, u8r, b1r = (
+    _array(t, 1, readonly=True) for t in (i4, i8, f8, u1, u4, u8, b1)
+)
 i4w, i8w, f8w, u1w, u4w, u8w, b1w = (
     _array(t, 1, readonly=False) for t in (i4, i8, f8, u1, u4, u8, b1)
 )
 i4r2, i4w2 = _array(i4, 2, readonly=True), _array(i4, 2, readonly=False)
+i8r2, i8w2 = _array(i8, 2, readonly=True), _array(i8, 2, readonly=False)
 u8r2, u8w2 = _array(u8, 2, readonly=True), _array(u8, 2, readonly=False)
 
 
@@ -64,7 +67,7 @@ Arrays = TypeVar("Arrays", bound=tuple[Any, ...])
 
 def frozen(arrays: Arrays) -> Arrays:
     """The NamedTuple with read-only views of its arrays: Numba converts arrays, not tuples."""
-    fields = []
+    fields: list[Any] = []
     for field in arrays:
         if isinstance(field, tuple):
             fields.append(frozen(field))
@@ -127,6 +130,7 @@ class Kernel:
             self._dispatcher = dispatcher
 
     def __call__(self, *arguments: Any) -> Any:
+        """Run; the first call compiles."""
         return self._call(*arguments)
 
 

@@ -10,13 +10,13 @@ index and a mark for each of its subscriptions that is still alive::
 
 A change only touches dictionaries and lists, under the lock: a few microseconds. The next ``match``
 *seals* what is pending: it indexes the rows as a new small segment, folding in older ones that are
-not much larger, so that there are few segments and each row is indexed a few times at most; it copies
-the marks of segments that lost subscriptions; and it swaps the state. Matching itself runs without the
-lock on the state it took, and never blocks a writer for longer than a seal.
+not much larger, so that there are few segments and each row is indexed a few times at most; it
+copies the marks of segments that lost subscriptions; and it swaps the state. Matching itself runs
+without the lock on the state it took, and never blocks a writer for longer than a seal.
 
-When the deltas have grown to a fifth of the snapshot, a separate process folds everything into a new
-snapshot (``engine/compact.py``) while matching goes on; the result is swapped in, with the changes made
-meanwhile on top.
+When the deltas have grown to a fifth of the snapshot, a separate process folds everything into a
+new snapshot (``engine/compact.py``) while matching goes on; the result is swapped in, with the
+changes made meanwhile on top.
 """
 
 from __future__ import annotations
@@ -27,7 +27,6 @@ import tempfile
 import threading
 import uuid
 import weakref
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -38,7 +37,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from bittern.engine.catalog import Catalog, is_weight
-from bittern.engine.compact import run_compaction
+from bittern.engine.compact import Compaction
 from bittern.engine.index import Index
 from bittern.engine.matcher import blocks, check_limit, match_block
 from bittern.errors import (
@@ -94,36 +93,11 @@ class _State(NamedTuple):
     ids: Ids
 
 
-class _Compaction(threading.Thread):
-    """One compaction: the index it gave, or why it failed."""
-
-    def __init__(self, work: Path, base: _Segment, rows: list[_Row], sample: Any) -> None:
-        super().__init__(name="bittern-compaction", daemon=True)
-        self.work = work
-        self.base = base
-        self.alive = base.alive
-        self.rows = rows
-        self.index: Index | None = None
-        self.failure: Exception | None = None
-        self._sample = sample
-        self.done: Callable[[_Compaction], None] = lambda _: None
-
-    def run(self) -> None:
-        try:
-            added = [(row.id, row.text, row.weight) for row in self.rows]
-            self.index = run_compaction(
-                self.work, self.base.index, self.alive, added, self._sample
-            )
-        except Exception as failure:  # noqa: BLE001  raised by compact(), or logged
-            self.failure = failure
-        self.done(self)
-
-
 class LiveMatcher:
     """A matcher whose subscriptions change while it matches. Threads may share one.
 
-    A subscription counts from the next ``match`` call on after ``subscribe`` returns; a call sees one
-    consistent state from beginning to end.
+    A subscription counts from the next ``match`` call on after ``subscribe`` returns; a call sees
+    one consistent state from beginning to end.
 
     >>> with LiveMatcher() as live:
     ...     live.subscribe("s1", "price < 10")
@@ -142,7 +116,7 @@ class LiveMatcher:
         self._dying_base: set[int] = set()
         self._state = self._new_state()
         self._recent: Any = None
-        self._compacting: _Compaction | None = None
+        self._compacting: Compaction | None = None
         self._compact_from = _compact_from(self._base.index)
         self._work: Path | None = None
         self._folder = Path(tempfile.mkdtemp(prefix="bittern-live-"))
@@ -152,7 +126,7 @@ class LiveMatcher:
     # -- changes -------------------------------------------------------------------------------
 
     def subscribe(self, id_: str | int, expression: str, weight: float | None = None) -> None:
-        """Add a subscription; ``SubscriptionError`` if it is bad or the id is taken. Microseconds."""
+        """Add a subscription; ``SubscriptionError`` if it is bad or the id is taken."""
         with self._lock:
             if id_problem(id_) is None and id_ in self:
                 raise SubscriptionError(
@@ -336,17 +310,22 @@ class LiveMatcher:
         if self._compacting is None and changed > self._compact_from:
             self._start_compaction()
 
-    def _start_compaction(self) -> _Compaction:
+    def _start_compaction(self) -> Compaction:
         self._seal()
-        work = self._folder / uuid.uuid4().hex
-        sample = self._recent
-        compaction = _Compaction(work, self._base, list(self._rows.values()), sample)
-        compaction.done = self._swap_base
+        base, rows = self._base, list(self._rows.values())
+        compaction = Compaction(
+            self._folder / uuid.uuid4().hex,
+            base.index,
+            base.alive,
+            [(row.id, row.text, row.weight) for row in rows],
+            self._recent,
+            lambda done: self._swap_base(done, base, rows),
+        )
         self._compacting = compaction
         compaction.start()
         return compaction
 
-    def _swap_base(self, compaction: _Compaction) -> None:
+    def _swap_base(self, compaction: Compaction, base: _Segment, rows: list[_Row]) -> None:
         """Put the new snapshot in place, with what changed since it was begun on top."""
         with self._lock:
             self._compacting = None
@@ -358,16 +337,11 @@ class LiveMatcher:
                 )
                 return
             self._seal()
-            base, index = compaction.base, compaction.index
-            kept = (
-                np.flatnonzero(compaction.alive)
-                if len(compaction.alive)
-                else np.arange(len(base.index))
-            )
+            index, kept = compaction.index, compaction.kept
             marks = np.ones(len(index), dtype=np.uint8)
             if len(base.alive):  # unsubscribed from the old snapshot meanwhile
                 marks[: len(kept)] = base.alive[kept]
-            for position, row in enumerate(compaction.rows, start=len(kept)):
+            for position, row in enumerate(rows, start=len(kept)):
                 if self._is_live(row):
                     del self._rows[row.id]
                 else:

@@ -58,8 +58,9 @@ def blocks(events: Any) -> Iterator[Any]:
     if isinstance(events, Mapping | str):
         yield events
     elif isinstance(events, pa.Table | pa.RecordBatch | pa.Array | pa.ChunkedArray):
-        for start in range(0, max(1, len(events)), BLOCK):
-            yield events.slice(start, BLOCK)
+        n = events.num_rows if isinstance(events, pa.Table | pa.RecordBatch) else len(events)
+        for start in range(0, max(1, n), BLOCK):
+            yield events.slice(start, min(BLOCK, n - start))
     elif isinstance(events, list | tuple):
         for start in range(0, max(1, len(events)), BLOCK):
             yield events[start : start + BLOCK]

@@ -47,13 +47,15 @@ class StructureArrays(NamedTuple):
         nodes = [0, 0, *np.cumsum([len(s.operators) for s in structures])]
         jumps = [0, 0, *np.cumsum([len(s.jumps) for s in structures])]
         empty = [np.empty(0, dtype=np.int32)]
-        return frozen(cls(
-            np.array(nodes, dtype=np.int64),
-            np.concatenate(empty + [s.operators for s in structures]),
-            np.concatenate(empty + [s.sizes for s in structures]),
-            np.array(jumps, dtype=np.int64),
-            np.concatenate(empty + [s.jumps for s in structures]),
-        ))
+        return frozen(
+            cls(
+                np.array(nodes, dtype=np.int64),
+                np.concatenate(empty + [s.operators for s in structures]),
+                np.concatenate(empty + [s.sizes for s in structures]),
+                np.array(jumps, dtype=np.int64),
+                np.concatenate(empty + [s.jumps for s in structures]),
+            )
+        )
 
 
 STRUCTURES = tuple_type(StructureArrays, i8r, i4r, i4r, i8r, i4r)
@@ -169,9 +171,7 @@ def _canonical(
 
 
 @inline
-def _same(
-    channels: Any, lows: Any, highs: Any, start_a: Any, start_b: Any, count: Any
-) -> Any:
+def _same(channels: Any, lows: Any, highs: Any, start_a: Any, start_b: Any, count: Any) -> Any:
     for i in range(count):
         if (
             channels[start_a + i] != channels[start_b + i]

@@ -74,7 +74,8 @@ def compile_catalog(
     templates: list[Template], shape_ids: Int32s, parameters: pa.DictionaryArray
 ) -> Compiled:
     """Compile texts read by ``Shapes`` (no bad ones among them)."""
-    used, shape_ids = np.unique(shape_ids, return_inverse=True)
+    used, own = np.unique(shape_ids, return_inverse=True)
+    shape_ids = own.astype(np.int32)
     templates = [templates[i] for i in used.tolist()]
     plan = _plan(templates)
     slots = np.array([len(t.kinds) for t in templates] or [0], dtype=np.int64)
@@ -251,7 +252,9 @@ def _pattern_sets(
     sets = {}
     for attribute in np.unique(owners).tolist():
         chosen = [patterns[i] for i in channel_patterns[owners == attribute].tolist()]
-        sets[attribute] = PatternSet.build([kind for kind, _ in chosen], [text for _, text in chosen])
+        sets[attribute] = PatternSet.build(
+            [kind for kind, _ in chosen], [text for _, text in chosen]
+        )
     return sets
 
 

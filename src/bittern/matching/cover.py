@@ -83,7 +83,11 @@ def mark_cover(
         child = i + 1
         while child < i + structures.sizes[i]:
             cost = node_costs[child - first]
-            total = min(UNCOVERABLE, total + cost) if structures.operators[i] == OR else min(total, cost)
+            total = (
+                min(UNCOVERABLE, total + cost)
+                if structures.operators[i] == OR
+                else min(total, cost)
+            )
             child += structures.sizes[child]
         node_costs[i - first] = total
     chosen[: last - first] = 0

@@ -178,7 +178,9 @@ class Expander:
         at, kind = self._constant(operand)
         return _intervals(attribute, kind, operator, at)
 
-    def _like(self, attribute: int, leaf: Like, *, negated: bool) -> tuple[Nested, list[TestTemplate]]:
+    def _like(
+        self, attribute: int, leaf: Like, *, negated: bool
+    ) -> tuple[Nested, list[TestTemplate]]:
         pattern: Any = leaf.pattern
         assert isinstance(pattern, Slot)
         escape, form = leaf.escape, pattern.form
@@ -203,7 +205,8 @@ class Expander:
             return TEST, [TestTemplate(attribute, kind, _at(low, 1), _at(high, 0), ordered=True)]
         if form is LikeForm.CONTAINS:
             reader = self._reader(
-                ("contains", escape), lambda raw: (CONTAINS, like_parts(string_value(raw), escape).text)
+                ("contains", escape),
+                lambda raw: (CONTAINS, like_parts(string_value(raw), escape).text),
             )
         else:
             reader = self._reader(
@@ -242,9 +245,7 @@ def _intervals(
     return TEST, [TestTemplate(attribute, kind, low, high, ordered=operator != "=")]
 
 
-def _pattern(
-    attribute: int, pattern: Bound, *, negated: bool
-) -> tuple[Nested, list[TestTemplate]]:
+def _pattern(attribute: int, pattern: Bound, *, negated: bool) -> tuple[Nested, list[TestTemplate]]:
     if not negated:
         return TEST, [TestTemplate(attribute, PATTERN, _START, _END, pattern)]
     is_string = TestTemplate(attribute, STRING, _START, _END)
@@ -269,7 +270,9 @@ def _canonical_like(pattern: str, escape: str) -> str:
 def _operator_name(leaf: Predicate, *, negated: bool) -> str:
     if isinstance(leaf, Compare):
         return leaf.operator
-    name = {Between: "BETWEEN", In: "IN", Like: "LIKE", Regex: "RLIKE", IsNull: "IS NULL"}[type(leaf)]
+    name = {Between: "BETWEEN", In: "IN", Like: "LIKE", Regex: "RLIKE", IsNull: "IS NULL"}[
+        type(leaf)
+    ]
     if not negated:
         return name
     return "IS NOT NULL" if name == "IS NULL" else f"NOT {name}"

@@ -12,7 +12,21 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bittern.engine.jit import f8r, i4r, i4r2, i4w, i4w2, i8, i8r, i8w, inline, kernel, u1r, u1w, void
+from bittern.engine.jit import (
+    f8r,
+    i4r,
+    i4r2,
+    i4w,
+    i4w2,
+    i8,
+    i8r,
+    i8w,
+    inline,
+    kernel,
+    u1r,
+    u1w,
+    void,
+)
 from bittern.matching.classes import STRUCTURES, Classes
 from bittern.matching.cover import UNCOVERABLE, mark_cover, test_cost
 from bittern.matching.program import write_program
@@ -21,7 +35,7 @@ from bittern.matching.structure import AND, TEST
 
 @inline
 def _order_by_cost(costs: Any, order: Any, n: Any) -> None:
-    """The first ``n`` test numbers, cheapest first; a long conjunction only finds its two cheapest."""
+    """The first ``n`` test numbers, cheapest first; of a long conjunction only the two cheapest."""
     for i in range(n):
         order[i] = i
     sorted_prefix = n if n <= 64 else 2
@@ -38,14 +52,18 @@ def _order_by_cost(costs: Any, order: Any, n: Any) -> None:
 
 @inline
 def _inline_test(structures: Any, first: Any, last: Any, costs: Any, marks: Any) -> Any:
-    """The cheapest test directly under a top-level AND that is not a pivot, or -1."""
+    """The cheapest test directly under a top-level AND that is not a pivot, or -1.
+
+    "Missing" is never inline: an event's signature could not tell that it may hold.
+    """
     best = -1
     if structures.operators[first] != AND:
         return best
     child, test = first + 1, 0
     while child < last:
         if structures.operators[child] == TEST:
-            if not marks[test] and (best < 0 or costs[test] < costs[best]):
+            least = UNCOVERABLE if best < 0 else costs[best]
+            if not marks[test] and costs[test] < least:
                 best = test
             test += 1
         else:
@@ -57,17 +75,61 @@ def _inline_test(structures: Any, first: Any, last: Any, costs: Any, marks: Any)
 
 
 @inline
-def _repeated(heads: Any, previous: Any, records: Any, post_highs: Any, c: Any, low: Any, high: Any) -> Any:
+def _write_head(
+    heads: Any,
+    bounds: Any,
+    posting: Any,
+    c: Any,
+    no_channel: Any,
+    inline_test: Any,
+    start: Any,
+    channels: Any,
+    lows: Any,
+    highs: Any,
+) -> None:
+    """A posting's class and its inline test, which is one that always holds if there is none."""
+    heads[posting, 0], heads[posting, 1] = no_channel, c
+    bounds[posting, 0] = bounds[posting, 1] = 0
+    if inline_test >= 0:
+        test = start + inline_test
+        heads[posting, 0] = channels[test]
+        bounds[posting, 0], bounds[posting, 1] = lows[test], highs[test]
+
+
+@inline
+def _repeated(
+    latest: Any, previous: Any, heads: Any, post_highs: Any, c: Any, low: Any, high: Any
+) -> Any:
     """Has class ``c`` a posting with this interval already? Follows its postings from this low."""
-    posting = heads[low]
-    while posting >= 0 and records[posting, 3] == c:
+    posting = latest[low]
+    while posting >= 0 and heads[posting, 1] == c:
         if post_highs[posting] == high:
             return True
         posting = previous[posting]
     return False
 
 
-@kernel(void, i4r, i4r, i4r, i8r, i4r, i4r, STRUCTURES, f8r, i8, i4w2, i4w, i4w, i4w, i4w2, u1w, i4w, i8w)
+@kernel(
+    void,
+    i4r,
+    i4r,
+    i4r,
+    i8r,
+    i4r,
+    i4r,
+    STRUCTURES,
+    f8r,
+    i8,
+    i4w2,
+    i4w2,
+    i4w,
+    i4w,
+    i4w,
+    i4w2,
+    u1w,
+    i4w,
+    i8w,
+)
 def _file(
     channels: Any,
     lows: Any,
@@ -78,7 +140,8 @@ def _file(
     structures: Any,
     mass: Any,
     no_channel: Any,
-    records: Any,
+    heads: Any,
+    bounds: Any,
     post_lows: Any,
     post_highs: Any,
     starts: Any,
@@ -99,7 +162,7 @@ def _file(
     marks = np.empty(longest, dtype=np.uint8)
     node_costs = np.empty(widest, dtype=np.float64)
     chosen = np.empty(widest, dtype=np.uint8)
-    heads = np.full(len(mass), -1, dtype=np.int32)
+    latest = np.full(len(mass), -1, dtype=np.int32)
     previous = np.empty(len(post_lows), dtype=np.int32)
     n_posts, n_rows, n_always = 0, 0, 0
     for c in range(len(counts)):
@@ -122,17 +185,20 @@ def _file(
                 )
                 continue
             post_lows[n_posts], post_highs[n_posts] = lows[start + pivot], highs[start + pivot]
-            records[n_posts, 0], records[n_posts, 1], records[n_posts, 2] = no_channel, 0, 0
-            records[n_posts, 3] = c
-            if count > 1:
-                test = start + order[1]
-                records[n_posts, 0] = channels[test]
-                records[n_posts, 1], records[n_posts, 2] = lows[test], highs[test]
+            inline_test = order[1] if count > 1 and costs[order[1]] < UNCOVERABLE else -1
+            _write_head(
+                heads, bounds, n_posts, c, no_channel, inline_test, start, channels, lows, highs
+            )
             n_posts += 1
-            for k in range(2, count):
+            first_row = 2 if inline_test >= 0 else 1
+            for k in range(first_row, count):
                 test = start + order[k]
-                rows[n_rows, 0], rows[n_rows, 1], rows[n_rows, 2] = channels[test], lows[test], highs[test]
-                rows[n_rows, 3] = (count - 1) << 1  # of count - 2 rows: reject
+                rows[n_rows, 0], rows[n_rows, 1], rows[n_rows, 2] = (
+                    channels[test],
+                    lows[test],
+                    highs[test],
+                )
+                rows[n_rows, 3] = (count - first_row + 1) << 1  # reject
                 n_rows += 1
             continue
         first, last = structures.node_starts[structure], structures.node_starts[structure + 1]
@@ -150,16 +216,13 @@ def _file(
             low, high = lows[start + i], highs[start + i]
             if not marks[i] or low > high:
                 continue
-            if _repeated(heads, previous, records, post_highs, c, low, high):
+            if _repeated(latest, previous, heads, post_highs, c, low, high):
                 continue
-            previous[n_posts], heads[low] = heads[low], n_posts
+            previous[n_posts], latest[low] = latest[low], n_posts
             post_lows[n_posts], post_highs[n_posts] = low, high
-            records[n_posts, 0], records[n_posts, 1], records[n_posts, 2] = no_channel, 0, 0
-            records[n_posts, 3] = c
-            if inline_test >= 0:
-                test = start + inline_test
-                records[n_posts, 0] = channels[test]
-                records[n_posts, 1], records[n_posts, 2] = lows[test], highs[test]
+            _write_head(
+                heads, bounds, n_posts, c, no_channel, inline_test, start, channels, lows, highs
+            )
             n_posts += 1
             rows[n_rows, 0], rows[n_rows, 1] = channels[start + i], low
             rows[n_rows, 2], rows[n_rows, 3] = high, 0
@@ -188,7 +251,7 @@ def file_classes(
     are, so that what neighbours on the axis need lies together.
     """
     n_tests = int(classes.counts.sum())
-    records = np.empty((n_tests, 4), dtype=np.int32)
+    heads, bounds = np.empty((n_tests, 2), np.int32), np.empty((n_tests, 2), np.int32)
     lows, highs = np.empty(n_tests, dtype=np.int32), np.empty(n_tests, dtype=np.int32)
     starts = np.empty(len(classes) + 1, dtype=np.int32)
     rows = np.empty((2 * n_tests, 4), dtype=np.int32)
@@ -205,7 +268,8 @@ def file_classes(
         classes.structures,
         mass,
         n_channels,
-        records,
+        heads,
+        bounds,
         lows,
         highs,
         starts,
@@ -216,15 +280,16 @@ def file_classes(
     )
     n_posts, n_rows, n_always = (int(size) for size in sizes)
     order = np.argsort(lows[:n_posts], kind="stable")
-    records = records[order]
+    heads = heads[order]
     numbers = np.full(len(classes), -1, dtype=np.int32)
-    _number_classes(records, always[:n_always], numbers)
+    _number_classes(heads, always[:n_always], numbers)
     new_starts = np.zeros(len(classes) + 1, dtype=np.int32)
     new_rows = np.empty((n_rows, 4), dtype=np.int32)
     new_several = np.empty_like(several)
-    _renumber(numbers, starts, rows, several, records, new_starts, new_rows, new_several)
+    _renumber(numbers, starts, rows, several, heads, new_starts, new_rows, new_several)
     filed = (
-        records,
+        heads,
+        bounds[order],
         lows[order],
         highs[order],
         new_starts,
@@ -236,11 +301,11 @@ def file_classes(
 
 
 @kernel(void, i4r2, i4r, i4w)
-def _number_classes(records: Any, always: Any, numbers: Any) -> None:
+def _number_classes(heads: Any, always: Any, numbers: Any) -> None:
     """Number classes in order of their first posting, then the always-candidates, then the rest."""
     n = 0
-    for posting in range(len(records)):
-        c = records[posting, 3]
+    for posting in range(len(heads)):
+        c = heads[posting, 1]
         if numbers[c] < 0:
             numbers[c] = n
             n += 1
@@ -259,7 +324,7 @@ def _renumber(
     starts: Any,
     rows: Any,
     several: Any,
-    records: Any,
+    heads: Any,
     new_starts: Any,
     new_rows: Any,
     new_several: Any,
@@ -275,7 +340,7 @@ def _renumber(
         for i in range(starts[c], starts[c + 1]):
             new_rows[at] = rows[i]
             at += 1
-    for posting in range(len(records)):
-        c = records[posting, 3]
+    for posting in range(len(heads)):
+        c = heads[posting, 1]
         empty = starts[c] == starts[c + 1]
-        records[posting, 3] = ~numbers[c] if empty else numbers[c]
+        heads[posting, 1] = ~numbers[c] if empty else numbers[c]

@@ -5,17 +5,18 @@ global axis of cells; a filed pivot is a *posting*. A batch visits the postings 
 cell once for all events that carry it, and verifies::
 
     postings, in order of their lowest cell, so that neighbours on the axis are near in memory:
-      records   (channel, low, high, class)   the first residual test, inline: most candidates
-                                              are rejected here without touching anything else;
-                                              ~class where nothing is left to test after it
-      lows, highs                             the pivot's own interval
+      heads     (channel, class)   channel of the first residual test, which is kept inline: most
+                                   candidates are rejected here without touching anything else;
+                                   ~class where nothing is left to test after it
+      bounds    (low, high)        of that test
+      lows, highs                  the pivot's own interval
     classes, numbered in order of their first posting:
       starts -> rows (channel, low, high, jump)   what is left to test (``matching/program.py``)
       several  1 where a class has several pivots; its rows then begin with the pivots, their
                number in the jump column, and the program follows
 
-``model = 'x' AND price <= 9 AND size = 4`` filed under ``model`` keeps ``size = 4`` inline and one row
-for ``price <= 9``. A test that always holds uses the events' extra column.
+``model = 'x' AND price <= 9 AND size = 4`` filed under ``model`` keeps ``size = 4`` inline and one
+row for ``price <= 9``. A test that always holds uses the events' extra column.
 
 An event that satisfies several pivots of a class finds it several times; only the first pivot in
 order that holds reports it, so nothing is deduplicated afterwards. Classes that no index can cover
@@ -50,22 +51,23 @@ from bittern.engine.jit import (
 from bittern.matching.classes import Classes
 from bittern.matching.contract import Found, SubscriptionIndex
 from bittern.matching.filing import file_classes
-from bittern.matching.program import accepts, holds
+from bittern.matching.program import accepts, is_first_pivot
 from bittern.matching.scan import check_programs
-from bittern.model.encoded import EVENTS, EncodedEvents, may_have
+from bittern.model.encoded import EVENTS, EncodedEvents, cell_of, may_have
 from bittern.stabbing.contract import StabbingIndex
 from bittern.stabbing.registry import structure
 
 #: Postings looked up at once: bounds memory, and keeps them in the cache until they are verified.
-CHUNK = 1 << 18
-#: Matches to make room for at first, at most; usually there are as many as candidates, or far fewer.
+CHUNK = 1 << 16
+#: Matches to make room for at first, at most; where fewer are candidates, as many as they.
 ROOM = 1 << 22
 
 
 class PivotArrays(NamedTuple):
     """What kernels see."""
 
-    records: npt.NDArray[np.int32]
+    heads: npt.NDArray[np.int32]
+    bounds: npt.NDArray[np.int32]
     lows: npt.NDArray[np.int32]
     highs: npt.NDArray[np.int32]
     starts: npt.NDArray[np.int32]
@@ -74,31 +76,13 @@ class PivotArrays(NamedTuple):
     always: npt.NDArray[np.int32]
 
 
-PIVOT = tuple_type(PivotArrays, i4r2, i4r, i4r, i4r, i4r2, u1r, i4r)
-
-
-@inline
-def _is_first_pivot(
-    matrix: Any,
-    width: Any,
-    event_offsets: Any,
-    entries: Any,
-    event: Any,
-    rows: Any,
-    start: Any,
-    low: Any,
-    high: Any,
-) -> Any:
-    """Of the pivots that begin a class's rows, is the first that holds the one that found it?"""
-    at = start
-    while not holds(matrix, width, event_offsets, entries, event, rows, at):
-        at += 1
-    return rows[at, 1] == low and rows[at, 2] == high
+PIVOT = tuple_type(PivotArrays, i4r2, i4r2, i4r, i4r, i4r, i4r2, u1r, i4r)
 
 
 @inline
 def _dense_pass(
-    records: Any,
+    heads: Any,
+    bounds: Any,
     starts: Any,
     rows: Any,
     several: Any,
@@ -111,20 +95,22 @@ def _dense_pass(
     out_classes: Any,
     n: Any,
 ) -> Any:
-    """Test each posting inline, without a branch. Of those that hold, the class goes to the output
-    where nothing is left to test; the others survive, unless the first of their rows rejects them.
-    Returns the number of matches and of survivors. (Unsigned indices spare a test for negative.)
+    """Test each posting inline, without a branch; returns the number of matches and of survivors.
+
+    Of postings that hold, the class goes to the output where nothing is left to test; the others
+    survive, unless the first of their rows rejects them. Unsigned indices spare a test for
+    negative ones.
     """
-    kept = 0
+    kept = np.int64(0)
     for i in range(first, last):
         posting = np.uint64(ids[i])
-        cell = matrix[np.uint64(base + records[posting, 0])]
+        cell = matrix[np.uint64(base + heads[posting, 0])]
         survivors[np.uint64(kept)] = ids[i]
-        kept += np.int64((records[posting, 1] <= cell) & (cell <= records[posting, 2]))
-    still = 0
+        kept += np.int64((bounds[posting, 0] <= cell) & (cell <= bounds[posting, 1]))
+    still = np.int64(0)
     for i in range(kept):
         posting = np.uint64(survivors[i])
-        c = records[posting, 3]
+        c = heads[posting, 1]
         if c < 0:
             out_classes[n] = ~c
             n += 1
@@ -140,7 +126,7 @@ def _dense_pass(
 
 @inline
 def _sparse_pass(
-    records: Any,
+    heads: Any,
     signatures: Any,
     event: Any,
     always: Any,
@@ -151,19 +137,19 @@ def _sparse_pass(
     out_classes: Any,
     n: Any,
 ) -> Any:
-    """As ``_dense_pass``, but survivors have only passed the signature: their inline test may hold,
-    because the event may have its channel, or because it is for a missing value.
+    """As ``_dense_pass``, but survivors have only passed the signature.
+
+    The event may have the channel of their inline test (which is never for a missing value).
     """
     kept = 0
     for i in range(first, last):
         posting = np.uint64(ids[i])
-        channel, c = records[posting, 0], records[posting, 3]
+        channel, c = heads[posting, 0], heads[posting, 1]
         done = np.int64(channel == always) & np.int64(c < 0)
         out_classes[np.uint64(n)] = ~c
         n += done
-        may = may_have(signatures, event, channel) | np.int64(records[posting, 1] < 0)
         survivors[np.uint64(kept)] = ids[i]
-        kept += may & (1 - done)
+        kept += may_have(signatures, event, channel) & (1 - done)
     return n, kept
 
 
@@ -185,7 +171,7 @@ def _match(
     ``state`` is (cell, pair, matches): where to go on, and how many matches there are now. Stops
     where the output might not have room for the next list and one more.
     """
-    records, lows, highs, starts, rows, several, _ = pivot
+    heads, bounds, lows, highs, starts, rows, several, _ = pivot
     matrix, width, event_offsets, entries, signatures = events
     cell, pair, n = state[0], state[1], state[2]
     dense = len(matrix) > 0
@@ -202,7 +188,8 @@ def _match(
             before = n
             if dense:
                 n, kept = _dense_pass(
-                    records,
+                    heads,
+                    bounds,
                     starts,
                     rows,
                     several,
@@ -217,14 +204,17 @@ def _match(
                 )
             else:
                 n, kept = _sparse_pass(
-                    records, signatures, event, always, ids, first, last, survivors, out_classes, n
+                    heads, signatures, event, always, ids, first, last, survivors, out_classes, n
                 )
             for i in range(kept):
                 posting = survivors[i]
-                if not dense and records[posting, 0] != always:
-                    if not holds(matrix, width, event_offsets, entries, event, records, posting):
+                if not dense and heads[posting, 0] != always:
+                    inline = cell_of(
+                        matrix, width, event_offsets, entries, event, heads[posting, 0]
+                    )
+                    if inline < bounds[posting, 0] or inline > bounds[posting, 1]:
                         continue
-                c = records[posting, 3]
+                c = heads[posting, 1]
                 if c < 0:
                     c = ~c
                 else:
@@ -234,7 +224,7 @@ def _match(
                         matrix, width, event_offsets, entries, event, rows, program, stop
                     ):
                         continue
-                    if several[c] and not _is_first_pivot(
+                    if several[c] and not is_first_pivot(
                         matrix,
                         width,
                         event_offsets,
@@ -259,7 +249,7 @@ def _match_always(
     pivot: Any, events: Any, n_events: Any, out_rows: Any, out_classes: Any, state: Any
 ) -> Any:
     """Run the always-candidates for events from ``state[0]`` on, while there is room."""
-    _, _, _, starts, rows, _, always = pivot
+    _, _, _, _, starts, rows, _, always = pivot
     matrix, width, offsets, entries, _ = events
     event, n = state[0], state[2]
     while event < n_events and n + len(always) <= len(out_rows):
@@ -274,9 +264,9 @@ def _match_always(
     return event
 
 
-def _classes_of(records: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+def _classes_of(heads: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
     """The class of each posting, whether or not anything is left to test."""
-    return np.maximum(records[:, 3], ~records[:, 3])
+    return np.maximum(heads[:, 1], ~heads[:, 1])
 
 
 class _Output:
@@ -383,7 +373,9 @@ class Pivot(SubscriptionIndex):
         cls, arrays: Mapping[str, npt.NDArray[Any]], parameters: Mapping[str, Any]
     ) -> Self:
         """Search these arrays in place."""
-        inner = {k.removeprefix("stabbing."): v for k, v in arrays.items() if k.startswith("stabbing.")}
+        inner = {
+            k.removeprefix("stabbing."): v for k, v in arrays.items() if k.startswith("stabbing.")
+        }
         return cls(
             PivotArrays(*(arrays[field] for field in PivotArrays._fields)),
             structure(parameters["stabbing"]).from_arrays(inner),
@@ -398,7 +390,7 @@ class Pivot(SubscriptionIndex):
         """Postings, classes on the always list, and the stabbing index's own figures."""
         arrays = self._arrays
         filed = np.zeros(len(arrays.several), dtype=np.bool_)
-        filed[_classes_of(arrays.records)] = True
+        filed[_classes_of(arrays.heads)] = True
         filed[arrays.always] = True
         return {
             "classes": len(arrays.several),
@@ -410,15 +402,16 @@ class Pivot(SubscriptionIndex):
         }
 
     def check(self) -> None:
-        """Postings are sorted and point to classes; programs are sound; the stabbing index checks."""
+        """Postings are sorted and point to classes; programs and the stabbing index are sound."""
         arrays = self._arrays
         n_classes = len(arrays.several)
         assert (np.diff(arrays.lows) >= 0).all(), "postings are not in order"
         assert (arrays.lows <= arrays.highs).all(), "a posting has an empty interval"
-        for name, of_class in (("posting", _classes_of(arrays.records)), ("always", arrays.always)):
+        for name, of_class in (("posting", _classes_of(arrays.heads)), ("always", arrays.always)):
             known = (of_class >= 0) & (of_class < n_classes)
             assert known.all(), f"{name} points to no class"
         single = np.flatnonzero(arrays.several == 0)
+        assert arrays.starts[0] == 0, "class rows do not start at the first row"
         lengths = np.diff(arrays.starts)
         assert (lengths >= 0).all(), "class rows are not ascending"
         assert arrays.starts[-1] == len(arrays.rows), "class rows do not end at the last row"

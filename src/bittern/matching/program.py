@@ -20,7 +20,7 @@ def holds(
 ) -> Any:
     """Does the test in this row hold for the event? (The first four are the events' view.)"""
     cell = cell_of(matrix, width, offsets, entries, event, rows[at, 0])
-    return rows[at, 1] <= cell and cell <= rows[at, 2]
+    return rows[at, 1] <= cell <= rows[at, 2]
 
 
 @inline
@@ -43,6 +43,25 @@ def accepts(
         else:
             at += 1
     return at == stop
+
+
+@inline
+def is_first_pivot(
+    matrix: Any,
+    width: Any,
+    offsets: Any,
+    entries: Any,
+    event: Any,
+    rows: Any,
+    start: Any,
+    low: Any,
+    high: Any,
+) -> Any:
+    """Of the pivots that begin a class's rows, is the first that holds the one that found it?"""
+    at = start
+    while not holds(matrix, width, offsets, entries, event, rows, at):
+        at += 1
+    return rows[at, 1] == low and rows[at, 2] == high
 
 
 @inline

@@ -36,7 +36,15 @@ def _write(
 ) -> None:
     for c in range(len(counts)):
         write_program(
-            rows, row_starts[c], structure_of[c], structures, channels, lows, highs, starts[c], counts[c]
+            rows,
+            row_starts[c],
+            structure_of[c],
+            structures,
+            channels,
+            lows,
+            highs,
+            starts[c],
+            counts[c],
         )
 
 
@@ -115,7 +123,14 @@ class Scan(SubscriptionIndex):
         while event < events.n_events:
             rows, classes = np.empty(room, dtype=np.int32), np.empty(room, dtype=np.int32)
             event = _scan(
-                events.by_event, event, events.n_events, self._starts, self._rows, rows, classes, n_out
+                events.by_event,
+                event,
+                events.n_events,
+                self._starts,
+                self._rows,
+                rows,
+                classes,
+                n_out,
             )
             found_rows.append(rows[: n_out[0]].copy())
             found_classes.append(classes[: n_out[0]].copy())

@@ -13,6 +13,7 @@ import numpy as np
 from bittern.engine.jit import f8r, i4r, i8, i8r, i8w, inline, kernel, u1r, u1w, u8w, void
 from bittern.model.rank import (
     ANY,
+    BASE,
     BOOLEAN,
     NUMBER,
     RANK,
@@ -39,7 +40,7 @@ def _pack(base: Any, cell: Any, row: Any) -> Any:
 @kernel(i8, RANK, i8, i8r, u1r, u8w, i8)
 def integer_pairs(rank: Any, channel: Any, values: Any, valid: Any, pairs: Any, at: Any) -> Any:
     """Integers, booleans (0 and 1) or microseconds. ``valid`` is empty if all are."""
-    base = rank.bases[channel]
+    base = rank.heads[channel, BASE]
     for row in range(len(values)):
         if len(valid) == 0 or valid[row]:
             pairs[at] = _pack(base, integer_cell(rank, channel, values[row]), row)
@@ -50,7 +51,7 @@ def integer_pairs(rank: Any, channel: Any, values: Any, valid: Any, pairs: Any, 
 @kernel(i8, RANK, i8, f8r, u1r, u8w, i8)
 def float_pairs(rank: Any, channel: Any, values: Any, valid: Any, pairs: Any, at: Any) -> Any:
     """Floats, NaN included."""
-    base = rank.bases[channel]
+    base = rank.heads[channel, BASE]
     for row in range(len(values)):
         if len(valid) == 0 or valid[row]:
             pairs[at] = _pack(base, float_cell(rank, channel, values[row]), row)
@@ -63,7 +64,7 @@ def string_pairs(
     rank: Any, channel: Any, data: Any, offsets: Any, valid: Any, pairs: Any, at: Any
 ) -> Any:
     """Strings (reversed already, for a channel of reversed ones)."""
-    base = rank.bases[channel]
+    base = rank.heads[channel, BASE]
     for row in range(len(offsets) - 1):
         if len(valid) == 0 or valid[row]:
             cell = string_cell(rank, channel, data, offsets[row], offsets[row + 1])
@@ -100,9 +101,9 @@ def tagged_pairs(
         attribute, tag = attributes[i], tags[i]
         any_channel = rank.channels[attribute, ANY]
         if any_channel >= 0:
-            pairs[at] = _pack(rank.bases[any_channel], 0, rows[i])
+            pairs[at] = _pack(rank.heads[any_channel, BASE], 0, rows[i])
             at += 1
-        if tag == INTEGER or tag == FLOAT:
+        if tag in (INTEGER, FLOAT):
             channel = rank.channels[attribute, NUMBER]
             if channel < 0:
                 continue
@@ -110,7 +111,7 @@ def tagged_pairs(
                 cell = integer_cell(rank, channel, payloads[i])
             else:
                 cell = float_cell(rank, channel, floats[i])
-        elif tag == BOOLEAN_TAG or tag == TIMESTAMP:
+        elif tag in (BOOLEAN_TAG, TIMESTAMP):
             channel = rank.channels[attribute, BOOLEAN if tag == BOOLEAN_TAG else TIME]
             if channel < 0:
                 continue
@@ -122,7 +123,7 @@ def tagged_pairs(
             if channel >= 0:
                 _reverse(data, start, stop, scratch)
                 cell = string_cell(rank, channel, scratch, 0, stop - start)
-                pairs[at] = _pack(rank.bases[channel], cell, rows[i])
+                pairs[at] = _pack(rank.heads[channel, BASE], cell, rows[i])
                 at += 1
             channel = rank.channels[attribute, STRING]
             if channel < 0:
@@ -130,7 +131,7 @@ def tagged_pairs(
             cell = string_cell(rank, channel, data, start, stop)
         else:
             continue
-        pairs[at] = _pack(rank.bases[channel], cell, rows[i])
+        pairs[at] = _pack(rank.heads[channel, BASE], cell, rows[i])
         at += 1
     return at
 

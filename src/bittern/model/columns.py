@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from bittern.model.rank import BOOLEAN, NUMBER, STRING, TIME
 
 _DAY = 86_400_000_000
+_LAST_DAY = (2**63 - 1) // _DAY  # later days are beyond all literals anyway
 _ALL_VALID = np.empty(0, dtype=np.uint8)
 #: How many of a timestamp's units make a microsecond, as a power of ten.
 _TIME_SCALES = {"s": -6, "ms": -3, "us": 0, "ns": 3}
@@ -77,7 +78,7 @@ def read_column(array: pa.Array) -> Column:
         return _decimal(array, valid)
     if pa.types.is_date32(kind):
         days = _numpy(array.view(pa.int32()), pa.int64())
-        return Column(TIME, array, valid, days * _DAY)
+        return Column(TIME, array, valid, np.clip(days, -_LAST_DAY, _LAST_DAY) * _DAY)
     if pa.types.is_date64(kind):
         return Column(TIME, array, valid, _numpy(array.view(pa.int64()), pa.int64()), -3)
     if pa.types.is_timestamp(kind):

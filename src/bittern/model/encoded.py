@@ -112,13 +112,13 @@ def _sort_pairs(pairs: Any, spare: Any, bits: Any, passes: Any) -> None:
     mask = np.uint64(size - 1)
     counts = np.zeros(size + 1, dtype=np.int64)
     source, target = pairs, spare
-    for i in range(passes):
-        shift = np.uint64(32 + i * bits)
+    for step in range(passes):
+        shift = np.uint64(32 + step * bits)
         counts[:] = 0
         for pair in source:
             counts[np.int64((pair >> shift) & mask) + 1] += 1
-        for digit in range(size):
-            counts[digit + 1] += counts[digit]
+        for i in range(size):
+            counts[i + 1] += counts[i]
         for pair in source:
             digit = np.int64((pair >> shift) & mask)
             target[counts[digit]] = pair
@@ -132,7 +132,7 @@ def _sort_pairs(pairs: Any, spare: Any, bits: Any, passes: Any) -> None:
 def _group_pairs(pairs: Any, cells: Any, offsets: Any, rows: Any) -> Any:
     """Distinct cells with their rows, from sorted pairs; returns how many cells."""
     n = 0
-    last = -1
+    last = np.int64(-1)
     for i in range(len(pairs)):
         cell = np.int64(pairs[i] >> _CELL_SHIFT)
         if cell != last:

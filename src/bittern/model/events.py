@@ -28,31 +28,28 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-
+import pyarrow.compute as pc
 
 from bittern.engine.jit import frozen
 from bittern.errors import EventError
-from bittern.language.literals import attribute_parts
 from bittern.model.cells import (
     float_pairs,
     gather_strings,
     integer_pairs,
     string_pairs,
     tagged_pairs,
-    used_entries,
 )
-from bittern.model.columns import Column, plain, read_column, validity
+from bittern.model.columns import Column, plain, read_column
 from bittern.model.encoded import EncodedEvents, encode_pairs
 from bittern.model.json_text import REJECT_REASONS, scan_json
 from bittern.model.mappings import Names, flatten, path_part
+from bittern.model.maps import key_entries, map_entries, map_names, tag_entries
 from bittern.model.numbers import Number, exact, floors_at_scale
 from bittern.model.patterns import PatternSet
-from bittern.model.rank import ANY, BOOLEAN, NUMBER, REVERSED, STRING, TIME, RankSpace
-from bittern.model.rank import reverse_strings
-from bittern.model.strings import StringTable, arrow_strings
-from bittern.model.tagged import BOOLEAN as BOOLEAN_TAG
-from bittern.model.tagged import FLOAT, INTEGER, OTHER, TIMESTAMP, TaggedValues
+from bittern.model.rank import ANY, NUMBER, REVERSED, STRING, RankSpace, reverse_strings
+from bittern.model.strings import arrow_strings
 from bittern.model.tagged import STRING as STRING_TAG
+from bittern.model.tagged import TaggedValues
 
 Pairs = npt.NDArray[np.uint64]
 _SHIFT = np.uint64(32)
@@ -77,7 +74,7 @@ class Encoder:
         channels, owners = rank.pattern_channels()
         self._first_pattern = {a: int(channels[owners == a][0]) for a in patterns}
         self._names = Names(rank.attribute_names())
-        self._map_names = _map_names(rank)
+        self.map_names = map_names(list(self._names.numbers))
         self._numbers: dict[int, list[Number]] = {}
         self._floors: dict[tuple[int, int], tuple[npt.NDArray[Any], npt.NDArray[Any]]] = {}
 
@@ -150,9 +147,8 @@ class _Batch:
 
     def _array(self, array: pa.Array) -> None:
         if pa.types.is_struct(array.type):
-            rows = [field.name for field in array.type]
-            flat = dict(zip(rows, array.flatten(), strict=True))
-            self._table(pa.table(flat))
+            names = [field.name for field in array.type]
+            self._table(pa.Table.from_arrays(array.flatten(), names))
         elif pa.types.is_map(array.type):
             self._maps([array], np.zeros(max(1, len(self._names.numbers)), dtype=np.uint8))
         elif pa.types.is_null(array.type):
@@ -166,9 +162,7 @@ class _Batch:
 
     def _table(self, table: pa.Table | pa.RecordBatch) -> None:
         names = table.schema.names
-        if len(set(names)) < len(names):
-            twice = next(name for name in names if names.count(name) > 1)
-            raise EventError(f"two columns are named {twice!r}")
+        _refuse_twins(names, "of the events")
         taken = np.zeros(max(1, len(self._names.numbers)), dtype=np.uint8)
         maps = []
         for name, field in zip(names, table.schema, strict=True):
@@ -181,19 +175,22 @@ class _Batch:
 
     def _column(self, path: str, array: pa.Array, taken: npt.NDArray[np.uint8]) -> None:
         attribute = self._names.numbers.get(path)
-        if attribute is not None:
+        if attribute is not None and not taken[attribute]:
             taken[attribute] = 1
             self._values(attribute, read_column(array))
         if pa.types.is_struct(array.type) and path in self._names.prefixes:
+            _refuse_twins([field.name for field in array.type], f"in {path!r}")
             for field, inner in zip(array.type, array.flatten(), strict=True):
                 inner_path = f"{path}.{path_part(field.name)}"
                 if inner_path in self._names.numbers or inner_path in self._names.prefixes:
                     self._column(inner_path, plain(inner), taken)
 
-    def _entries(self, attribute: int, items: pa.Array, rows: npt.NDArray[np.int64]) -> None:
+    def _entries(
+        self, path: str, items: pa.Array, rows: npt.NDArray[np.int64], taken: npt.NDArray[np.uint8]
+    ) -> None:
         """Values of one attribute that stand in these rows."""
         before = len(self.pairs)
-        self._values(attribute, read_column(items))
+        self._column(path, items, taken.copy())
         for i in range(before, len(self.pairs)):
             pairs = self.pairs[i]
             moved = rows[(pairs & _ROW_MASK).astype(np.int64)].astype(np.uint64)
@@ -293,44 +290,33 @@ class _Batch:
             keys, items = plain(array.keys), plain(array.items)
             if read_column(keys).kind != STRING:
                 continue
+            if pa.types.is_struct(items.type):
+                self._struct_entries(array, keys, items, taken)
+                continue
             column = read_column(items)
-            rows, attributes, entries = self._map_entries(array, keys, column, taken)
+            entries = map_entries(array, keys, column, self._encoder.map_names, taken)
             if len(arrays) > 1:
-                where = rows << 32 | attributes
-                new = ~np.isin(where, seen)
+                where = entries.rows << 32 | entries.attributes
+                entries = entries.at(~np.isin(where, seen))
                 seen = np.concatenate((seen, where))
-                rows, attributes, entries = rows[new], attributes[new], entries[new]
-            if column.exact or column.scale:
-                for attribute in np.unique(attributes).tolist():
-                    own = np.flatnonzero(attributes == attribute)
-                    self._entries(attribute, items.take(pa.array(entries[own])), rows[own])
-            else:
-                self._tagged(_tag_entries(column, rows, attributes, entries))
+            if not (column.exact or column.scale):
+                self._tagged(tag_entries(column, entries))
+                continue
+            names = list(self._names.numbers)
+            for attribute in np.unique(entries.attributes).tolist():
+                own = entries.at(entries.attributes == attribute)
+                own_items = items.take(pa.array(own.places))
+                self._entries(names[attribute], own_items, own.rows, taken)
 
-    def _map_entries(
-        self, array: pa.Array, keys: pa.Array, column: Column, taken: npt.NDArray[np.uint8]
-    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """Row, attribute and place of the entries whose key is in use and whose value is not null."""
-        data, offsets, _ = arrow_strings(keys)
-        rows = np.empty(len(keys), dtype=np.int64)
-        packed = np.empty(len(keys), dtype=np.int64)
-        # The offsets of a sliced map array still count from the start of its unsliced children.
-        map_offsets = np.asarray(array.offsets).astype(np.int64)
-        if len(keys) == map_offsets[-1] - map_offsets[0]:
-            map_offsets -= map_offsets[0]
-        n = used_entries(
-            self._encoder._map_names.as_tuple,  # noqa: SLF001
-            data,
-            offsets,
-            map_offsets,
-            validity(array),
-            column.valid,
-            taken,
-            rows,
-            packed,
-            np.full(max(1, len(self._names.numbers)), -1, dtype=np.int64),
-        )
-        return rows[:n], packed[:n] >> 32, packed[:n] & 0xFFFFFFFF
+    def _struct_entries(
+        self, array: pa.Array, keys: pa.Array, items: pa.Array, taken: npt.NDArray[np.uint8]
+    ) -> None:
+        """Entries that are structs: each key that leads to an attribute is a struct column."""
+        wanted = {*self._names.numbers, *self._names.prefixes}
+        for key in pc.unique(keys).to_pylist():
+            if path_part(key) in wanted:
+                rows, places = key_entries(array, keys, key)
+                self._entries(path_part(key), items.take(pa.array(places)), rows, taken)
 
     def _json(self, array: pa.Array) -> None:
         data, offsets, valid = arrow_strings(array)
@@ -380,39 +366,7 @@ class _Batch:
             self._match_patterns(attribute, values.rows[chosen], strings)
 
 
-def _map_names(rank: RankSpace) -> StringTable:
-    """Attribute numbers by the key that a map has for them: one part, without back-quotes."""
-    parts = [attribute_parts(name) for name in rank.attribute_names()]
-    keys = pa.array([each[0] for each in parts], type=pa.large_string())
-    data, offsets, _ = arrow_strings(keys)
-    # A path of several parts is no key; it is filed where no look-up goes.
-    return StringTable.build(data, offsets, np.array([len(p) > 1 for p in parts], dtype=np.int32))
-
-
-def _tag_entries(
-    column: Column,
-    rows: npt.NDArray[np.int64],
-    attributes: npt.NDArray[np.int64],
-    entries: npt.NDArray[np.int64],
-) -> TaggedValues:
-    payloads = np.zeros(len(rows), dtype=np.int64)
-    lengths = np.zeros(len(rows), dtype=np.int32)
-    text = np.empty(0, dtype=np.uint8)
-    tag = _TAG_OF_KIND.get(column.kind, OTHER)
-    if column.kind == STRING:
-        text, starts, _ = arrow_strings(column.array)
-        payloads, lengths = starts[entries], np.diff(starts)[entries].astype(np.int32)
-    elif column.values is not None:
-        payloads = column.values[entries].view(np.int64)
-        tag = FLOAT if column.values.dtype == np.float64 else tag
-    return TaggedValues(
-        rows.astype(np.int32),
-        attributes.astype(np.int32),
-        np.full(len(rows), tag, dtype=np.uint8),
-        payloads,
-        lengths,
-        text,
-    )
-
-
-_TAG_OF_KIND = {NUMBER: INTEGER, STRING: STRING_TAG, BOOLEAN: BOOLEAN_TAG, TIME: TIMESTAMP}
+def _refuse_twins(names: list[str], where: str) -> None:
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise EventError(f"two columns {where} are named {twice!r}")

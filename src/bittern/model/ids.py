@@ -1,7 +1,7 @@
 """Subscription ids: any strings or 64-bit integers, by position.
 
-``values`` is an Arrow array of int64 if all ids are integers, else of strings; ``are_integers`` then
-marks the strings that stand for integers (it is empty if none does), so that 1 and "1" differ.
+``values`` is an Arrow array of int64 if all ids are integers, else of strings; ``are_integers``
+then marks the strings that stand for integers (it is empty if none does), so that 1 and "1" differ.
 """
 
 from __future__ import annotations
@@ -51,12 +51,12 @@ class Ids:
 
     def _join(self) -> None:
         parts = [part for part in self._parts if len(part)] or self._parts[:1]
-        if all(part._is_int64 for part in parts) or not any(
-            part._is_int64 or len(part._are_integers) for part in parts
+        if all(part.is_int64 for part in parts) or not any(
+            part.is_int64 or len(part.are_integers) for part in parts
         ):
             self._values = pa.concat_arrays([part.values for part in parts])
         else:
-            self._marked = np.concatenate([part._marks() for part in parts])
+            self._marked = np.concatenate([part.marks() for part in parts])
             texts = [part.values.cast(pa.large_string()) for part in parts]
             self._values = pa.concat_arrays(texts)
 
@@ -68,7 +68,8 @@ class Ids:
         return self._values
 
     @property
-    def _are_integers(self) -> npt.NDArray[np.uint8]:
+    def are_integers(self) -> npt.NDArray[np.uint8]:
+        """Where ids are text, 1 for each that stands for an integer; empty if none does."""
         if self._values is None:
             self._join()
         return self._marked
@@ -77,19 +78,21 @@ class Ids:
         return len(self.values)
 
     @property
-    def _is_int64(self) -> bool:
+    def is_int64(self) -> bool:
+        """Are all ids integers?"""
         return bool(pa.types.is_integer(self.values.type))
 
-    def _marks(self) -> npt.NDArray[np.uint8]:
-        if self._is_int64:
+    def marks(self) -> npt.NDArray[np.uint8]:
+        """1 for each id that is an integer."""
+        if self.is_int64:
             return np.ones(len(self), dtype=np.uint8)
-        return self._are_integers if len(self._are_integers) else np.zeros(len(self), dtype=np.uint8)
+        return self.are_integers if len(self.are_integers) else np.zeros(len(self), dtype=np.uint8)
 
     def take(self, positions: npt.NDArray[Any]) -> list[str | int]:
         """The ids at these positions."""
         found: list[str | int] = self.values.take(pa.array(positions)).to_pylist()
-        if len(self._are_integers):
-            marks = self._are_integers[positions]
+        if len(self.are_integers):
+            marks = self.are_integers[positions]
             return [int(each) if mark else each for each, mark in zip(found, marks, strict=True)]
         return found
 
@@ -101,7 +104,7 @@ class Ids:
         """The position of an id, or -1. O(1) after the first call, which is O(n)."""
         if self._table is None:
             data, offsets, _ = arrow_strings(self.values.cast(pa.large_string()))
-            self._table = StringTable.build(data, offsets, self._marks().astype(np.int32))
+            self._table = StringTable.build(data, offsets, self.marks().astype(np.int32))
         text = str(id_).encode("utf-8", "surrogatepass")
         group = np.array([int(isinstance(id_, int))], dtype=np.int32)
         ends = np.array([0, len(text)], dtype=np.int64)
@@ -110,10 +113,13 @@ class Ids:
     def ranks(self) -> npt.NDArray[np.int64]:
         """The place of each id among all ids in order: integers first, then strings by bytes."""
         if self._ranks is None:
-            if len(self._are_integers):
-                marks = self._are_integers
+            if len(self.are_integers):
+                marks = self.are_integers
                 numbers = np.array(
-                    [int(t) if m else 0 for t, m in zip(self.values.to_pylist(), marks, strict=True)]
+                    [
+                        int(t) if m else 0
+                        for t, m in zip(self.values.to_pylist(), marks, strict=True)
+                    ]
                 )
                 texts = np.asarray(pc.rank(self.values, tiebreaker="first"))
                 order = np.lexsort((np.where(marks, 0, texts), numbers, 1 - marks))
@@ -126,14 +132,14 @@ class Ids:
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """To be saved."""
-        if self._is_int64:
+        if self.is_int64:
             return {"integers": self.values.to_numpy(zero_copy_only=False)}
         data, offsets, _ = arrow_strings(self.values)
         start = int(offsets[0])
         return {
             "data": data[start : int(offsets[-1])],
             "offsets": offsets - start,
-            "are_integers": self._are_integers,
+            "are_integers": self.are_integers,
         }
 
     @classmethod

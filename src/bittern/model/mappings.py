@@ -1,8 +1,8 @@
 """Events as Python mappings, flattened to tagged values.
 
-``{"price": 9, "user": {"age": 30}}`` says that ``price`` is 9 and ``user.age`` is 30. Only attributes
-in use are looked at. This is the convenient way in, one Python loop over the values; Arrow tables
-and JSON text are the fast ones.
+``{"price": 9, "user": {"age": 30}}`` says that ``price`` is 9 and ``user.age`` is 30. Only
+attributes in use are looked at. This is the convenient way in, one Python loop over the values;
+Arrow tables and JSON text are the fast ones.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ class _Collector:
 
 
 def flatten(events: Sequence[Any], names: Names) -> Flattened:
-    """Tagged values of a list of mappings. A row that is no mapping, or has bad text, is rejected."""
+    """Tagged values of a list of mappings; a row that is no mapping, or bad text, is rejected."""
     collector = _Collector(names)
     rejected: list[tuple[int, str]] = []
     for row, event in enumerate(events):

@@ -130,7 +130,7 @@ class Matches:
         return [self.ids(event) for event in range(len(self))]
 
     def to_arrow(self, *, flat: bool = False) -> pa.Table:
-        """A table (event, subscriptions: list), or with ``flat`` one row (event, subscription) each."""
+        """A table (event, list of subscriptions), or ``flat`` with one row per match."""
         ids = self.all_ids.take_arrow(self.subscriptions)
         if flat:
             events = np.repeat(np.arange(len(self), dtype=np.int64), self.counts)
@@ -150,7 +150,9 @@ def best(matches: Matches, weights: npt.NDArray[np.float64] | None, limit: int) 
     kept = order[place < limit]
     offsets = np.zeros_like(matches.offsets)
     np.cumsum(np.minimum(counts, limit), out=offsets[1:])
-    return Matches(offsets, matches.subscriptions[kept], matches.all_ids, matches.rejects, ranked=True)
+    return Matches(
+        offsets, matches.subscriptions[kept], matches.all_ids, matches.rejects, ranked=True
+    )
 
 
 def concatenate(parts: Sequence[Matches]) -> Matches:
@@ -195,9 +197,7 @@ def merge(first: Matches, others: Sequence[Matches], all_ids: Ids) -> Matches:
     for other in others:
         joined = offsets + other.offsets
         out = np.empty(len(subscriptions) + len(other.subscriptions), dtype=np.int32)
-        _interleave(
-            offsets, subscriptions, other.offsets, other.subscriptions, shift, joined, out
-        )
+        _interleave(offsets, subscriptions, other.offsets, other.subscriptions, shift, joined, out)
         offsets, subscriptions = joined, out
         shift += len(other.all_ids)
     return Matches(offsets, subscriptions, all_ids, first.rejects)

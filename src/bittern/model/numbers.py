@@ -1,8 +1,8 @@
 """Numbers as Bittern compares them: by exact value.
 
 An integer or decimal is what it says. A float stands for the decimal that prints it (its shortest
-round-trip form), so that the float 0.1 equals the literal 0.1. Between 2**53 and 2**63, where floats
-are whole numbers that 64-bit integers can equal, it stands for exactly that whole number.
+round-trip form), so that the float 0.1 equals the literal 0.1. From 2**53 on, while 64-bit integers
+can equal it, it stands for exactly the whole number that it is.
 
 ``NumberColumns`` holds sorted, distinct constants as the arrays that searching needs::
 
@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 Number: TypeAlias = int | Decimal
 
-#: Between these every float is a whole number that an int64 can hold.
+#: From the first on every float is a whole number, and below the second an int64 can hold it.
 WHOLE_FLOATS, BEYOND_INT64 = 2.0**53, 2.0**63
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 # Enough digits for every double as a whole number; the caller's own context must not matter.
@@ -38,12 +38,18 @@ def exact(value: float | Decimal) -> Number:
     if isinstance(value, int):
         return value
     if isinstance(value, float):
-        if WHOLE_FLOATS <= abs(value) < BEYOND_INT64:
+        if abs(value) >= WHOLE_FLOATS and INT64_MIN <= value < BEYOND_INT64:
             return int(value)
         value = Decimal(repr(value))
     if not -BEYOND < value.adjusted() < BEYOND:
         # Beyond all constants: what matters is on which side.
-        value = Decimal((value.as_tuple().sign, (int(value != 0),), int(math.copysign(BEYOND, value.adjusted()))))
+        value = Decimal(
+            (
+                value.as_tuple().sign,
+                (int(value != 0),),
+                int(math.copysign(BEYOND, value.adjusted())),
+            )
+        )
     whole = int(value)
     return whole if whole == value else value
 
@@ -88,7 +94,10 @@ class NumberColumns(NamedTuple):
 
     def take(self, indices: npt.NDArray[np.int64]) -> NumberColumns:
         """The columns at these places."""
-        return NumberColumns(*(column[indices] for column in self))
+        floors, whole, doubles, mantissas, scales = self
+        return NumberColumns(
+            floors[indices], whole[indices], doubles[indices], mantissas[indices], scales[indices]
+        )
 
 
 def _floor(number: Number) -> int:

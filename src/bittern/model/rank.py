@@ -32,7 +32,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bittern.engine.jit import f8r, i4r, i4r2, i8r, inline, kernel, tuple_type, u1r, u1w, void
+from bittern.engine.jit import f8r, i4r, i4r2, i8r, i8r2, inline, kernel, tuple_type, u1r, u1w, void
 from bittern.model.numbers import INT64_MIN, NumberColumns, cells_of_doubles
 from bittern.model.strings import (
     STRING_TABLE,
@@ -47,60 +47,65 @@ KIND_NAMES = ("number", "time", "boolean", "string", "reversed string", "any", "
 #: Kinds that an attribute has at most one channel of; patterns are numbered apart.
 SINGLE_KINDS = 6
 
-_LEAST = np.int64(INT64_MIN)
+_LEAST_INT64 = np.int64(INT64_MIN)
 _TWO_63 = 2.0**63
 
 
+# What a channel's row of ``heads`` holds: one cache line per channel.
+BASE, FIRST, COUNT, DIRECT, LEAST, GREATEST, FINE, ORDERED = range(8)
+
+
 class RankArrays(NamedTuple):
-    """What kernels see of a rank space."""
+    """What kernels see of a rank space.
+
+    A row of ``heads`` is (first global cell, first constant, number of constants, where its direct
+    table starts or -1, the least and the greatest integer in that table, where its fine constants
+    start or -1, 1 if its strings are compared by order and not only for equality).
+    """
 
     channels: npt.NDArray[np.int32]  # (attributes, SINGLE_KINDS): the channel of a kind, or -1
     bases: npt.NDArray[np.int32]  # first global cell of each channel, and the end
-    starts: npt.NDArray[np.int32]  # first constant of each channel, and the end
+    heads: npt.NDArray[np.int64]
     floors: npt.NDArray[np.int64]  # of numeric constants
-    direct_starts: npt.NDArray[np.int64]  # numeric channels: into direct, or -1
-    direct_least: npt.NDArray[np.int64]  # the integer that direct_starts stands for
-    direct_sizes: npt.NDArray[np.int32]
-    direct: npt.NDArray[np.int32]  # local cell of each integer of a dense channel
-    fine_starts: npt.NDArray[np.int32]  # numeric channels with fractions or huge: into fine_*, or -1
-    fine_whole: npt.NDArray[np.uint8]
+    direct: npt.NDArray[np.int32]  # of dense channels: the local cell of each integer
+    fine_whole: npt.NDArray[np.uint8]  # fine: channels with fractions or beyond int64
     fine_doubles: npt.NDArray[np.float64]
     fine_cells: npt.NDArray[np.int32]  # local cell of a float equal to the constant's double
-    ordered: npt.NDArray[np.uint8]  # string channels: has a predicate other than equality
     strings: StringTableArrays
 
 
-RANK = tuple_type(
-    RankArrays, i4r2, i4r, i4r, i8r, i8r, i8r, i4r, i4r, i4r, u1r, f8r, i4r, u1r, STRING_TABLE
-)
+RANK = tuple_type(RankArrays, i4r2, i4r, i8r2, i8r, i4r, u1r, f8r, i4r, STRING_TABLE)
 
 
 @inline
 def integer_cell(rank: Any, channel: Any, value: Any) -> Any:
-    """The local cell of an integer in a numeric channel."""
-    direct = rank.direct_starts[channel]
-    first = rank.starts[channel]
-    count = rank.starts[channel + 1] - first
+    """The local cell of an integer in a numeric channel. (Unsigned indices cost less.)"""
+    channel = np.uint64(channel)
+    direct, count = rank.heads[channel, DIRECT], rank.heads[channel, COUNT]
     if direct >= 0:
-        least = rank.direct_least[channel]
-        if value < least:
-            return 0
-        if value > least + rank.direct_sizes[channel] - 1:  # value - least could overflow
+        if value < rank.heads[channel, LEAST]:
+            return np.int64(0)
+        if value > rank.heads[channel, GREATEST]:
             return 2 * count
-        return np.int64(rank.direct[direct + value - least])
-    low, high = 0, count
+        return np.int64(rank.direct[np.uint64(direct + value - rank.heads[channel, LEAST])])
+    first = rank.heads[channel, FIRST]
+    low, high = np.int64(0), count
     while low < high:
         middle = (low + high) >> 1
-        if rank.floors[first + middle] < value:
+        if rank.floors[np.uint64(first + middle)] < value:
             low = middle + 1
         else:
             high = middle
     if low < count and rank.floors[first + low] == value:
-        fine = rank.fine_starts[channel]
+        fine = rank.heads[channel, FINE]
         if fine < 0 or rank.fine_whole[fine + low]:
             return 2 * low + 1
-        if value == _LEAST:  # clamped: these constants lie below every integer
-            while low < count and rank.floors[first + low] == value and not rank.fine_whole[fine + low]:
+        if value == _LEAST_INT64:  # clamped: these constants lie below every integer
+            while (
+                low < count
+                and rank.floors[first + low] == value
+                and not rank.fine_whole[fine + low]
+            ):
                 low += 1
             if low < count and rank.floors[first + low] == value:
                 return 2 * low + 1
@@ -110,16 +115,14 @@ def integer_cell(rank: Any, channel: Any, value: Any) -> Any:
 @inline
 def float_cell(rank: Any, channel: Any, value: Any) -> Any:
     """The local cell of a float in a numeric channel; NaN is above all."""
-    first = rank.starts[channel]
-    count = rank.starts[channel + 1] - first
-    if value != value:
+    count, fine = rank.heads[channel, COUNT], rank.heads[channel, FINE]
+    if np.isnan(value):
         return 2 * count
-    fine = rank.fine_starts[channel]
     if fine >= 0:
-        low, high = 0, count
+        low, high = np.int64(0), count
         while low < high:
             middle = (low + high) >> 1
-            if rank.fine_doubles[fine + middle] < value:
+            if rank.fine_doubles[np.uint64(fine + middle)] < value:
                 low = middle + 1
             else:
                 high = middle
@@ -129,7 +132,7 @@ def float_cell(rank: Any, channel: Any, value: Any) -> Any:
     if value >= _TWO_63:
         return 2 * count
     if value < -_TWO_63:
-        return 0
+        return np.int64(0)
     below = np.floor(value)
     cell = integer_cell(rank, channel, np.int64(below))
     return cell + 1 if value > below and cell & 1 else cell
@@ -138,14 +141,13 @@ def float_cell(rank: Any, channel: Any, value: Any) -> Any:
 @inline
 def string_cell(rank: Any, channel: Any, data: Any, start: Any, stop: Any) -> Any:
     """The local cell of a string: by hash, then by binary search where order matters."""
-    first = rank.starts[channel]
-    numeric = len(rank.floors)
+    first = rank.heads[channel, FIRST] - len(rank.floors)  # among the strings
     found = find(rank.strings, data, start, stop, channel)
     if found >= 0:
-        return 2 * (np.int64(found) + numeric - first) + 1
-    if not rank.ordered[channel]:
-        return 0
-    low, high = first - numeric, rank.starts[channel + 1] - numeric
+        return 2 * (np.int64(found) - first) + 1
+    if not rank.heads[channel, ORDERED]:
+        return np.int64(0)
+    low, high = first, first + rank.heads[channel, COUNT]
     while low < high:
         middle = (low + high) >> 1
         constant, end = rank.strings.offsets[middle], rank.strings.offsets[middle + 1]
@@ -153,7 +155,7 @@ def string_cell(rank: Any, channel: Any, data: Any, start: Any, stop: Any) -> An
             low = middle + 1
         else:
             high = middle
-    return 2 * np.int64(low + numeric - first)
+    return 2 * (low - first)
 
 
 @kernel(void, u1r, i8r, u1w)
@@ -193,13 +195,11 @@ class RankSpace:
 
     def constants(self, channel: int) -> NumberColumns:
         """The constants of a numeric channel."""
-        arrays = self.arrays
-        count = int(arrays.starts[channel + 1] - arrays.starts[channel])
-        fine = int(arrays.fine_starts[channel])
+        head = self.arrays.heads[channel]
+        first, count, fine = int(head[FIRST]), int(head[COUNT]), int(head[FINE])
         if fine >= 0:
             return self.columns.take(np.arange(fine, fine + count))
-        first = int(arrays.starts[channel])
-        return NumberColumns.of_integers(arrays.floors[first : first + count])
+        return NumberColumns.of_integers(self.arrays.floors[first : first + count])
 
     def to_arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Everything, by name, to be saved."""
@@ -228,16 +228,21 @@ class RankSpace:
     def check(self) -> None:
         """Verify that channels tile the axis and constants ascend."""
         arrays = self.arrays
-        counts = np.diff(arrays.starts)
-        assert (counts >= 0).all(), "constants of channels overlap"
+        firsts, counts = arrays.heads[:, FIRST], arrays.heads[:, COUNT]
+        assert (counts >= 0).all(), "a channel has a negative number of constants"
+        assert np.array_equal(firsts, np.cumsum(counts) - counts), "constants do not tile"
         assert (np.diff(arrays.bases) == 2 * counts + 1).all(), "channels do not tile the axis"
-        assert (np.diff(self.channel_kinds.astype(np.int64)) >= 0).all(), "channels are out of order"
+        assert np.array_equal(arrays.heads[:, BASE], arrays.bases[:-1]), "a channel's base is wrong"
+        assert (np.diff(self.channel_kinds.astype(np.int64)) >= 0).all(), (
+            "channels are out of order"
+        )
         n_numeric = int(np.count_nonzero(self.channel_kinds <= BOOLEAN))
-        assert int(arrays.starts[n_numeric]) == len(arrays.floors), "numeric constants are missing"
+        assert counts[:n_numeric].sum() == len(arrays.floors), "numeric constants are missing"
         inner = np.ones(max(0, len(arrays.floors) - 1), dtype=np.bool_)
-        edges = arrays.starts[1:n_numeric]
+        edges = firsts[1:n_numeric]
         inner[edges[(edges > 0) & (edges < len(arrays.floors))] - 1] = False
-        assert (np.diff(arrays.floors)[inner] >= 0).all(), "numeric constants do not ascend"
+        ascend = arrays.floors[1:] >= arrays.floors[:-1]  # a difference could overflow
+        assert ascend[inner].all(), "numeric constants do not ascend"
         self.names.check()
         StringTable(arrays.strings).check()
 
@@ -251,31 +256,30 @@ def _under(arrays: Mapping[str, npt.NDArray[Any]], prefix: str) -> dict[str, npt
     return {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
 
 
-def direct_tables(
-    starts: npt.NDArray[np.int32], floors: npt.NDArray[np.int64], fine_starts: npt.NDArray[np.int32]
-) -> tuple[npt.NDArray[Any], ...]:
-    """For dense integer channels, the cell of every integer from the least constant to the greatest."""
-    n_channels = len(fine_starts)
-    counts = np.diff(starts[: n_channels + 1].astype(np.int64))
-    eligible = (counts > 0) & (fine_starts < 0)
-    least = np.zeros(n_channels, dtype=np.int64)
-    spans = np.zeros(n_channels, dtype=np.uint64)
-    least[eligible] = floors[starts[:-1][:n_channels][eligible]]
-    greatest = floors[starts[1:][:n_channels][eligible] - 1]
+def _direct_tables(
+    heads: npt.NDArray[np.int64], floors: npt.NDArray[np.int64]
+) -> npt.NDArray[np.int32]:
+    """For dense integer channels, the cell of each integer from the least constant to the greatest.
+
+    ``heads`` are those of the numeric channels; their columns about direct tables are filled in.
+    """
+    firsts, counts = heads[:, FIRST], heads[:, COUNT]
+    eligible = (counts > 0) & (heads[:, FINE] < 0)
+    heads[eligible, LEAST] = floors[firsts[eligible]]
+    heads[eligible, GREATEST] = floors[firsts[eligible] + counts[eligible] - 1]
     # In unsigned arithmetic the difference is right even where it does not fit in int64.
-    spans[eligible] = greatest.view(np.uint64) - least[eligible].view(np.uint64)
+    spans = (heads[:, GREATEST].astype(np.uint64)) - heads[:, LEAST].astype(np.uint64)
     dense = eligible & (spans < (4 * counts + 64).astype(np.uint64))
-    sizes = np.where(dense, spans + np.uint64(1), np.uint64(0)).astype(np.int32)
-    ends = np.cumsum(sizes, dtype=np.int64)
-    table_starts = np.where(dense, ends - sizes, -1)
-    table = np.zeros(int(ends[-1]) if n_channels else 0, dtype=np.int32)
-    channel_of = np.repeat(np.arange(n_channels), counts)
+    sizes = np.where(dense, spans + np.uint64(1), np.uint64(0)).astype(np.int64)
+    heads[:, DIRECT] = np.where(dense, np.cumsum(sizes) - sizes, -1)
+    table = np.zeros(int(sizes.sum()), dtype=np.int32)
+    channel_of = np.repeat(np.arange(len(heads)), counts)
     kept = dense[channel_of]
-    places = (table_starts - least)[channel_of[kept]] + floors[: len(channel_of)][kept]
+    places = (heads[:, DIRECT] - heads[:, LEAST])[channel_of[kept]] + floors[kept]
     # Constant i of a channel is cell 2i+1; the integers between it and the next are cell 2i+2.
-    local = np.arange(len(channel_of)) - starts[:-1][:n_channels][channel_of]
+    local = np.arange(len(channel_of)) - firsts[channel_of]
     table[places] = 2 * local[kept] + 1
-    return table_starts, least, sizes, _fill_gaps(table)
+    return _fill_gaps(table)
 
 
 def _fill_gaps(table: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
@@ -299,44 +303,37 @@ def build_rank_space(
     ordered: npt.NDArray[np.uint8],
 ) -> RankSpace:
     """Put channels on the axis; constants come sorted by (channel, value). O(constants)."""
-    n_channels = len(channel_kinds)
-    starts = np.zeros(n_channels + 1, dtype=np.int32)
-    np.cumsum(constant_counts, out=starts[1:])
-    bases = np.zeros(n_channels + 1, dtype=np.int32)
+    bases = np.zeros(len(channel_kinds) + 1, dtype=np.int32)
     np.cumsum(2 * constant_counts + 1, out=bases[1:])
     table = np.full((len(names), SINGLE_KINDS), -1, dtype=np.int32)
     single = np.flatnonzero(channel_kinds < SINGLE_KINDS)
     table[channel_attributes[single], channel_kinds[single]] = single
 
-    n_numeric = int(np.count_nonzero(channel_kinds <= BOOLEAN))
-    counts = constant_counts[:n_numeric]
-    channel_of = np.repeat(np.arange(n_numeric), counts)
-    huge = np.abs(columns.doubles) >= _TWO_63
-    is_fine = np.zeros(n_numeric, dtype=np.bool_)
-    is_fine[channel_of[~columns.whole | huge]] = True
-    fine_starts = np.full(n_numeric, -1, dtype=np.int32)
-    fine_starts[is_fine] = np.concatenate(([0], np.cumsum(counts[is_fine])[:-1]))[: is_fine.sum()]
-    kept = np.flatnonzero(is_fine[channel_of])
-    cells = [
-        cells_of_doubles(columns.take(np.arange(starts[c], starts[c + 1])))
-        for c in np.flatnonzero(is_fine)
-    ]
-    direct_starts, least, sizes, direct = direct_tables(starts, columns.floors, fine_starts)
-    fine = columns.take(kept)
+    heads = np.zeros((len(channel_kinds), 8), dtype=np.int64)
+    heads[:, BASE] = bases[:-1]
+    heads[:, FIRST] = np.cumsum(constant_counts) - constant_counts
+    heads[:, COUNT] = constant_counts
+    heads[:, ORDERED] = ordered
+    heads[:, DIRECT] = heads[:, FINE] = -1
+    numeric = heads[: int(np.count_nonzero(channel_kinds <= BOOLEAN))]
+    channel_of = np.repeat(np.arange(len(numeric)), numeric[:, COUNT])
+    is_fine = np.zeros(len(numeric), dtype=np.bool_)
+    is_fine[channel_of[~columns.whole | (np.abs(columns.doubles) >= _TWO_63)]] = True
+    fine_counts = numeric[is_fine, COUNT]
+    numeric[is_fine, FINE] = np.cumsum(fine_counts) - fine_counts
+    fine = columns.take(np.flatnonzero(is_fine[channel_of]))
+    cells = [np.empty(0, dtype=np.int32)]
+    for first, count in numeric[is_fine][:, (FINE, COUNT)].tolist():
+        cells.append(cells_of_doubles(fine.take(np.arange(first, first + count))))
     arrays = RankArrays(
         channels=table,
         bases=bases,
-        starts=starts,
+        heads=heads,
         floors=columns.floors,
-        direct_starts=direct_starts.astype(np.int64),
-        direct_least=least,
-        direct_sizes=sizes,
-        direct=direct,
-        fine_starts=fine_starts,
+        direct=_direct_tables(numeric, columns.floors),
         fine_whole=fine.whole.astype(np.uint8),
         fine_doubles=fine.doubles,
-        fine_cells=np.concatenate(cells).astype(np.int32) if cells else np.empty(0, np.int32),
-        ordered=ordered,
+        fine_cells=np.concatenate(cells),
         strings=strings.as_tuple,
     )
     return RankSpace(names, channel_attributes, channel_kinds, fine, arrays)

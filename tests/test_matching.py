@@ -1,0 +1,616 @@
+"""Subscription indexes: ``pivot`` finds what ``scan`` finds, and both what the oracle says.
+
+Small catalogs come from hypothesis and are judged by the oracle; large ones come from NumPy and are
+judged by evaluating whole columns of events. Every catalog is matched on both views of a batch (the
+matrix, and sparse entries with signatures), with and without a sample of events.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+from unittest import mock
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import bittern
+import strategies
+from answers import build, engine, expected
+from bittern.engine import matcher as matcher_module
+from bittern.errors import OptionError
+from bittern.language.printer import print_expression
+from bittern.matching import pivot as pivot_module
+from bittern.matching.structure import AND, OR, TEST, Nested, Structure
+from bittern.model import encoded as encoded_module
+from bittern.model.encoded import encode_pairs
+
+if TYPE_CHECKING:
+    from bittern.language.syntax import Expression
+
+# ------------------------------------------------------------------ both views, small buffers
+
+
+@contextlib.contextmanager
+def limits(
+    *, sparse: bool = False, chunk: int | None = None, block: int | None = None
+) -> Iterator[None]:
+    """Force the sparse view, cut lists of postings into chunks, or batches into blocks."""
+    with contextlib.ExitStack() as stack:
+        if sparse:
+            stack.enter_context(mock.patch.object(encoded_module, "SMALL_MATRIX", 0))
+            stack.enter_context(mock.patch.object(encoded_module, "LARGE_MATRIX", 0))
+        if chunk is not None:
+            stack.enter_context(mock.patch.object(pivot_module, "CHUNK", chunk))
+            stack.enter_context(mock.patch.object(pivot_module, "ROOM", 0))
+        if block is not None:
+            stack.enter_context(mock.patch.object(matcher_module, "BLOCK", block))
+        yield
+
+
+WAYS: dict[str, dict[str, Any]] = {
+    "as it is": {},
+    "sparse": {"sparse": True},
+    "tiny chunks": {"chunk": 1},
+    "sparse, tiny chunks and blocks": {"sparse": True, "chunk": 1, "block": 2},
+    "blocks of one": {"block": 1},
+}
+
+
+def agree_in_every_way(index: bittern.Index, events: Any, right: list[list[Any]]) -> None:
+    matcher = bittern.Matcher(index)
+    for way, options in WAYS.items():
+        with limits(**options):
+            matches = matcher.match(events)
+        assert matches.to_pylist() == right, way
+        assert matcher.last_statistics["matches"] == sum(map(len, right)), way
+        assert matcher.last_statistics["events"] == len(right), way
+        assert matcher.last_statistics["candidates"] >= 0, way
+
+
+@settings(max_examples=50)
+@given(
+    strategies.catalogs(strategies.free_expressions(), max_size=14),
+    strategies.batches(strategies.free_events(), max_size=8),
+    st.one_of(st.none(), strategies.batches(strategies.free_events(), max_size=5)),
+    st.sampled_from(["pivot", "pivot", "scan"]),
+)
+def test_any_catalog(
+    catalog: dict[str, Expression],
+    events: list[dict[str, Any]],
+    sample: list[dict[str, Any]] | None,
+    strategy: str,
+) -> None:
+    texts = {name: print_expression(tree) for name, tree in catalog.items()}
+    index = build(texts, sample=sample, strategy=strategy)
+    agree_in_every_way(index, events, expected(texts, events))
+
+
+SHAPES = {
+    "in": "a IN (1, 2, 2, 3, 1)",
+    "in twice": "a IN (1, 2, 3) OR a IN (2, 3, 4)",
+    "in and range": "a IN (1, 2, 3) OR a >= 2",
+    "not in": "a NOT IN (1, 2, 2)",
+    "same again": "a = 2 OR a = 2 OR a BETWEEN 2 AND 2",
+    "overlap": "a BETWEEN 1 AND 3 OR a BETWEEN 2 AND 4 OR b BETWEEN 1 AND 3",
+    "two attributes": "(a = 1 OR b = 2) AND (a = 2 OR b = 2 OR c = 3)",
+    "null": "a IS NULL",
+    "null and": "a IS NULL AND b = 2",
+    "and null": "b = 2 AND c = 3 AND a IS NULL",
+    "or null": "a = 1 OR b IS NULL",
+    "both null": "a IS NULL AND b IS NULL",
+    "null or null": "a IS NULL OR b IS NULL",
+    "not null": "a IS NOT NULL AND NOT b IS NULL",
+    "true": "TRUE",
+    "false": "FALSE",
+    "unknown": "NULL",
+    "or true": "a = 1 OR TRUE",
+    "and false": "a = 1 AND FALSE",
+    "contradiction": "a > 5 AND a < 3",
+    "hidden contradiction": "b = 2 AND (a > 5 AND a < 3 OR a = 1 AND a = 2)",
+    "null contradiction": "a IS NULL AND a = 1",
+    "half contradiction": "(a > 5 AND a < 3) OR b = 2",
+    "narrow": "a >= 3 AND a <= 5 AND a != 4 AND a > 1",
+    "point": "a >= 3 AND a <= 3",
+    "nested": "NOT (a = 1 AND (b = 2 OR NOT (c = 3 AND a < 5)))",
+    "text": "s LIKE 'x%' AND s NOT LIKE '%y' AND s NOT LIKE '%z%'",
+    "no text": "s NOT LIKE '%z%' OR s NOT RLIKE 'q'",
+    "text and null": "a = 1 AND s NOT LIKE '%z_%'",
+    "wide": " AND ".join(f"w{i} = 1" for i in range(70)),
+    "wide or": " OR ".join(f"w{i} = 1" for i in range(70)),
+}
+
+
+def small_events() -> list[dict[str, Any]]:
+    values = (None, 0, 1, 2, 3, 4, 5, 6)
+    grid = [
+        {"a": a, "b": b, "c": c} for a, b, c in itertools.product(values, (None, 2, 4), (None, 3))
+    ]
+    texts = [{"a": a, "s": s} for s in ("x", "xy", "xz1", "xyq", "") for a in (None, 1)]
+    wide = {f"w{i}": 1 for i in range(70)}
+    return [*grid, *texts, wide, wide | {"w69": 2}, {"w3": 1}]
+
+
+@pytest.mark.parametrize("strategy", ["pivot", "scan"])
+@pytest.mark.parametrize("sampled", [False, True])
+def test_shapes_of_expressions(strategy: str, *, sampled: bool) -> None:
+    events = small_events()
+    index = build(SHAPES, strategy=strategy, sample=events if sampled else None)
+    agree_in_every_way(index, events, expected(SHAPES, events))
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_each_shape_alone(name: str) -> None:
+    """Alone, a shape has the axis to itself: other numbers of channels, cells and postings."""
+    catalog = {name: SHAPES[name]}
+    events = small_events()
+    right = expected(catalog, events)
+    agree_in_every_way(build(catalog), events, right)
+    agree_in_every_way(build(catalog, sample=[{"a": 1, "b": 2}] * 9), events, right)
+
+
+def test_what_no_index_can_look_up_is_always_a_candidate() -> None:
+    statistics = build(SHAPES).statistics()["pivot"]
+    assert statistics["always"] == len(
+        ["null", "or null", "both null", "null or null", "true (and or true)"]
+    )
+    never = ["false (and false, unknown)", "contradiction", "hidden contradiction"]
+    assert statistics["never"] == len(never)
+
+
+# ------------------------------------------------------------------ classes
+
+SAME = {
+    "order": [
+        "a = 1 AND b = 2 AND c > 3",
+        "c > 3 AND a = 1 AND b = 2",
+        "(b = 2) AND (c > 3 AND a = 1)",
+    ],
+    "spelling": ["a = 1", "`a` = 1", "1 = a", "a == 1", "(a = 1.0)", "a = 1e0"],
+    "ranges": [
+        "a >= 3 AND a <= 5",
+        "a BETWEEN 3 AND 5",
+        "a <= 5 AND a >= 3 AND a >= 1",
+        "5 >= a AND 3 <= a",
+    ],
+    "points": ["a = 7", "a BETWEEN 7 AND 7", "a IN (7)", "a >= 7 AND a <= 7"],
+    "negations": ["NOT a > 5", "a <= 5", "NOT NOT a <= 5", "NOT (NOT (a <= 5))"],
+    "text": ["s LIKE 'abc'", "s = 'abc'", 's = "abc"', "s IN ('abc')"],
+    "constants": ["TRUE", "NOT FALSE", "a = 1 OR TRUE"],
+    "never": ["FALSE", "a = 1 AND FALSE", "NULL"],
+}
+
+
+@pytest.mark.parametrize("name", SAME)
+def test_the_same_condition_is_one_class(name: str) -> None:
+    catalog = dict(enumerate(SAME[name]))
+    statistics = build(catalog).statistics()
+    assert statistics["subscriptions"] == len(catalog)
+    assert statistics["classes"] == 1
+    events = [{"a": value, "b": 2, "c": 4, "s": "abc"} for value in (None, 1, 3, 4, 5, 6, 7)]
+    assert engine(catalog, events) == expected(catalog, events)
+
+
+def test_different_conditions_are_different_classes() -> None:
+    catalog = [
+        *(
+            "a = 1",
+            "a = 2",
+            "b = 1",
+            "a != 1",
+            "a = 1 AND b = 1",
+            "a = 1 OR b = 1",
+            "a < 1",
+            "a <= 1",
+        ),
+        *(
+            "a = '1'",
+            "a = TRUE",
+            "a = DATE '1970-01-01'",
+            "a IS NULL",
+            "a IS NOT NULL",
+            "TRUE",
+            "FALSE",
+        ),
+        *(
+            "a LIKE '1%'",
+            "a LIKE '%1'",
+            "a LIKE '%1%'",
+            "a LIKE '1_'",
+            "a RLIKE '1'",
+            "a = 1 AND b = 2",
+        ),
+        *("(a = 1 OR b = 1) AND c = 1", "a = 1 OR b = 1 AND c = 1", "a = 1 AND (b = 1 OR c = 1)"),
+    ]
+    assert build(dict(enumerate(catalog))).statistics()["classes"] == len(catalog)
+
+
+def test_subscribers_of_a_class_all_match() -> None:
+    catalog = {
+        n: f"a = {n % 3} AND b = 1" if n % 2 else f"b = 1 AND a = {n % 3}" for n in range(3000)
+    }
+    index = build(catalog)
+    assert index.statistics()["classes"] == 3
+    found = bittern.Matcher(index).match([{"a": 1, "b": 1}, {"a": 5, "b": 1}]).to_pylist()
+    assert found == [[n for n in range(3000) if n % 3 == 1], []]
+
+
+# ------------------------------------------------------------------ large catalogs
+
+
+class World:
+    """Integer events in columns, and conjunctions over them evaluated a column at a time."""
+
+    def __init__(self, seed: int, n_attributes: int, n_events: int, per_event: int) -> None:
+        self.random = np.random.default_rng(seed)
+        self.names = [f"a{i}" for i in range(n_attributes)]
+        self.values = self.random.integers(0, 20, (n_attributes, n_events))
+        ranks = self.random.random((n_events, n_attributes)).argsort(axis=1)
+        self.present = (ranks < per_event).T.copy()
+
+    def events(self) -> pa.Table:
+        columns = {
+            name: pa.array(self.values[i], mask=~self.present[i])
+            for i, name in enumerate(self.names)
+        }
+        return pa.table(columns)
+
+    def predicate(self, attribute: int) -> tuple[str, npt.NDArray[np.bool_]]:
+        """One predicate's text, and where it holds."""
+        values, present = self.values[attribute], self.present[attribute]
+        low, width = (int(n) for n in self.random.integers(-2, 22, 2))
+        name, high = self.names[attribute], low + abs(width) // 4
+        text, holds = {
+            0: (f"{name} = {low}", values == low),
+            1: (f"{name} <= {low}", values <= low),
+            2: (f"{name} > {low}", values > low),
+            3: (f"{name} BETWEEN {low} AND {high}", (values >= low) & (values <= high)),
+            4: (f"{name} IN ({low}, {high}, {low})", (values == low) | (values == high)),
+            5: (f"{name} != {low}", values != low),
+            6: (f"{name} IS NULL", None),
+        }[int(self.random.choice(7, p=[0.3, 0.15, 0.15, 0.15, 0.1, 0.1, 0.05]))]
+        return text, ~present if holds is None else present & holds
+
+    def conjunction(self) -> tuple[str, npt.NDArray[np.bool_]]:
+        chosen = self.random.choice(len(self.names), self.random.integers(1, 5), replace=False)
+        parts = [self.predicate(int(attribute)) for attribute in chosen]
+        return " AND ".join(text for text, _ in parts), np.logical_and.reduce([h for _, h in parts])
+
+    def nested(self, depth: int) -> tuple[str, npt.NDArray[np.bool_]]:
+        """AND and OR in turn; every predicate that is negated is known where its value is."""
+        if depth == 0 or self.random.random() < 0.2:
+            return self.predicate(int(self.random.integers(len(self.names))))
+        parts = [self.nested(depth - 1) for _ in range(self.random.integers(2, 4))]
+        word, join = [(" AND ", np.logical_and), (" OR ", np.logical_or)][
+            int(self.random.integers(2))
+        ]
+        return "(" + word.join(text for text, _ in parts) + ")", join.reduce([h for _, h in parts])
+
+
+def pairs(matches: bittern.Matches) -> npt.NDArray[np.int64]:
+    """(event, subscription) pairs in order, as one sorted array of numbers."""
+    events = np.repeat(np.arange(len(matches)), matches.counts)
+    return np.sort(events << 32 | matches.subscriptions)
+
+
+def right_pairs(holds: list[npt.NDArray[np.bool_]]) -> npt.NDArray[np.int64]:
+    subscriptions, events = np.nonzero(np.array(holds))
+    return np.sort(events << 32 | subscriptions)
+
+
+@pytest.mark.parametrize(
+    ("n_attributes", "n_events", "per_event", "dense"),
+    [(300, 200, 20, True), (300, 3000, 12, False), (30, 2000, 25, True), (3000, 300, 5, False)],
+)
+def test_large_catalogs_of_conjunctions(
+    n_attributes: int, n_events: int, per_event: int, *, dense: bool
+) -> None:
+    world = World(n_attributes + n_events, n_attributes, n_events, per_event)
+    texts, holds = zip(
+        *(world.conjunction() for _ in range(12_000 if n_attributes < 300 else 20_000)), strict=True
+    )
+    right = right_pairs(list(holds))
+    events = world.events()
+    index = build(zip(range(len(texts)), texts, strict=True))
+    assert bool(len(index.encoder.encode(events).events.by_event.matrix)) == dense
+    found = bittern.Matcher(index).match(events)
+    assert np.array_equal(pairs(found), right)
+    with limits(sparse=True, chunk=500, block=700):
+        assert np.array_equal(pairs(bittern.Matcher(index).match(events)), right)
+    sampled = build(zip(range(len(texts)), texts, strict=True), sample=events.slice(0, 50))
+    assert np.array_equal(pairs(bittern.Matcher(sampled).match(events)), right)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_large_catalogs_of_nested_expressions(seed: int) -> None:
+    world = World(seed, [4, 12, 60][seed], 300, [3, 8, 15][seed])
+    texts, holds = zip(*(world.nested(4) for _ in range(600)), strict=True)
+    right = right_pairs(list(holds))
+    events = world.events()
+    catalog = list(zip(range(len(texts)), texts, strict=True))
+    for options in ({}, {"sample": events}, {"strategy": "scan"}):
+        matcher = bittern.Matcher(build(catalog, **options))
+        assert np.array_equal(pairs(matcher.match(events)), right)
+        with limits(sparse=True, chunk=100):
+            assert np.array_equal(pairs(matcher.match(events)), right)
+
+
+def test_scan_and_pivot_look_at_as_many_candidates_as_they_say() -> None:
+    catalog = {n: f"a = {n % 7} AND b = {n}" for n in range(100)}
+    events = [{"a": 3, "b": 10}, {"a": 1}, {}]
+    scan = bittern.Matcher(build(catalog, strategy="scan"))
+    scan.match(events)
+    assert scan.last_statistics == {"events": 3, "candidates": 300, "matches": 1, "rejects": 0}
+    pivot = bittern.Matcher(build(catalog))
+    pivot.match(events)
+    assert pivot.last_statistics["candidates"] < 100
+
+
+# ------------------------------------------------------------------ many matches, many events
+
+
+@pytest.fixture(scope="module")
+def crowd() -> bittern.Index:
+    """100,000 different conditions, all met by ``a = 5``; a tenth of them has a residual test."""
+    texts = (f"a > -{n + 1}" if n % 10 else f"a > -{n + 1} AND b = 1" for n in range(100_000))
+    return build(enumerate(texts))
+
+
+def test_one_event_that_matches_everything(crowd: bittern.Index) -> None:
+    matches = bittern.Matcher(crowd).match({"a": 5, "b": 1})
+    assert matches.counts.tolist() == [100_000]
+    assert np.array_equal(np.sort(matches.subscriptions), np.arange(100_000))
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_the_output_grows_as_often_as_needed(crowd: bittern.Index, *, sparse: bool) -> None:
+    events = [{"a": 5, "b": 1}, {"a": -50_000}, {"b": 1}, {}, {"a": 5}] * 3
+    with limits(sparse=sparse, chunk=1000):
+        matches = bittern.Matcher(crowd).match(events)
+    partly = 50_000 - 5_000  # a > -50001 and beyond, without those that want b
+    assert matches.counts.tolist() == [100_000, partly, 0, 0, 90_000] * 3
+    for event in (1, 6, 11):
+        own = matches.subscriptions[matches.offsets[event] : matches.offsets[event + 1]]
+        assert np.array_equal(np.sort(own), [n for n in range(50_000, 100_000) if n % 10])
+
+
+def test_always_candidates_that_all_match() -> None:
+    catalog = {n: f"a{n} IS NULL OR b = 1" for n in range(3000)}
+    index = build(catalog)
+    assert index.statistics()["pivot"]["always"] == 3000
+    for sparse in (False, True):
+        with limits(sparse=sparse):
+            matches = bittern.Matcher(index).match([{}, {"b": 1}, {"a7": 1}] * 5)
+        assert matches.counts.tolist() == [3000, 3000, 2999] * 5
+
+
+def test_a_hundred_thousand_events() -> None:
+    values = np.arange(100_000) % 1000
+    index = build(
+        {"low": "a < 10", "seven": "a = 7", "null": "b IS NULL", "mid": "a BETWEEN 500 AND 502"}
+    )
+    table = pa.table({"a": values, "b": pa.array(values, mask=values % 2 == 0)})
+    matches = bittern.Matcher(index).match(table)
+    right = (
+        (values < 10) + 1 * (values == 7) + (values % 2 == 0) + ((values >= 500) & (values <= 502))
+    )
+    assert np.array_equal(matches.counts, right)
+    assert matches.ids(7) == ["low", "seven"]
+    assert matches.ids(99_500) == ["null", "mid"]
+    rows = [{"a": int(value)} for value in values[:40_000]]
+    assert np.array_equal(
+        bittern.Matcher(index).match(rows).counts, right[:40_000] + values[:40_000] % 2
+    )
+
+
+@pytest.mark.parametrize("n_events", [1, 2, 3, 4, 5, 7, 8, 9])
+def test_block_boundaries(n_events: int) -> None:
+    matcher = bittern.Matcher(build({"a": "a = 1", "null": "b IS NULL", "all": "TRUE"}))
+    rows = [{"a": n % 2, "b": n if n % 3 else None} for n in range(n_events)]
+    right = [
+        [i for i, h in (("a", n % 2), ("null", n % 3 == 0), ("all", True)) if h]
+        for n in range(n_events)
+    ]
+    texts = [f'{{"a": {n % 2}, "b": {n if n % 3 else "null"}}}' for n in range(n_events)]
+    with limits(block=4):
+        for form in (
+            rows,
+            tuple(rows),
+            texts,
+            pa.Table.from_pylist(rows),
+            pa.array(texts),
+            pa.array(rows),
+        ):
+            assert matcher.match(form).to_pylist() == right
+        rejected = matcher.match([*texts, "{", *texts, "]"])
+    assert [row for row, _ in rejected.rejects] == [n_events, 2 * n_events + 1]
+    assert rejected.to_pylist() == [*right, ["null", "all"], *right, ["null", "all"]]
+
+
+EMPTY_BATCHES = {
+    "list": [],
+    "tuple": (),
+    "table without columns": pa.table({}),
+    "table without rows": pa.table({"a": pa.array([], pa.int64())}),
+    "table without chunks": pa.Table.from_batches([], pa.schema([("a", pa.string())])),
+    "struct array": pa.array([], pa.struct([("a", pa.int64())])),
+    "map array": pa.array([], pa.map_(pa.string(), pa.int64())),
+    "text array": pa.array([], pa.string()),
+    "chunked array": pa.chunked_array([], pa.string()),
+    "null array": pa.nulls(0),
+}
+EMPTY_CATALOGS = {
+    "nothing": {},
+    "never": {"x": "FALSE"},
+    "always": {"x": "TRUE"},
+    "some": {"x": "a = 1", "y": "a LIKE '%b_%'", "z": "a.b IS NULL"},
+}
+
+
+@pytest.mark.parametrize("strategy", ["pivot", "scan"])
+@pytest.mark.parametrize("catalog", EMPTY_CATALOGS)
+def test_empty_batches_and_indexes(catalog: str, strategy: str) -> None:
+    index = build(EMPTY_CATALOGS[catalog], strategy=strategy)
+    matcher = bittern.Matcher(index)
+    for name, batch in EMPTY_BATCHES.items():
+        matches = matcher.match(batch)
+        assert matches.to_pylist() == [], name
+        assert matches.offsets.tolist() == [0], name
+        assert matches.to_arrow().num_rows == matches.to_arrow(flat=True).num_rows == 0, name
+        assert len(matcher.match(batch, limit=3)) == 0, name
+    events = [{}, {"a": 1}, {"a": "xbx"}, {"a": {"b": 1}}]
+    assert matcher.match(events).to_pylist() == expected(EMPTY_CATALOGS[catalog], events)
+    assert build({}, sample=events, strategy=strategy).statistics()["classes"] == 0
+    for batch in EMPTY_BATCHES.values():
+        assert len(build(EMPTY_CATALOGS[catalog], sample=batch)) == len(EMPTY_CATALOGS[catalog])
+
+
+def test_unknown_strategies_and_structures_are_refused() -> None:
+    with pytest.raises(OptionError, match="pivot"):
+        bittern.Index.build({}, strategy="betree")
+    with pytest.raises(OptionError, match="cei"):
+        bittern.Index.build({}, stabbing="none")
+
+
+# ------------------------------------------------------------------ invariants
+
+FILED = {
+    **SHAPES,
+    **{f"p{n}": f"a = {n} AND b > {n} AND c < {n} AND (d = 1 OR d = {n})" for n in range(9)},
+}
+
+
+def _set(value: int, place: Any = 0) -> Any:
+    def damage(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        array = array.copy()
+        array[place] = value
+        return array
+
+    return damage
+
+
+DAMAGE = {
+    "a class that is not there": ("heads", _set(10**6, (0, 1))),
+    "postings out of order": ("lows", lambda lows: lows[::-1].copy()),
+    "an empty interval": ("highs", _set(-1)),
+    "an always-candidate that is not there": ("always", _set(10**6)),
+    "a negative always-candidate": ("always", _set(-1)),
+    "rows that do not start at 0": ("starts", _set(1)),
+    "rows that run backwards": ("starts", _set(10**6, 1)),
+    "rows cut off": ("rows", lambda rows: rows[:-1].copy()),
+    "a jump that goes backwards": ("rows", _set(0, (slice(None), 3))),
+    "a jump out of the program": ("rows", _set(10**6, (slice(None), 3))),
+    "a stabbing index of other cells": ("stabbing", None),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGE)
+def test_damage_to_the_pivot_index_is_noticed(name: str) -> None:
+    index = build(FILED).subscriptions
+    arrays = dict(index.arrays())
+    field, damage = DAMAGE[name]
+    if field == "stabbing":
+        for key in [key for key in arrays if key.startswith("stabbing.") and len(arrays[key])]:
+            broken = arrays | {key: arrays[key][:-1].copy()}
+            with pytest.raises((AssertionError, ValueError, bittern.errors.BitternError)):
+                type(index).from_arrays(broken, index.parameters).check()
+        return
+    arrays[field] = damage(arrays[field])
+    with pytest.raises(AssertionError):
+        type(index).from_arrays(arrays, index.parameters).check()
+
+
+@pytest.mark.parametrize("field", ["starts", "rows"])
+def test_damage_to_the_scan_index_is_noticed(field: str) -> None:
+    index = build(FILED, strategy="scan").subscriptions
+    arrays = dict(index.arrays())
+    arrays[field] = arrays[field][:-1].copy()
+    with pytest.raises(AssertionError):
+        type(index).from_arrays(arrays, index.parameters).check()
+
+
+def test_damage_to_subscribers_is_noticed() -> None:
+    index = build({1: "a = 1", 2: "a = 1", 3: "a = 2"})
+    subscribers = index.subscribers
+    for starts, members in [
+        (subscribers.starts[::-1].copy(), subscribers.subscribers),
+        (subscribers.starts, subscribers.subscribers * 0),
+        (subscribers.starts[:-1].copy(), subscribers.subscribers),
+    ]:
+        index.subscribers = type(subscribers)(starts, members)
+        with pytest.raises(AssertionError):
+            index.check()
+    index.subscribers = subscribers
+    index.check()
+
+
+# ------------------------------------------------------------------ structures and encoded batches
+
+
+def nested_structures() -> st.SearchStrategy[Nested]:
+    def several(inner: st.SearchStrategy[Nested]) -> st.SearchStrategy[Nested]:
+        return st.tuples(st.sampled_from([AND, OR]), st.lists(inner, min_size=1, max_size=4))
+
+    return st.recursive(st.just(TEST), several, max_leaves=12)
+
+
+def value_of(nested: Nested, outcomes: Iterator[bool]) -> bool:
+    if isinstance(nested, int):
+        return next(outcomes)
+    values = [value_of(child, outcomes) for child in nested[1]]
+    return all(values) if nested[0] == AND else any(values)
+
+
+@given(nested_structures(), st.lists(st.booleans(), min_size=12, max_size=12))
+def test_running_a_program_evaluates_the_structure(nested: Nested, outcomes: list[bool]) -> None:
+    jumps = Structure.of(nested).jumps.tolist()
+    at = 0
+    while at < len(jumps):
+        at = jumps[at] >> 1 if outcomes[at] == bool(jumps[at] & 1) else at + 1
+    assert (at == len(jumps)) == value_of(nested, iter(outcomes))
+
+
+@given(st.data())
+def test_both_views_hold_the_same_pairs(data: st.DataObject) -> None:
+    widths = data.draw(st.lists(st.integers(1, 400), min_size=1, max_size=9))
+    bases = np.concatenate(([0], np.cumsum(widths))).astype(np.int32)
+    n_events = data.draw(st.integers(0, 40))
+    random = np.random.default_rng(data.draw(st.integers(0, 1000)))
+    matrix = np.array(
+        [
+            [
+                random.integers(bases[c], bases[c + 1]) if random.random() < 0.5 else -1
+                for c in range(len(widths))
+            ]
+            for _ in range(n_events)
+        ]
+    ).reshape(n_events, len(widths))
+    rows, channels = np.nonzero(matrix >= 0)
+    cells = matrix[rows, channels]
+    packed = random.permutation(cells.astype(np.uint64) << np.uint64(32) | rows.astype(np.uint64))
+    dense = encode_pairs(packed.copy(), n_events, bases)
+    with limits(sparse=True):
+        sparse = encode_pairs(packed.copy(), n_events, bases)
+    assert dense.cells.tolist() == sparse.cells.tolist() == np.unique(cells).tolist()
+    for events in (dense, sparse):
+        for cell, start, stop in zip(
+            events.cells, events.offsets, events.offsets[1:], strict=False
+        ):
+            assert sorted(events.rows[start:stop]) == sorted(rows[cells == cell])
+    width = dense.by_event.width
+    assert width == len(widths) + 1
+    seen = dense.by_event.matrix.reshape(n_events, width)
+    assert np.array_equal(seen[:, :-1], matrix)
+    assert (seen[:, -1] == 0).all()
+    offsets, entries = sparse.by_event.offsets, sparse.by_event.entries
+    for event in range(n_events if len(offsets) else 0):
+        own = entries[offsets[event] : offsets[event + 1]]
+        assert own.tolist() == [
+            c << 32 | int(matrix[event, c]) for c in range(len(widths)) if matrix[event, c] >= 0
+        ]
