@@ -29,8 +29,8 @@ def expected(catalog: Catalog, events: Sequence[Any]) -> list[list[Any]]:
     ]
 
 
-def build(catalog: Catalog, **options: Any) -> bittern.Index:
-    """Build an index and verify its invariants."""
+def build(catalog: Any, **options: Any) -> bittern.Index:
+    """Build an index from any source of subscriptions and verify its invariants."""
     index = bittern.Index.build(catalog, **options)
     index.check()
     return index

@@ -55,7 +55,7 @@ EVENTS: list[dict[str, Any]] = [
 # ------------------------------------------------------------------ sources
 
 SOURCES: dict[str, Any] = {
-    "mapping": lambda: dict(SHOP),
+    "mapping": SHOP.copy,
     "pairs": lambda: list(SHOP.items()),
     "lists": lambda: [list(pair) for pair in SHOP.items()],
     "generator": lambda: (pair for pair in SHOP.items()),
@@ -592,14 +592,16 @@ def test_threads_share_a_matcher(rich: dict[str, str], tmp_path: Path, *, opened
 
 def test_the_first_call_may_come_from_many_threads() -> None:
     """Look-ups that are prepared on first use are prepared once, or alike."""
+    catalog = {n: f"a LIKE '%{n}_%' OR b = {n}" for n in range(50)}
+
+    def ask(matcher: bittern.Matcher, n: int) -> Any:
+        return matcher.match({"b": n}).ids(0), matcher.index.expression(n)
+
     for _ in range(5):
-        index = bittern.Index.build({n: f"a LIKE '%{n}_%' OR b = {n}" for n in range(50)})
-        matcher = bittern.Matcher(index)
+        matchers = [bittern.Matcher(bittern.Index.build(catalog))] * len(catalog)
         with ThreadPoolExecutor(8) as pool:
-            found = list(
-                pool.map(lambda n: (matcher.match({"b": n}).ids(0), index.expression(n)), range(50))
-            )
-        assert found == [([n], f"a LIKE '%{n}_%' OR b = {n}") for n in range(50)]
+            found = list(pool.map(ask, matchers, catalog))
+        assert found == [([n], text) for n, text in catalog.items()]
 
 
 def test_nothing_is_logged_or_printed(shop: bittern.Index, caplog: Any, capsys: Any) -> None:

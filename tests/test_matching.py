@@ -264,18 +264,26 @@ class World:
     def predicate(self, attribute: int) -> tuple[str, npt.NDArray[np.bool_]]:
         """One predicate's text, and where it holds."""
         values, present = self.values[attribute], self.present[attribute]
-        low, width = (int(n) for n in self.random.integers(-2, 22, 2))
+        low, width = self.random.integers(-2, 22, 2).tolist()
         name, high = self.names[attribute], low + abs(width) // 4
-        text, holds = {
-            0: (f"{name} = {low}", values == low),
-            1: (f"{name} <= {low}", values <= low),
-            2: (f"{name} > {low}", values > low),
-            3: (f"{name} BETWEEN {low} AND {high}", (values >= low) & (values <= high)),
-            4: (f"{name} IN ({low}, {high}, {low})", (values == low) | (values == high)),
-            5: (f"{name} != {low}", values != low),
-            6: (f"{name} IS NULL", None),
-        }[int(self.random.choice(7, p=[0.3, 0.15, 0.15, 0.15, 0.1, 0.1, 0.05]))]
-        return text, ~present if holds is None else present & holds
+        operator = int(self.random.choice(7, p=[0.3, 0.15, 0.15, 0.15, 0.1, 0.1, 0.05]))
+        if operator == 0:
+            text, holds = f"{name} = {low}", values == low
+        elif operator == 1:
+            text, holds = f"{name} <= {low}", values <= low
+        elif operator == 2:
+            text, holds = f"{name} > {low}", values > low
+        elif operator == 3:
+            text = f"{name} BETWEEN {low} AND {high}"
+            holds = (values >= low) & (values <= high)
+        elif operator == 4:
+            text = f"{name} IN ({low}, {high}, {low})"
+            holds = (values == low) | (values == high)
+        elif operator == 5:
+            text, holds = f"{name} != {low}", values != low
+        else:
+            return f"{name} IS NULL", ~present
+        return text, present & holds
 
     def conjunction(self) -> tuple[str, npt.NDArray[np.bool_]]:
         chosen = self.random.choice(len(self.names), self.random.integers(1, 5), replace=False)

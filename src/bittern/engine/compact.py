@@ -27,7 +27,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from bittern.engine.index import Index
-from bittern.errors import BitternError
+from bittern.engine.snapshot import read_snapshot
+from bittern.errors import BitternError, SnapshotError
 
 Row = tuple[str | int, str, float | None]
 
@@ -74,15 +75,31 @@ class Compaction(threading.Thread):
 
     def _hand_over(self) -> None:
         self.work.mkdir(parents=True)
-        path = self._base.path
-        if path is None or not path.exists():
+        path, base = self._base.path, self._base
+        if path is None or not _holds(path, base):
             path = self.work / "base"
-            self._base.save(path)
-        changes = {"base": str(path.resolve()), "kept": self.kept, "added": self._added}
+            base.save(path)
+        changes = {
+            "base": str(path.resolve()),
+            "id": base.id,
+            "kept": self.kept,
+            "added": self._added,
+        }
         with (self.work / "changes.pickle").open("wb") as file:
             pickle.dump(changes, file)
-        with (self.work / "sample.pickle").open("wb") as file:
-            pickle.dump(self._sample, file)
+        try:
+            sample = pickle.dumps(self._sample)
+        except Exception:  # noqa: BLE001  events may be anything; the sample is only a help
+            sample = pickle.dumps(None)
+        (self.work / "sample.pickle").write_bytes(sample)
+
+
+def _holds(path: Path, index: Index) -> bool:
+    """Is the snapshot in this folder still the one that the index is mapped from?"""
+    try:
+        return read_snapshot(path).id == index.id
+    except SnapshotError:
+        return False
 
 
 def _run_child(work: Path) -> None:
@@ -113,9 +130,13 @@ def main(work: Path) -> None:
     """Build the new snapshot; runs in the child."""
     with (work / "changes.pickle").open("rb") as file:
         changes = pickle.load(file)  # noqa: S301  written by the parent, in its own folder
-    with (work / "sample.pickle").open("rb") as file:
-        sample = pickle.load(file)  # noqa: S301
+    try:
+        sample = pickle.loads((work / "sample.pickle").read_bytes())  # noqa: S301
+    except Exception:  # noqa: BLE001  events of a class that this process does not know
+        sample = None
     base = Index.open(changes["base"])
+    if base.id != changes["id"]:  # positions would mean other subscriptions
+        raise CompactionError(f"{changes['base']} was replaced while it was read")
     index = Index.build(
         _rows(base, changes["kept"], changes["added"]),
         sample=sample,

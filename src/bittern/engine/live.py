@@ -27,22 +27,21 @@ import tempfile
 import threading
 import uuid
 import weakref
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
 
-from bittern.engine.catalog import Catalog, is_weight
+from bittern.engine.catalog import is_weight
 from bittern.engine.compact import Compaction
+from bittern.engine.delta import ALL_ALIVE, Row, Segment, State, index_rows, state_weights
 from bittern.engine.index import Index
 from bittern.engine.matcher import blocks, check_limit, match_block
 from bittern.errors import (
     BadSubscription,
     ExpressionError,
+    OptionError,
     SubscriptionError,
     UnknownSubscriptionError,
 )
@@ -59,38 +58,6 @@ FOLD_RATIO = 4
 #: Compaction starts when deltas and dead subscriptions exceed both.
 COMPACT_ROWS = 20_000
 COMPACT_SHARE = 0.2
-_ALL_ALIVE = np.empty(0, dtype=np.uint8)
-
-
-@dataclass(slots=True)
-class _Row:
-    """A subscription that is not in the snapshot: its reading, and where it is indexed."""
-
-    id: str | int
-    text: str
-    weight: float | None
-    shape: int
-    parameters: tuple[str, ...]
-    segment: _Segment | None = None
-    position: int = -1
-
-
-@dataclass(eq=False)
-class _Segment:
-    """An index and its marks; ``rows`` are those of a delta, None for the snapshot."""
-
-    index: Index
-    alive: npt.NDArray[np.uint8]
-    dead: int
-    rows: list[_Row] | None
-
-
-class _State(NamedTuple):
-    """What one call of ``match`` works on."""
-
-    segments: tuple[_Segment, ...]
-    marks: tuple[npt.NDArray[np.uint8], ...]
-    ids: Ids
 
 
 class LiveMatcher:
@@ -108,11 +75,11 @@ class LiveMatcher:
     def __init__(self, index: Index | None = None) -> None:
         self._lock = threading.RLock()
         self._shapes = Shapes()
-        self._base = _Segment(index if index is not None else Index.build({}), _ALL_ALIVE, 0, None)
-        self._deltas: list[_Segment] = []
-        self._rows: dict[str | int, _Row] = {}
-        self._pending: dict[str | int, _Row] = {}
-        self._dying: list[tuple[_Segment, int]] = []
+        self._base = Segment(index if index is not None else Index.build({}), ALL_ALIVE, 0, None)
+        self._deltas: list[Segment] = []
+        self._rows: dict[str | int, Row] = {}
+        self._pending: dict[str | int, Row] = {}
+        self._dying: list[tuple[Segment, int]] = []
         self._dying_base: set[int] = set()
         self._state = self._new_state()
         self._recent: Any = None
@@ -138,15 +105,21 @@ class LiveMatcher:
         """Remove a subscription; ``UnknownSubscriptionError`` if there is none with this id."""
         with self._lock:
             self._remove(id_)
+            self._start_compaction_if_due()
 
     def replace(self, id_: str | int, expression: str, weight: float | None = None) -> None:
-        """Give a subscription another expression, in one step: no match sees neither or both."""
+        """Give a subscription another expression, in one step: no match sees neither or both.
+
+        It keeps its weight, unless another one is given.
+        """
         with self._lock:
             row = self._read(id_, expression, weight)
-            self._remove(id_)
+            before = self._remove(id_)
+            if weight is None:
+                row.weight = before
             self._add(row)
 
-    def _read(self, id_: Any, expression: Any, weight: Any) -> _Row:
+    def _read(self, id_: Any, expression: Any, weight: Any) -> Row:
         problem = id_problem(id_)
         if problem is None and weight is not None and not is_weight(weight):
             problem = f"a weight is a finite number, not {weight!r:.40}"
@@ -157,29 +130,32 @@ class LiveMatcher:
         except ExpressionError as wrong:
             bad = BadSubscription(id_, wrong.position, wrong.message)
             raise SubscriptionError([bad]) from None
-        return _Row(id_, expression, weight, shape, parameters)
+        return Row(id_, expression, weight, shape, parameters)
 
-    def _add(self, row: _Row) -> None:
+    def _add(self, row: Row) -> None:
         self._rows[row.id] = row
         self._pending[row.id] = row
         self._start_compaction_if_due()
 
-    def _remove(self, id_: str | int) -> None:
-        row = self._rows.pop(id_, None)
+    def _remove(self, id_: str | int) -> float | None:
+        """Take a subscription out; returns its weight."""
+        row = self._rows.pop(id_, None) if id_problem(id_) is None else None
         if row is not None:
             self._pending.pop(id_, None)
             if row.segment is not None:
                 self._dying.append((row.segment, row.position))
-            return
+            return row.weight
         position = self._base_position(id_)
         if position < 0:
             raise UnknownSubscriptionError(f"no subscription has the id {id_!r}")
         self._dying.append((self._base, position))
         self._dying_base.add(position)
+        weights = self._base.index.weights
+        return None if weights is None else float(weights[position])
 
     def _base_position(self, id_: str | int) -> int:
         """Where an id lives in the snapshot, or -1 if it does not or no longer does."""
-        position = self._base.index.all_ids.find(id_)
+        position = self._base.index.all_ids.find(id_) if id_problem(id_) is None else -1
         if position < 0 or position in self._dying_base:
             return -1
         if len(self._base.alive) and not self._base.alive[position]:
@@ -188,9 +164,10 @@ class LiveMatcher:
 
     def __contains__(self, id_: object) -> bool:
         with self._lock:
-            if isinstance(id_, bool) or not isinstance(id_, str | int):
+            if id_problem(id_) is not None:
                 return False
-            return id_ in self._rows or self._base_position(id_) >= 0
+            known: Any = id_
+            return known in self._rows or self._base_position(known) >= 0
 
     def __len__(self) -> int:
         with self._lock:
@@ -200,7 +177,7 @@ class LiveMatcher:
     def expression(self, id_: str | int) -> str:
         """The text of a subscription."""
         with self._lock:
-            if id_ in self._rows:
+            if id_problem(id_) is None and id_ in self._rows:
                 return self._rows[id_].text
             position = self._base_position(id_)
             if position < 0:
@@ -216,19 +193,19 @@ class LiveMatcher:
         totals = {"events": 0, "candidates": 0, "matches": 0, "rejects": 0}
         parts = []
         for block in blocks(events):
-            self._recent = block
             first, *others = [
                 match_block(segment.index, block, marks, totals)
                 for segment, marks in zip(state.segments, state.marks, strict=True)
             ]
             parts.append(merge(first, others, state.ids))
+            self._recent = block
         totals["events"] //= len(state.segments)
         totals["rejects"] //= len(state.segments)
         self.last_statistics = totals
         matches = concatenate(parts)
-        return matches if limit is None else best(matches, _weights(state), limit)
+        return matches if limit is None else best(matches, state_weights(state), limit)
 
-    def _seal(self) -> _State:
+    def _seal(self) -> State:
         """Make every change so far visible; returns the state to match on."""
         with self._lock:
             if self._pending or self._dying:
@@ -264,18 +241,18 @@ class LiveMatcher:
                 break
             rows = [row for row in last.rows if row.segment is last and self._is_live(row)] + rows
             self._deltas.pop()
-        index = _index_rows(rows, self._shapes)
-        segment = _Segment(index, _ALL_ALIVE, 0, rows)
+        index = index_rows(rows, self._shapes)
+        segment = Segment(index, ALL_ALIVE, 0, rows)
         for position, row in enumerate(rows):
             row.segment, row.position = segment, position
         self._deltas.append(segment)
 
-    def _is_live(self, row: _Row) -> bool:
+    def _is_live(self, row: Row) -> bool:
         return self._rows.get(row.id) is row
 
-    def _new_state(self) -> _State:
+    def _new_state(self) -> State:
         segments = (self._base, *self._deltas)
-        return _State(
+        return State(
             segments,
             tuple(segment.alive for segment in segments),
             Ids.joined([segment.index.all_ids for segment in segments]),
@@ -290,6 +267,8 @@ class LiveMatcher:
         """
         while True:
             with self._lock:
+                if not self._remove_folder.alive:
+                    raise OptionError("this live matcher is closed; it can match, not compact")
                 if self._compacting is None:
                     compaction = self._start_compaction()
                     break
@@ -306,9 +285,12 @@ class LiveMatcher:
         return self.compact().save(path)
 
     def _start_compaction_if_due(self) -> None:
-        changed = len(self._rows) + self._base.dead
-        if self._compacting is None and changed > self._compact_from:
+        due = self._changed() > self._compact_from
+        if due and self._compacting is None and self._remove_folder.alive:
             self._start_compaction()
+
+    def _changed(self) -> int:
+        return len(self._rows) + self._base.dead + len(self._dying_base)
 
     def _start_compaction(self) -> Compaction:
         self._seal()
@@ -325,13 +307,13 @@ class LiveMatcher:
         compaction.start()
         return compaction
 
-    def _swap_base(self, compaction: Compaction, base: _Segment, rows: list[_Row]) -> None:
+    def _swap_base(self, compaction: Compaction, base: Segment, rows: list[Row]) -> None:
         """Put the new snapshot in place, with what changed since it was begun on top."""
         with self._lock:
             self._compacting = None
             if compaction.index is None:
                 # Try again only when much more has changed.
-                self._compact_from = 2 * (len(self._rows) + self._base.dead)
+                self._compact_from = 2 * self._changed()
                 logger.error(
                     "bittern: compaction failed; the changes stay in memory: %s", compaction.failure
                 )
@@ -347,7 +329,7 @@ class LiveMatcher:
                 else:
                     marks[position] = 0
             dead = int(np.count_nonzero(marks == 0))
-            self._base = _Segment(index, marks if dead else _ALL_ALIVE, dead, None)
+            self._base = Segment(index, marks if dead else ALL_ALIVE, dead, None)
             self._deltas = []
             self._pending = self._rows.copy()
             self._shapes = Shapes()  # the old one remembers texts that are gone
@@ -384,29 +366,3 @@ class LiveMatcher:
 def _compact_from(index: Index) -> int:
     """How many changes make a compaction worth it."""
     return max(COMPACT_ROWS, int(COMPACT_SHARE * len(index)))
-
-
-def _index_rows(rows: list[_Row], shapes: Shapes) -> Index:
-    """A small index of rows that have been read already."""
-    parameters = [parameter for row in rows for parameter in row.parameters]
-    weighted = any(row.weight is not None for row in rows)
-    catalog = Catalog(
-        [row.id for row in rows],
-        pa.array([row.text for row in rows], type=pa.large_string()),
-        np.array([1.0 if row.weight is None else row.weight for row in rows]) if weighted else None,
-        np.array([row.shape for row in rows], dtype=np.int32),
-        pa.array(parameters, type=pa.large_string()).dictionary_encode(),
-        [],
-    )
-    return Index.of_catalog(catalog, shapes.templates)
-
-
-def _weights(state: _State) -> npt.NDArray[np.float64] | None:
-    if all(segment.index.weights is None for segment in state.segments):
-        return None
-    return np.concatenate(
-        [
-            np.ones(len(segment.index)) if segment.index.weights is None else segment.index.weights
-            for segment in state.segments
-        ]
-    )

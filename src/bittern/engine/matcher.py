@@ -9,13 +9,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from bittern.engine.delta import ALL_ALIVE
 from bittern.engine.index import Index
 from bittern.errors import OptionError
 from bittern.model.matches import Matches, best, concatenate
 
 #: Events matched at once: enough to visit each posting list for many, few enough for the cache.
 BLOCK = 16_384
-_ALL_ALIVE = np.empty(0, dtype=np.uint8)
 
 
 class Matcher:
@@ -41,7 +41,7 @@ class Matcher:
         """
         check_limit(limit)
         totals = {"events": 0, "candidates": 0, "matches": 0, "rejects": 0}
-        parts = [match_block(self.index, block, _ALL_ALIVE, totals) for block in blocks(events)]
+        parts = [match_block(self.index, block, ALL_ALIVE, totals) for block in blocks(events)]
         matches = concatenate(parts)
         self.last_statistics = totals
         return matches if limit is None else best(matches, self.index.weights, limit)

@@ -80,12 +80,9 @@ class _Collector:
                     stack.append((path + ".", depth + 1, value))
 
     def value(self, row: int, attribute: int, value: Any) -> None:
-        if isinstance(value, np.generic):
-            if isinstance(value, np.datetime64):  # of nanoseconds, item() would make an integer
-                value = value.astype("datetime64[us]")
+        # item() may make an integer of NumPy's own times
+        if isinstance(value, np.generic) and not isinstance(value, np.datetime64 | np.timedelta64):
             value = value.item()
-            if value is None:  # NaT
-                return
         if type(value).__name__ == "NAType":  # pandas' NA, without importing pandas
             return
         tag, payload, length = OTHER, 0, 0
@@ -116,6 +113,10 @@ class _Collector:
             else:
                 beyond = math.nan if value.is_nan() else float(value)
                 tag, payload = FLOAT, struct.unpack("<q", struct.pack("<d", beyond))[0]
+        elif isinstance(value, np.datetime64):
+            if np.isnat(value):
+                return
+            tag, payload = TIMESTAMP, int(value.astype("datetime64[us]").astype(np.int64))
         self.rows.append(row)
         self.attributes.append(attribute)
         self.tags.append(tag)

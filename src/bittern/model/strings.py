@@ -167,7 +167,7 @@ def compare_bytes(
         if word_a != word_b:
             return -1 if word_a < word_b else 1
         at += 8
-    return (length_a > length_b) - (length_a < length_b)
+    return np.int64(length_a > length_b) - np.int64(length_a < length_b)
 
 
 @inline
