@@ -87,6 +87,22 @@ def test_what_is_no_batch_is_an_event_error(matcher: bittern.Matcher, events: An
 
 
 @pytest.mark.parametrize(
+    "frame",
+    [
+        pd.DataFrame({"a": [1, "x"]}),
+        pd.DataFrame([[1, 2]], columns=["a", "a"]),
+        pd.DataFrame({"a": [object(), object()]}),
+    ],
+    ids=["two types", "two columns of one name", "objects"],
+)
+def test_a_data_frame_that_arrow_cannot_hold_is_an_event_error(
+    matcher: bittern.Matcher, frame: pd.DataFrame
+) -> None:
+    with pytest.raises(EventError, match="a"):
+        matcher.match(frame)
+
+
+@pytest.mark.parametrize(
     "event",
     [5, "x", 1.5, b"{}", [], [{"a": 1}], (), object(), True, {1}, dt.date(2024, 1, 1), math.nan],
     ids=repr,

@@ -60,7 +60,7 @@ SOURCES: dict[str, Any] = {
     "lists": lambda: [list(pair) for pair in SHOP.items()],
     "generator": lambda: (pair for pair in SHOP.items()),
     "triples": lambda: [(id_, text, None) for id_, text in SHOP.items()],
-    "items": lambda: SHOP.items(),
+    "items": SHOP.items,
     "table": lambda: pa.table({"id": list(SHOP), "expression": list(SHOP.values())}),
     "columns in another order": lambda: pa.table(
         {"note": [1] * len(SHOP), "expression": list(SHOP.values()), "id": list(SHOP)}
@@ -114,6 +114,8 @@ def test_weights_come_with_tables_and_triples() -> None:
         pa.table({"expression": ["a = 1"]}),
         pd.DataFrame({"ID": [1], "expression": ["a = 1"]}),
         pa.table({}),
+        pa.Table.from_arrays([["x"], ["y"], ["a = 1"]], names=["id", "id", "expression"]),
+        pd.DataFrame({"id": [1, "a"], "expression": ["a = 1", "a = 2"]}),
     ],
     ids=lambda source: repr(source)[:40].replace("\n", " "),
 )

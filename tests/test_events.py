@@ -323,17 +323,32 @@ def test_maps(map_matcher: bittern.Matcher, kind: str) -> None:
     agrees()
 
 
-def test_a_null_map_hides_the_entries_below_it() -> None:
+HIDDEN: dict[str, tuple[pa.Array, str]] = {
+    "integers": (pa.array([1, 1, 1]), "a = 1"),
+    "strings": (pa.array(["x", "x", "x"]), "a LIKE '%x%' AND a = 'x'"),
+    "decimals": (pa.array([Decimal("1.5")] * 3), "a = 1.5"),
+    "seconds": (pa.array([1, 1, 1]).cast(pa.timestamp("s")), "a > DATE '1970-01-01'"),
+    "huge": (pa.array([2**64 - 1] * 3, pa.uint64()), "a > 1e19"),
+    "structs": (pa.array([{"z": 1}] * 3), "a.z = 1"),
+    "lists": (pa.array([[1]] * 3), "a IS NOT NULL"),
+}
+
+
+@pytest.mark.parametrize("kind", HIDDEN)
+def test_a_null_map_hides_the_entries_below_it(kind: str) -> None:
+    items, expression = HIDDEN[kind]
     column = pa.MapArray.from_arrays(
-        pa.array([0, 1, 2, 3], pa.int32()),
+        pa.array([0, 1, 2, 2, 3], pa.int32()),
         pa.array(["a", "a", "a"]),
-        pa.array([1, 2, 3]),
-        mask=pa.array([False, True, False]),
+        items,
+        mask=pa.array([False, True, False, False]),
     )
-    catalog = {"1": "a = 1", "2": "a = 2", "3": "a = 3", "null": "a IS NULL"}
+    catalog = {"there": expression, "null": "a IS NULL"}
+    right = [["there"], ["null"], ["null"], ["there"]]
     for form in (column, pa.table({"m": column})):
-        assert engine(catalog, form) == [["1"], ["null"], ["3"]]
-        assert engine(catalog, form.slice(1)) == [["null"], ["3"]]
+        assert engine(catalog, form) == right
+        assert engine(catalog, form.slice(1)) == right[1:]
+        assert engine(catalog, form.slice(1, 2)) == right[1:3]
 
 
 @pytest.mark.parametrize("kind", ["int64", "decimal", "timestamp s", "struct", "uint64"])

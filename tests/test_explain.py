@@ -159,8 +159,6 @@ def test_entries_of_maps_are_attributes() -> None:
         np.str_("x"),
         np.datetime64("2024-01-02", "ns"),
         np.datetime64("NaT"),
-    ]
-    + [
         pd.Timestamp("2024-01-02"),
         pd.NaT,
         pd.NA,
@@ -168,8 +166,8 @@ def test_entries_of_maps_are_attributes() -> None:
         Decimal("5.0"),
         Decimal("1e999999999"),
         10**400,
-    ]
-    + [-(10**400), math.inf, 2**63, 2.0**63, 1j, b"x", object(), "\ud800", float(10**23)],
+        *(-(10**400), math.inf, 2**63, 2.0**63, 1j, b"x", object(), "\ud800", float(10**23)),
+    ],
     ids=lambda value: f"{type(value).__name__} {str(value)[:20]!r}",
 )
 def test_odd_values_are_explained_as_they_are_matched(value: Any) -> None:

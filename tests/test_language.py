@@ -840,3 +840,65 @@ FRAMES = [
 @given(st.sampled_from(FRAMES), st.lists(st.sampled_from(WORDS), min_size=4, max_size=4))
 def test_no_key_stands_for_two_meanings(frame, words):
     agrees(frame.format(*words))
+
+
+# ------------------------------------------------------------------ conjunctions read in sorted order
+
+
+CONJUNCTIONS = [
+    "b = 2 AND a < 1 AND c BETWEEN 3 AND 4",
+    "c BETWEEN 3 AND 4 AND a < 1 AND b = 2",
+    "a LIKE 'x%' AND d = DATE '2024-01-02' AND a = 'y' AND a LIKE '%z'",
+    "a NOT LIKE 'x_' AND active AND b NOT BETWEEN 1 AND 2",
+    "a = 1",
+    "a = 1 AND a = 1",
+    "`odd name` = 'it''s' AND b.c <= -1.5",
+]
+NO_PLAIN_CONJUNCTIONS = [
+    "a = 1 OR TRUE AND b = 2",
+    "a = 1 AND NOT b = 2",
+    "5 > a AND b = 1",
+    "b = 1 AND 5 > a",
+    "a IN (1, 2) AND b = 1",
+    "(a = 1) AND b = 2",
+    "a = 1 AND b IS NULL",
+    "a = 1 AND\nb = 2",
+    "a = 1 AND TRUE",
+]
+
+
+@pytest.mark.parametrize("text", CONJUNCTIONS + NO_PLAIN_CONJUNCTIONS)
+def test_conjunctions_may_be_read_in_sorted_order(monkeypatch, text: str) -> None:
+    monkeypatch.setattr("bittern.language.shapes._MANY_KEYS", 0)
+    shapes = Shapes()
+    for _ in range(2):  # the first time by the parser, then by its sorted key
+        shape_id, parameters = shapes.read(text)
+        read = shapes.templates[shape_id].fill(parameters)
+        right = normal_form(parse(text))
+        if isinstance(right, And):
+            assert isinstance(read, And)
+            assert sorted(map(repr, read.operands)) == sorted(map(repr, right.operands))
+        else:
+            assert read == right
+
+
+def test_sorted_conjunctions_share_one_shape(monkeypatch) -> None:
+    monkeypatch.setattr("bittern.language.shapes._MANY_KEYS", 0)
+    shapes = Shapes()
+    ids = {shapes.read(text)[0] for text in CONJUNCTIONS[:2]}
+    assert len(ids) == 1
+
+
+@pytest.mark.parametrize(
+    "text", ["b = 2 AND a <", "b = 2 AND a = x AND c < 3", "b = 'x' AND a LIKE 5"]
+)
+def test_mistakes_in_sorted_conjunctions_are_where_they_were_made(monkeypatch, text: str) -> None:
+    with pytest.raises(ExpressionError) as expected:
+        parse(text)
+    monkeypatch.setattr("bittern.language.shapes._MANY_KEYS", 0)
+    with pytest.raises(ExpressionError) as caught:
+        Shapes().read(text)
+    assert (caught.value.message, caught.value.position) == (
+        expected.value.message,
+        expected.value.position,
+    )

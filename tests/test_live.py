@@ -404,6 +404,17 @@ def test_a_snapshot_that_was_removed_meanwhile_is_not_needed(
         assert live.match([{"a": 0}, {"a": 3}]).to_pylist() == [[], ["x3"]]
 
 
+def test_compaction_leaves_the_index_it_was_given_as_it_was(at_once: HeldBack) -> None:
+    index = build({"x": "a = 1"})
+    with bittern.LiveMatcher(index) as live:
+        live.subscribe("y", "a = 1")
+        live.compact()
+        live.unsubscribe("y")
+        live.compact()
+    assert (index.path, index.id) == (None, None)
+    assert bittern.Matcher(index).match({"a": 1}).to_pylist() == [["x"]]
+
+
 class Odd(dict[str, Any]):
     """Events that cannot be handed to another process."""
 

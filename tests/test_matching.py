@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 from unittest import mock
 
 import numpy as np
@@ -244,6 +244,9 @@ def test_subscribers_of_a_class_all_match() -> None:
 # ------------------------------------------------------------------ large catalogs
 
 
+Marks: TypeAlias = npt.NDArray[np.bool_]
+
+
 class World:
     """Integer events in columns, and conjunctions over them evaluated a column at a time."""
 
@@ -261,8 +264,8 @@ class World:
         }
         return pa.table(columns)
 
-    def predicate(self, attribute: int) -> tuple[str, npt.NDArray[np.bool_]]:
-        """One predicate's text, and where it holds."""
+    def predicate(self, attribute: int) -> tuple[str, Marks, Marks]:
+        """One predicate's text, where it holds, and where it is false."""
         values, present = self.values[attribute], self.present[attribute]
         low, width = self.random.integers(-2, 22, 2).tolist()
         name, high = self.names[attribute], low + abs(width) // 4
@@ -282,23 +285,29 @@ class World:
         elif operator == 5:
             text, holds = f"{name} != {low}", values != low
         else:
-            return f"{name} IS NULL", ~present
-        return text, present & holds
+            return f"{name} IS NULL", ~present, present
+        return text, present & holds, present & ~holds
 
-    def conjunction(self) -> tuple[str, npt.NDArray[np.bool_]]:
+    def conjunction(self) -> tuple[str, Marks]:
         chosen = self.random.choice(len(self.names), self.random.integers(1, 5), replace=False)
-        parts = [self.predicate(int(attribute)) for attribute in chosen]
-        return " AND ".join(text for text, _ in parts), np.logical_and.reduce([h for _, h in parts])
+        texts, holds, _ = zip(*map(self.predicate, chosen.tolist()), strict=True)
+        return " AND ".join(texts), np.logical_and.reduce(holds)
 
-    def nested(self, depth: int) -> tuple[str, npt.NDArray[np.bool_]]:
-        """AND and OR in turn; every predicate that is negated is known where its value is."""
+    def nested(self, depth: int) -> tuple[str, Marks, Marks]:
+        """A tree of AND, OR and NOT in three-valued logic."""
         if depth == 0 or self.random.random() < 0.2:
-            return self.predicate(int(self.random.integers(len(self.names))))
-        parts = [self.nested(depth - 1) for _ in range(self.random.integers(2, 4))]
-        word, join = [(" AND ", np.logical_and), (" OR ", np.logical_or)][
-            int(self.random.integers(2))
-        ]
-        return "(" + word.join(text for text, _ in parts) + ")", join.reduce([h for _, h in parts])
+            text, holds, fails = self.predicate(int(self.random.integers(len(self.names))))
+        else:
+            parts = [self.nested(depth - 1) for _ in range(self.random.integers(2, 4))]
+            texts, true, false = zip(*parts, strict=True)
+            every, some = np.logical_and.reduce, np.logical_or.reduce
+            if self.random.random() < 0.5:
+                text, holds, fails = "(" + " AND ".join(texts) + ")", every(true), some(false)
+            else:
+                text, holds, fails = "(" + " OR ".join(texts) + ")", some(true), every(false)
+        if self.random.random() < 0.15:
+            return f"NOT ({text})", fails, holds
+        return text, holds, fails
 
 
 def pairs(matches: bittern.Matches) -> npt.NDArray[np.int64]:
@@ -338,7 +347,7 @@ def test_large_catalogs_of_conjunctions(
 @pytest.mark.parametrize("seed", range(3))
 def test_large_catalogs_of_nested_expressions(seed: int) -> None:
     world = World(seed, [4, 12, 60][seed], 300, [3, 8, 15][seed])
-    texts, holds = zip(*(world.nested(4) for _ in range(600)), strict=True)
+    texts, holds, _ = zip(*(world.nested(4) for _ in range(600)), strict=True)
     right = right_pairs(list(holds))
     events = world.events()
     catalog = list(zip(range(len(texts)), texts, strict=True))

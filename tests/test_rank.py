@@ -9,6 +9,8 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
+import operator
+from collections.abc import Callable
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from typing import Any
@@ -121,9 +123,9 @@ def test_floors_at_a_scale(constants: list[Number], scale: int) -> None:
 
 def every_operator(literals: list[str] | tuple[str, ...], attribute: str = "a") -> dict[str, str]:
     comparisons = {
-        f"{operator} {literal}": f"{attribute} {operator} {literal}"
+        f"{sign} {literal}": f"{attribute} {sign} {literal}"
         for literal in literals
-        for operator in OPERATORS
+        for sign in OPERATORS
     }
     pairs = list(itertools.pairwise(literals))
     between = {f"{a}..{b}": f"{attribute} BETWEEN {a} AND {b}" for a, b in pairs}
@@ -341,21 +343,21 @@ def test_timestamps_of_every_unit(unit: str) -> None:
     ticks += [INT64_MIN + 1, INT64_MIN, INT64_MAX]
     ticks = [tick for tick in ticks if INT64_MIN <= tick <= INT64_MAX]
     constants = [Fraction(parse_moment(moment), 10**6) for moment in MOMENTS]  # in seconds, exactly
-    compare = {
-        "=": lambda a, b: a == b,
-        "!=": lambda a, b: a != b,
-        "<": lambda a, b: a < b,
-        "<=": lambda a, b: a <= b,
-        ">": lambda a, b: a > b,
-        ">=": lambda a, b: a >= b,
+    compare: dict[str, Callable[[Any, Any], bool]] = {
+        "=": operator.eq,
+        "!=": operator.ne,
+        "<": operator.lt,
+        "<=": operator.le,
+        ">": operator.gt,
+        ">=": operator.ge,
     }
     column = pa.array(np.array(ticks, dtype=np.int64)).cast(pa.timestamp(unit))
     found = bittern.Matcher(build(catalog)).match(pa.table({"a": column})).to_pylist()
     for tick, ids in zip(ticks, found, strict=True):
         value = Fraction(tick, per_second)
         for moment, constant in zip(MOMENTS, constants, strict=True):
-            for operator, holds in compare.items():
-                name = f"{operator} TIMESTAMP '{moment}'"
+            for sign, holds in compare.items():
+                name = f"{sign} TIMESTAMP '{moment}'"
                 assert (name in ids) == holds(value, constant), (tick, name)
 
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from bittern.errors import BadSubscription, ExpressionError, OptionError, SubscriptionError
 from bittern.language.shapes import Shapes
+from bittern.model.columns import from_frame
 from bittern.model.ids import id_problem
 
 #: Called with (stage, done, total); total is 0 where it is not known.
@@ -38,9 +39,15 @@ def _rows(source: Any) -> tuple[int, _Rows]:
     if isinstance(source, Mapping):
         return len(source), ((k, v, None) for k, v in source.items())
     if hasattr(source, "__dataframe__") and not isinstance(source, pa.Table | pa.RecordBatch):
-        source = pa.Table.from_pandas(source, preserve_index=False)
+        try:
+            source = from_frame(source)
+        except ValueError as wrong:
+            raise OptionError(str(wrong)) from None
     if isinstance(source, pa.Table | pa.RecordBatch):
         names = source.schema.names
+        twins = [name for name in ("id", "expression", "weight") if names.count(name) > 1]
+        if twins:
+            raise OptionError(f"the table of subscriptions has two columns named {twins[0]!r}")
         missing = [name for name in ("id", "expression") if name not in names]
         if missing:
             raise OptionError(

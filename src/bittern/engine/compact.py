@@ -75,13 +75,13 @@ class Compaction(threading.Thread):
 
     def _hand_over(self) -> None:
         self.work.mkdir(parents=True)
-        path, base = self._base.path, self._base
+        path, base, snapshot_id = self._base.path, self._base, self._base.id
         if path is None or not _holds(path, base):
             path = self.work / "base"
-            base.save(path)
+            snapshot_id = base.write(path)
         changes = {
             "base": str(path.resolve()),
-            "id": base.id,
+            "id": snapshot_id,
             "kept": self.kept,
             "added": self._added,
         }

@@ -20,7 +20,6 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Protocol
 
-import numpy as np
 import pyarrow as pa
 
 from bittern.errors import EventError
@@ -43,6 +42,7 @@ from bittern.language.syntax import (
     Predicate,
     Regex,
 )
+from bittern.model.mappings import plain_value
 from bittern.model.numbers import exact
 
 Truth = bool | None
@@ -137,7 +137,10 @@ def _as_mapping(event: Any) -> Mapping[str, Any]:
             event = dict(entries) | event
     elif isinstance(event, str):
         try:
-            event = json.loads(event)
+            event = json.loads(event, parse_constant=_refuse_constant)
+            json.dumps(event, ensure_ascii=False).encode()
+        except UnicodeEncodeError:
+            raise EventError("the event holds half a surrogate pair") from None
         except ValueError as wrong:
             raise EventError(f"the event is not JSON: {wrong}") from None
     elif isinstance(event, Sequence) and len(event) == 1:
@@ -145,6 +148,10 @@ def _as_mapping(event: Any) -> Mapping[str, Any]:
     if not isinstance(event, Mapping):
         raise EventError(f"an event is a mapping or a JSON object, not {type(event).__name__}")
     return event
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is not a JSON number")
 
 
 def _maps(row: Mapping[str, Any]) -> list[list[tuple[str, Any]]]:
@@ -198,7 +205,8 @@ def _look_up(event: Mapping[str, Any], attribute: str) -> Any:
         if not isinstance(value, Mapping) or value.get(part) is None:
             return _MISSING
         value = value[part]
-    return value.item() if isinstance(value, np.generic) else value
+    value = plain_value(value)
+    return _MISSING if value is None else value
 
 
 def _predicate(node: Predicate, event: Mapping[str, Any]) -> Step:

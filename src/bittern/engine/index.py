@@ -206,6 +206,12 @@ class Index:
 
     def save(self, path: str | Path) -> str:
         """Write a snapshot, crash-safely; returns its id, which is a hash of its content."""
+        self.id = self.write(path)
+        self.path = Path(path)
+        return self.id
+
+    def write(self, path: str | Path) -> str:
+        """Write a snapshot as ``save`` does, but go on from where the index is now."""
         meta = {
             "kind": "index",
             "subscriptions": len(self),
@@ -214,9 +220,7 @@ class Index:
             "operators": self._operators,
             "pattern_attributes": sorted(self._patterns),
         }
-        self.id = write_snapshot(path, self._matching_arrays() | self._other_arrays(), meta)
-        self.path = Path(path)
-        return self.id
+        return write_snapshot(path, self._matching_arrays() | self._other_arrays(), meta)
 
     @classmethod
     def open(cls, path: str | Path, *, verify: bool = False) -> Index:

@@ -11,7 +11,8 @@ import pyarrow as pa
 
 from bittern.engine.delta import ALL_ALIVE
 from bittern.engine.index import Index
-from bittern.errors import OptionError
+from bittern.errors import EventError, OptionError
+from bittern.model.columns import from_frame
 from bittern.model.matches import Matches, best, concatenate
 
 #: Events matched at once: enough to visit each posting list for many, few enough for the cache.
@@ -65,7 +66,10 @@ def blocks(events: Any) -> Iterator[Any]:
         for start in range(0, max(1, len(events)), BLOCK):
             yield events[start : start + BLOCK]
     elif hasattr(events, "__dataframe__"):
-        yield from blocks(pa.Table.from_pandas(events, preserve_index=False))
+        try:
+            yield from blocks(from_frame(events))
+        except ValueError as wrong:
+            raise EventError(str(wrong)) from None
     else:
         yield events
 

@@ -11,7 +11,7 @@ expression cuts a text into words and what stands between them::
 The first text with a key is parsed in full and becomes a ``Template``: the normal form, with a
 ``Slot`` for each parameter (name, number or string). Every later text with that key costs one
 split and a dictionary lookup per word, whatever its constants are. Different keys may lead to one
-template: ``a=1`` and ``a  =  1`` do.
+template: ``a=1`` and ``a  =  1`` do. Once there are many keys, conjunctions are sorted first.
 
 Why a key never stands for two meanings: the regular expression is the lexer's own, so it finds
 the words that the lexer finds, and what stands between them is in the key letter by letter. So
@@ -62,6 +62,8 @@ if TYPE_CHECKING:
 
 #: Parameter texts remembered as fine; beyond it the memory starts anew.
 _MAX_REMEMBERED = 4_000_000
+#: From so many keys on, the predicates of a conjunction are read in sorted order.
+_MANY_KEYS = 1000
 
 _READERS: dict[str, Callable[[str], Any]] = {
     "attribute": attribute_name,
@@ -225,12 +227,50 @@ class Shapes:
         key = "\0".join(parts)
         known = self._keys.get(key)
         if known is None:
-            return self._parse(text, key)
+            if len(self._keys) < _MANY_KEYS:
+                return self._parse(text, key)
+            return self._read_sorted(text, parts, words, letters)
         parameters = known.pick(words)
         shape_id = known.shape_id
         if shape_id < 0 and (shape_id := self._choose(known, parameters)) < 0:
             return self._parse(text, key)
         return shape_id, parameters
+
+    def _read_sorted(
+        self, text: str, parts: list[str], words: list[str], letters: list[Any]
+    ) -> tuple[int, tuple[str, ...]]:
+        """Read a text of a new shape as if its conjunction were written in sorted order.
+
+        Where long conjunctions mix their predicates freely, almost every text has a shape of its
+        own; sorted, they share a few. The parser still sees every new sorted shape, and every text
+        that is not plainly a conjunction. (Own keys are no longer remembered by then.)
+        """
+        pieces = _conjuncts(parts, letters)
+        if pieces is None:
+            return self._parse(text, None)
+        pieces.sort()
+        key = "\1".join([piece for piece, _, _ in pieces])
+        ordered: list[str] = []
+        for _, first, last in pieces:
+            ordered += words[first:last]
+            ordered.append("AND")
+        ordered.pop()
+        known = self._keys.get(key)
+        if known is not None:
+            parameters = known.pick(ordered)
+            shape_id = known.shape_id
+            if shape_id < 0:
+                shape_id = self._choose(known, parameters)
+            if shape_id >= 0:
+                return shape_id, parameters
+        parts[1::2] = words
+        joined = " AND ".join(
+            ["".join(parts[2 * first + 1 : 2 * last]) for _, first, last in pieces]
+        )
+        try:
+            return self._parse(joined, key)
+        except ExpressionError:
+            return self._parse(text, None)  # the same mistake, where the user made it
 
     def read_many(
         self, ids: Iterable[str | int], texts: Iterable[str], on_error: str = "raise"
@@ -330,6 +370,26 @@ class Shapes:
             known = self._keys.setdefault(key, first)
             known.shape_ids[self._forms(likes, parameters)] = shape_id
         return shape_id, parameters
+
+
+def _conjuncts(parts: list[str], letters: list[Any]) -> list[tuple[str, int, int]] | None:
+    """Cut ``predicate AND predicate AND ...`` into (key, first word, end) of each predicate.
+
+    ``parts`` are skeleton and letters in turn. None if the text may be anything else: each
+    predicate starts with an attribute and ends before a plain `` AND `` or the end of the text.
+    """
+    if parts[0] or parts[-1] or letters[0] != "a" or "OR" in letters:
+        return None
+    starts = [place for place, letter in enumerate(letters) if letter == "a"]
+    for start in starts[1:]:
+        if letters[start - 1] != "AND" or parts[2 * start] != " " or parts[2 * start - 2] != " ":
+            return None
+    ends = [start - 1 for start in starts[1:]]
+    ends.append(len(letters))
+    return [
+        ("\0".join(parts[2 * start + 1 : 2 * end]), start, end)
+        for start, end in zip(starts, ends, strict=True)
+    ]
 
 
 def _node_key(node: Expression) -> Any:

@@ -215,8 +215,12 @@ class Expander:
         return _pattern(attribute, Bound(reader, pattern.number), negated=negated)
 
 
+#: Which cell a comparison ends or begins at: 2i + this, with i the rank of its constant.
+_EDGES = {"=": 1, "<": 0, "<=": 1, ">": 2, ">=": 1}
+
+
 def _at(bound: Bound, add: int) -> Bound:
-    return bound._replace(add=add)
+    return Bound(bound.reader, bound.slot, add)
 
 
 def _two(
@@ -235,13 +239,8 @@ def _intervals(
 ) -> tuple[Nested, list[TestTemplate]]:
     if operator == "!=":
         return _two(attribute, kind, _at(at, 0), _at(at, 2), ordered=False)
-    low, high = {
-        "=": (_at(at, 1), _at(at, 1)),
-        "<": (_START, _at(at, 0)),
-        "<=": (_START, _at(at, 1)),
-        ">": (_at(at, 2), _END),
-        ">=": (_at(at, 1), _END),
-    }[operator]
+    edge = _at(at, _EDGES[operator])
+    low, high = edge if operator[0] != "<" else _START, edge if operator[0] != ">" else _END
     return TEST, [TestTemplate(attribute, kind, low, high, ordered=operator != "=")]
 
 

@@ -52,6 +52,14 @@ def plain(array: pa.Array | pa.ChunkedArray) -> pa.Array:
     return array
 
 
+def from_frame(frame: Any) -> pa.Table:
+    """A pandas data frame as a table; ``ValueError`` says what Arrow cannot hold."""
+    try:
+        return pa.Table.from_pandas(frame, preserve_index=False)
+    except (pa.ArrowException, ValueError, TypeError) as wrong:
+        raise ValueError(f"the data frame cannot become an Arrow table: {wrong}") from None
+
+
 def validity(array: pa.Array) -> npt.NDArray[np.uint8]:
     """One byte per value, 1 where it is not null; empty if none is null."""
     if not array.null_count:

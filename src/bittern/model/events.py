@@ -39,7 +39,7 @@ from bittern.model.cells import (
     string_pairs,
     tagged_pairs,
 )
-from bittern.model.columns import Column, plain, read_column
+from bittern.model.columns import Column, from_frame, plain, read_column
 from bittern.model.encoded import EncodedEvents, encode_pairs
 from bittern.model.json_text import REJECT_REASONS, scan_json
 from bittern.model.mappings import Names, flatten, path_part
@@ -120,8 +120,11 @@ class _Batch:
         if isinstance(events, str | Mapping):
             events = [events]
         elif hasattr(events, "__dataframe__") and not isinstance(events, Sequence):
-            return self.read(pa.Table.from_pandas(events, preserve_index=False))
-        if not isinstance(events, Sequence) or isinstance(events, bytes):
+            try:
+                return self.read(from_frame(events))
+            except ValueError as wrong:
+                raise EventError(str(wrong)) from None
+        if not isinstance(events, Sequence) or isinstance(events, bytes | bytearray | memoryview):
             raise EventError(
                 f"events are an Arrow table or array, a list of mappings, or one mapping, "
                 f"not {type(events).__name__}"

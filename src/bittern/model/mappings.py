@@ -54,6 +54,22 @@ class Names:
                 at = name.find(".", at + 1)
 
 
+def plain_value(value: Any) -> Any:
+    """A value without NumPy and pandas around it; None for their missing values.
+
+    Times that Python's calendar cannot hold stay ``datetime64[us]``.
+    """
+    if isinstance(value, np.datetime64):
+        value = value.astype("datetime64[us]")
+        held = value.item()  # an integer where it is out of range, None where it is not a time
+        return value if isinstance(held, int) else held
+    if isinstance(value, np.generic) and not isinstance(value, np.timedelta64):
+        value = value.item()
+    if type(value).__name__ in ("NAType", "NaTType"):  # pandas', without importing pandas
+        return None
+    return value
+
+
 class _Collector:
     def __init__(self, names: Names) -> None:
         self.names = names
@@ -80,10 +96,8 @@ class _Collector:
                     stack.append((path + ".", depth + 1, value))
 
     def value(self, row: int, attribute: int, value: Any) -> None:
-        # item() may make an integer of NumPy's own times
-        if isinstance(value, np.generic) and not isinstance(value, np.datetime64 | np.timedelta64):
-            value = value.item()
-        if type(value).__name__ == "NAType":  # pandas' NA, without importing pandas
+        value = plain_value(value)
+        if value is None:
             return
         tag, payload, length = OTHER, 0, 0
         if isinstance(value, bool):
@@ -100,8 +114,6 @@ class _Collector:
             tag, payload, length = STRING, len(self.data), len(text)
             self.data += text
         elif isinstance(value, dt.datetime):
-            if value != value:  # pandas' NaT is a datetime and never equal to itself  # noqa: PLR0124
-                return
             aware = value if value.tzinfo else value.replace(tzinfo=dt.UTC)
             tag, payload = TIMESTAMP, (aware - _EPOCH) // _MICROSECOND
         elif isinstance(value, dt.date):
@@ -113,10 +125,8 @@ class _Collector:
             else:
                 beyond = math.nan if value.is_nan() else float(value)
                 tag, payload = FLOAT, struct.unpack("<q", struct.pack("<d", beyond))[0]
-        elif isinstance(value, np.datetime64):
-            if np.isnat(value):
-                return
-            tag, payload = TIMESTAMP, int(value.astype("datetime64[us]").astype(np.int64))
+        elif isinstance(value, np.datetime64):  # beyond Python's calendar
+            tag, payload = TIMESTAMP, int(value.astype(np.int64))
         self.rows.append(row)
         self.attributes.append(attribute)
         self.tags.append(tag)

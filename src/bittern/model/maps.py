@@ -95,6 +95,9 @@ def key_entries(
     rows = np.searchsorted(_map_offsets(array, keys), places, "right") - 1
     inside = (rows >= 0) & (rows < len(array))
     rows, places = rows[inside], places[inside]
+    valid = validity(array)
+    if len(valid):  # entries may lie under a null map
+        rows, places = rows[valid[rows] == 1], places[valid[rows] == 1]
     _, last = np.unique(rows[::-1], return_index=True)
     kept = len(rows) - 1 - last
     return rows[kept], places[kept]
