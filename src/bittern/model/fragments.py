@@ -20,6 +20,8 @@ up, and a regular expression without a cover is verified on every value. O(patte
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
@@ -31,6 +33,8 @@ MAX_FRAGMENT = 64
 
 #: An alternation with more fragments than this is not worth filing under each.
 MAX_COVER = 32
+#: From this length on, it matters more how many patterns share a fragment than how long it is.
+_LONG_ENOUGH = 3
 
 _MAX_DEPTH = 100
 
@@ -72,6 +76,8 @@ class Fragment(NamedTuple):
 
 
 Cover: TypeAlias = tuple[Fragment, ...]
+#: How good a cover is: the greater the better.
+Worth: TypeAlias = Callable[[Cover], tuple[int, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,13 +108,39 @@ _PROPERTY = re.compile(r"\\[pP](?:\{[^}]*\}|[A-Za-z])")
 _CONTROLS = {"a": "\a", "f": "\f", "t": "\t", "n": "\n", "r": "\r", "v": "\v"}
 
 
-def regex_cover(pattern: str) -> Cover:
+def regex_covers(patterns: Sequence[str]) -> list[Cover]:
+    """A cover for each pattern, preferring fragments that few of the patterns share.
+
+    What many patterns ask for (a domain, a common path) many values contain; the part that is
+    particular to a pattern is the better one to look for.
+    """
+    popularity: Counter[Fragment] = Counter()
+
+    def counting(cover: Cover) -> tuple[int, ...]:
+        popularity.update(cover)
+        return _worth(cover)
+
+    def particular(cover: Cover) -> tuple[int, ...]:
+        if not cover:
+            return (0, 0, 0, 0)
+        shortest, negative_count = _worth(cover)
+        shared = sum(popularity[fragment] for fragment in cover)
+        return (min(shortest, _LONG_ENOUGH), -shared, shortest, negative_count)
+
+    for pattern in patterns:
+        regex_cover(pattern, counting)
+    return [regex_cover(pattern, particular) for pattern in patterns]
+
+
+def regex_cover(pattern: str, worth: Worth | None = None) -> Cover:
     """Fragments of which every matching value contains at least one; empty if none is known.
+
+    ``worth`` tells how good a cover is; by itself, the longer its shortest fragment the better.
 
     >>> regex_cover("(?i)disc|[0-9]{2}mg")
     (Fragment(text=b'di', folded=True), Fragment(text=b'mg', folded=True))
     """
-    reader = _Reader(pattern)
+    reader = _Reader(pattern, worth or _worth)
     try:
         part = reader.alternation(folded=False, depth=0)
         if reader.position != len(pattern):
@@ -128,11 +160,11 @@ def _cover_of(part: _Part) -> Cover:
     return (part.exact,) if part.exact.text else ()
 
 
-def _worth(cover: Cover) -> tuple[int, int]:
+def _worth(cover: Cover) -> tuple[int, ...]:
     return (min(*(len(f.text) for f in cover), MAX_FRAGMENT), -len(cover)) if cover else (0, 0)
 
 
-def _sequence(parts: list[_Part]) -> _Part:
+def _sequence(parts: list[_Part], worth: Worth) -> _Part:
     """Join adjoining exact parts into runs; the best of the runs and the covers stands for all."""
     best: Cover = ()
     run = Fragment(b"", False)
@@ -145,9 +177,9 @@ def _sequence(parts: list[_Part]) -> _Part:
             run = Fragment(run.text + part.exact.text, folded)
             continue
         exact = False
-        best = max(best, _cover_of(_Part(run)), part.cover, key=_worth)
+        best = max(best, _cover_of(_Part(run)), part.cover, key=worth)
         run = part.exact or Fragment(b"", False)
-    return _Part(run) if exact else _Part(cover=max(best, _cover_of(_Part(run)), key=_worth))
+    return _Part(run) if exact else _Part(cover=max(best, _cover_of(_Part(run)), key=worth))
 
 
 def _alternatives(branches: list[_Part]) -> _Part:
@@ -161,8 +193,9 @@ def _alternatives(branches: list[_Part]) -> _Part:
 class _Reader:
     """A recursive-descent reader of RE2 syntax that yields parts instead of a tree."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, worth: Worth) -> None:
         self.text = text
+        self.worth = worth
         self.position = 0
 
     def alternation(self, *, folded: bool, depth: int) -> _Part:
@@ -176,7 +209,7 @@ class _Reader:
             character = text[self.position]
             if character == "|":
                 self.position += 1
-                branches.append(_sequence(parts))
+                branches.append(_sequence(parts, self.worth))
                 parts = []
             elif character in "*+?" or (character == "{" and _REPEAT.match(text, self.position)):
                 self._repeat(parts)
@@ -197,7 +230,7 @@ class _Reader:
                 parts += self._quoted(folded=folded)
             else:
                 parts.append(self._atom(folded=folded))
-        return _alternatives([*branches, _sequence(parts)])
+        return _alternatives([*branches, _sequence(parts, self.worth)])
 
     def _group(self, *, folded: bool, depth: int) -> _Part:
         part = self.alternation(folded=folded, depth=depth + 1)

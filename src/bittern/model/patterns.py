@@ -36,7 +36,7 @@ from bittern.model.fragments import (
     ANY_RUN,
     like_fragment,
     like_program,
-    regex_cover,
+    regex_covers,
 )
 from bittern.model.regexes import Values, compiled
 from bittern.model.substrings import Found, Substrings, frozen
@@ -203,11 +203,12 @@ class PatternSet:
         unfiled: list[int] = []
         plain: dict[bytes, list[int]] = {}
         folded: dict[bytes, list[int]] = {}
+        covers = iter(regex_covers([t for k, t in zip(kinds, texts, strict=True) if k == REGEX]))
         for i, (kind, text) in enumerate(zip(kinds, texts, strict=True)):
             if kind == REGEX:
                 actions[i] = _SEARCH
                 programs.append(text.encode())
-                cover = regex_cover(text)
+                cover = next(covers)
                 for fragment in cover:
                     (folded if fragment.folded else plain).setdefault(fragment.text, []).append(i)
                 filed = bool(cover)
