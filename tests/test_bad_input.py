@@ -112,7 +112,7 @@ def test_an_event_that_is_no_mapping_is_rejected_alone(
 ) -> None:
     matches = matcher.match([{"a": 1}, event, {"a": 2}])
     assert [row for row, _ in matches.rejects] == [1]
-    assert "mapping" in matches.rejects[0][1] or "JSON" in matches.rejects[0][1]
+    assert any(word in matches.rejects[0][1] for word in ("mapping", "JSON", "object"))
     assert matches.to_pylist() == [["one", "there", "number"], ["null"], ["there", "number"]]
     assert matcher.last_statistics["rejects"] == 1
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 from bittern.errors import BadSubscription, ExpressionError, OptionError, SubscriptionError
 from bittern.language.shapes import Shapes
 from bittern.model.columns import from_frame
-from bittern.model.ids import id_problem
+from bittern.model.ids import id_problem, normal_id
 
 #: Called with (stage, done, total); total is 0 where it is not known.
 Progress = Callable[[str, int, int], None]
@@ -119,6 +119,7 @@ class _Reader:
         self._weighted = False
 
     def add(self, id_: Any, text: Any, weight: Any) -> None:
+        id_ = normal_id(id_)
         problem = id_problem(id_)
         if problem is None and id_ in self._seen:
             problem = "this id was given before; ids are unique"

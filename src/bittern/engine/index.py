@@ -29,6 +29,7 @@ from bittern.matching.registry import strategy as strategy_named
 from bittern.model.events import Encoder
 from bittern.model.ids import Ids, arrow_text
 from bittern.model.matches import Subscribers
+from bittern.model.pattern_sets import pack_sets, unpack_sets
 from bittern.model.patterns import PatternSet
 from bittern.model.rank import COUNT, PATTERN, RankSpace
 from bittern.model.strings import arrow_strings
@@ -182,8 +183,7 @@ class Index:
     def _matching_arrays(self) -> dict[str, npt.NDArray[Any]]:
         """The arrays that matching touches."""
         out = {f"rank.{k}": v for k, v in self.rank.to_arrays().items()}
-        for attribute, patterns in self._patterns.items():
-            out |= {f"patterns.{attribute}.{k}": v for k, v in patterns.arrays().items()}
+        out |= {f"patterns.{k}": v for k, v in pack_sets(self._patterns).items()}
         out |= {f"index.{k}": v for k, v in self.subscriptions.arrays().items()}
         out["class_starts"] = self.subscribers.starts
         out["subscribers"] = self.subscribers.subscribers
@@ -218,7 +218,6 @@ class Index:
             "strategy": self.subscriptions.name,
             "parameters": self.subscriptions.parameters,
             "operators": self._operators,
-            "pattern_attributes": sorted(self._patterns),
         }
         return write_snapshot(path, self._matching_arrays() | self._other_arrays(), meta)
 
@@ -244,10 +243,7 @@ class Index:
             texts=arrow_text(arrays["texts.data"], arrays["texts.offsets"]),
             weights=arrays.get("weights"),
             rank=RankSpace.from_arrays(_under(arrays, "rank.")),
-            patterns={
-                attribute: PatternSet.from_arrays(_under(arrays, f"patterns.{attribute}."))
-                for attribute in meta["pattern_attributes"]
-            },
+            patterns=unpack_sets(_under(arrays, "patterns.")),
             subscriptions=strategy_named(meta["strategy"]).from_arrays(
                 _under(arrays, "index."), meta["parameters"]
             ),
@@ -291,9 +287,16 @@ class Index:
             assert starts[-1] == n, "subscribers do not end at the last subscription"
             assert (np.diff(starts) >= 0).all(), "class starts do not ascend"
         self.rank.check()
+        attributes, counts = np.unique(self.rank.pattern_channels()[1], return_counts=True)
+        assert dict(zip(attributes.tolist(), counts.tolist(), strict=True)) == {
+            attribute: len(patterns) for attribute, patterns in self._patterns.items()
+        }, "there is not one channel per pattern"
         for patterns in self._patterns.values():
             patterns.check()
-        self.subscriptions.check()
+        self.subscriptions.check(self.rank.n_channels, self.rank.n_cells)
+        n_classes = self.subscriptions.statistics()["classes"]
+        assert len(starts) in (0, n_classes + 1), "classes and their subscribers differ in number"
+        assert len(starts) > 0 or n == n_classes, "classes and their subscribers differ in number"
 
 
 def _under(arrays: Mapping[str, npt.NDArray[Any]], prefix: str) -> dict[str, npt.NDArray[Any]]:

@@ -59,6 +59,8 @@ FOLD_RATIO = 4
 #: Compaction starts when deltas and dead subscriptions exceed both.
 COMPACT_ROWS = 20_000
 COMPACT_SHARE = 0.2
+#: Shapes of expressions that are gone are kept up to this many.
+SPARE_SHAPES = 10_000
 #: While a match is under way, a writer pauses after so many changes.
 CHANGES_IN_A_ROW = 24
 
@@ -86,6 +88,7 @@ class LiveMatcher:
         self._dying_base: set[int] = set()
         self._state = self._new_state()
         self._recent: Any = None
+        self._counting = threading.Lock()
         self._matching = 0  # calls of match that are under way
         self._changes = 0
         self._compacting: Compaction | None = None
@@ -155,6 +158,14 @@ class LiveMatcher:
         self._rows[row.id] = row
         self._pending[row.id] = row
         self._start_compaction_if_due()
+        if len(self._shapes.templates) > 4 * len(self._rows) + SPARE_SHAPES:
+            self._forget_shapes()
+
+    def _forget_shapes(self) -> None:
+        """Start with new shapes: the old ones are mostly of expressions that are gone."""
+        self._shapes = Shapes()
+        for row in self._rows.values():
+            row.shape, row.parameters = self._shapes.read(row.text)
 
     def _remove(self, id_: str | int) -> float | None:
         """Take a subscription out; returns its weight."""
@@ -210,28 +221,30 @@ class LiveMatcher:
         check_limit(limit)
         with self._lock:
             state = self._seal()
+        with self._counting:
             self._matching += 1
         try:
             return self._match(state, events, limit)
         finally:
-            with self._lock:
+            with self._counting:  # a lock of its own: a reader that is done waits for nobody
                 self._matching -= 1
 
     def _match(self, state: State, events: Any, limit: int | None) -> Matches:
         totals = {"events": 0, "candidates": 0, "matches": 0, "rejects": 0}
+        weights = state_weights(state) if limit is not None else None
         parts = []
         for block in blocks(events):
             first, *others = [
                 match_block(segment.index, block, marks, totals)
                 for segment, marks in zip(state.segments, state.marks, strict=True)
             ]
-            parts.append(merge(first, others, state.ids))
+            matches = merge(first, others, state.ids)
+            parts.append(matches if limit is None else best(matches, weights, limit))
             self._recent = block
         totals["events"] //= len(state.segments)
         totals["rejects"] //= len(state.segments)
         self.last_statistics = totals
-        matches = concatenate(parts)
-        return matches if limit is None else best(matches, state_weights(state), limit)
+        return concatenate(parts)
 
     def _seal(self) -> State:
         """Make every change so far visible; returns the state to match on."""
@@ -331,8 +344,8 @@ class LiveMatcher:
             self._recent,
             lambda done: self._swap_base(done, base, rows),
         )
+        compaction.start()  # it cannot finish before this thread lets go of the lock
         self._compacting = compaction
-        compaction.start()
         return compaction
 
     def _swap_base(self, compaction: Compaction, base: Segment, rows: list[Row]) -> None:
@@ -346,7 +359,7 @@ class LiveMatcher:
                     "bittern: compaction failed; the changes stay in memory: %s", compaction.failure
                 )
                 return
-            self._seal()
+            self._bury()
             index, kept = compaction.index, compaction.kept
             marks = np.ones(len(index), dtype=np.uint8)
             if len(base.alive):  # unsubscribed from the old snapshot meanwhile
@@ -360,10 +373,9 @@ class LiveMatcher:
             self._base = Segment(index, marks if dead else ALL_ALIVE, dead, None)
             self._deltas = []
             self._pending = self._rows.copy()
-            self._shapes = Shapes()  # the old one remembers texts that are gone
             for row in self._pending.values():
                 row.segment, row.position = None, -1
-                row.shape, row.parameters = self._shapes.read(row.text)
+            self._forget_shapes()
             self._compact_from = _compact_from(index)
             self._state = self._new_state()
             # What is mapped stays readable after its files are gone.

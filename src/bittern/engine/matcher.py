@@ -42,10 +42,13 @@ class Matcher:
         """
         check_limit(limit)
         totals = {"events": 0, "candidates": 0, "matches": 0, "rejects": 0}
-        parts = [match_block(self.index, block, ALL_ALIVE, totals) for block in blocks(events)]
-        matches = concatenate(parts)
+        parts = []
+        for block in blocks(events):
+            matches = match_block(self.index, block, ALL_ALIVE, totals)
+            # Ranking block by block holds no more than one block's matches at a time.
+            parts.append(matches if limit is None else best(matches, self.index.weights, limit))
         self.last_statistics = totals
-        return matches if limit is None else best(matches, self.index.weights, limit)
+        return concatenate(parts)
 
 
 def check_limit(limit: int | None) -> None:

@@ -92,6 +92,11 @@ def like_parts(pattern: str, escape: str = "\\") -> LikeParts:
         pieces.append(literal)
     shape = tuple(str if isinstance(piece, str) else piece for piece in pieces[:4])
     form = _FORMS.get(shape, LikeForm.GENERAL)
+    if form is LikeForm.GENERAL and len(pattern) > MAX_REGEX_LENGTH:
+        raise ValueError(
+            f"a LIKE pattern with wildcards inside has at most {MAX_REGEX_LENGTH:,} characters, "
+            f"this one has {len(pattern):,}"
+        )
     if form is LikeForm.GENERAL:
         return LikeParts(form, "", tuple(pieces))
     return LikeParts(form, "".join(p for p in pieces if isinstance(p, str)), tuple(pieces))

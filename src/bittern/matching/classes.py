@@ -7,7 +7,9 @@ two subscribers:
 
 - tests of one conjunction on the same channel are intersected
   (``a >= 3 AND a <= 5`` is one interval);
-- a plain conjunction keeps only those tests, sorted, whatever order it was written in.
+- tests of one disjunction on the same channel are united where they overlap or touch
+  (``a < 5 OR a < 7`` is one interval, and an empty test beside it);
+- a plain conjunction keeps only its tests, sorted, whatever order it was written in.
 
 A test whose interval is empty (low > high) never holds; a class that it decides never matches.
 
@@ -25,7 +27,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bittern.engine.jit import frozen, i4, i4r, i4w, i8, i8r, inline, kernel, tuple_type, u8w, void
-from bittern.matching.structure import AND, TEST, Structure
+from bittern.matching.structure import AND, OR, TEST, Structure
 
 #: Sorting a conjunction's tests is quadratic; longer ones stay as written.
 _SORTED_UP_TO = 64
@@ -131,6 +133,60 @@ def _nested(
                 child += sizes[child]
 
 
+@inline
+def _sort_by_low(order: Any, n: Any, lows: Any) -> None:
+    """Shell sort: in place, and near enough to n log n for thousands."""
+    gap = 1
+    while gap < n // 3:
+        gap = 3 * gap + 1
+    while gap > 0:
+        for i in range(gap, n):
+            test = order[i]
+            at = i
+            while at >= gap and lows[order[at - gap]] > lows[test]:
+                order[at] = order[at - gap]
+                at -= gap
+            order[at] = test
+        gap //= 3
+
+
+@inline
+def _united(
+    operators: Any,
+    sizes: Any,
+    first: Any,
+    last: Any,
+    channels: Any,
+    lows: Any,
+    highs: Any,
+    test_of: Any,
+    order: Any,
+) -> None:
+    """Unite intervals of one channel that overlap or touch under an OR; what is left over is empty.
+
+    So an event satisfies at most one of the pivots that such an OR has in a channel, however
+    many predicates it was written with. Cells tell channels apart, so sorting by cell is enough.
+    """
+    for i in range(first, last):
+        if operators[i] != OR:
+            continue
+        n = 0
+        child = i + 1
+        while child < i + sizes[i]:
+            test = test_of[child - first]
+            if operators[child] == TEST and 0 <= lows[test] <= highs[test]:
+                order[n] = test
+                n += 1
+            child += sizes[child]
+        _sort_by_low(order, n, lows)
+        for k in range(1, n):
+            before, test = order[k - 1], order[k]
+            if channels[before] == channels[test] and lows[test] <= highs[before] + 1:
+                lows[test] = lows[before]
+                highs[test] = max(highs[before], highs[test])
+                lows[before], highs[before] = 0, -1
+
+
 @kernel(void, i4w, i4w, i4w, i8r, i4w, i4w, STRUCTURES, u8w, i8)
 def _canonical(
     channels: Any,
@@ -160,6 +216,7 @@ def _canonical(
             _nested(
                 operators, sizes, first, last, channels, lows, highs, start, seen, owner, test_of
             )
+            _united(operators, sizes, first, last, channels, lows, highs, test_of, owner)
         mixed = np.uint64(structure) * _MIX + np.uint64(counts[i])
         for test in range(start, start + counts[i]):
             packed = np.uint64(np.uint32(lows[test])) << np.uint64(32) | np.uint64(

@@ -250,8 +250,10 @@ def _pattern_sets(
     """One set per attribute; its pattern k is the attribute's k-th pattern channel."""
     owners = channel_attributes[len(channel_attributes) - len(channel_patterns) :]
     sets = {}
-    for attribute in np.unique(owners).tolist():
-        chosen = [patterns[i] for i in channel_patterns[owners == attribute].tolist()]
+    present, starts = np.unique(owners, return_index=True)
+    own = np.split(channel_patterns, starts[1:])
+    for attribute, numbers in zip(present.tolist(), own, strict=False):
+        chosen = [patterns[i] for i in numbers.tolist()]
         sets[attribute] = PatternSet.build(
             [kind for kind, _ in chosen], [text for _, text in chosen]
         )

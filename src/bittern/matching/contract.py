@@ -14,8 +14,12 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from bittern.errors import OptionError
 from bittern.matching.classes import Classes
 from bittern.model.encoded import EncodedEvents
+
+#: Tests, rows and postings are numbered in 32 bits.
+MOST_ROWS = 2**31 - 1
 
 
 class Found(NamedTuple):
@@ -78,5 +82,17 @@ class SubscriptionIndex(ABC):
         """Counts worth knowing, by name."""
 
     @abstractmethod
-    def check(self) -> None:
-        """Verify every invariant; raises AssertionError that says which one is broken."""
+    def check(self, n_channels: int, n_cells: int) -> None:
+        """Verify every invariant; raises AssertionError that says which one is broken.
+
+        ``n_channels`` and ``n_cells`` are those of the rank space that it was built for.
+        """
+
+
+def check_size(what: str, n: int) -> None:
+    """OptionError if an index would hold more rows of this kind than it can number."""
+    if n > MOST_ROWS:
+        raise OptionError(
+            f"the subscriptions have {n:,} {what}; one index holds at most {MOST_ROWS:,}: "
+            "split the catalog"
+        )

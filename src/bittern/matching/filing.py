@@ -28,6 +28,7 @@ from bittern.engine.jit import (
     void,
 )
 from bittern.matching.classes import STRUCTURES, Classes
+from bittern.matching.contract import check_size
 from bittern.matching.cover import UNCOVERABLE, mark_cover, test_cost
 from bittern.matching.program import write_program
 from bittern.matching.structure import AND, TEST
@@ -251,6 +252,7 @@ def file_classes(
     are, so that what neighbours on the axis need lies together.
     """
     n_tests = int(classes.counts.sum())
+    check_size("tests", n_tests)  # and there are no more postings than tests
     heads, bounds = np.empty((n_tests, 2), np.int32), np.empty((n_tests, 2), np.int32)
     lows, highs = np.empty(n_tests, dtype=np.int32), np.empty(n_tests, dtype=np.int32)
     starts = np.empty(len(classes) + 1, dtype=np.int32)
@@ -279,6 +281,7 @@ def file_classes(
         sizes,
     )
     n_posts, n_rows, n_always = (int(size) for size in sizes)
+    check_size("rows", n_rows)
     order = np.argsort(lows[:n_posts], kind="stable")
     heads = heads[order]
     numbers = np.full(len(classes), -1, dtype=np.int32)

@@ -48,11 +48,17 @@ from bittern.engine.jit import (
     u1r,
     void,
 )
+from bittern.matching.checks import (
+    check_heads,
+    check_jumps,
+    check_pivots,
+    check_starts,
+    check_tests,
+)
 from bittern.matching.classes import Classes
 from bittern.matching.contract import Found, SubscriptionIndex
 from bittern.matching.filing import file_classes
 from bittern.matching.program import accepts, is_first_pivot
-from bittern.matching.scan import check_programs
 from bittern.model.encoded import EVENTS, EncodedEvents, cell_of, may_have
 from bittern.stabbing.contract import StabbingIndex
 from bittern.stabbing.registry import structure
@@ -219,21 +225,23 @@ def _match(
                     c = ~c
                 else:
                     start, stop = np.int64(starts[c]), np.int64(starts[c + 1])
-                    program = start + rows[start, 3] if several[c] else start
+                    program = start
+                    if several[c]:
+                        program = start + rows[start, 3]
+                        if not is_first_pivot(
+                            matrix,
+                            width,
+                            event_offsets,
+                            entries,
+                            event,
+                            rows,
+                            start,
+                            lows[posting],
+                            highs[posting],
+                        ):
+                            continue
                     if not accepts(
                         matrix, width, event_offsets, entries, event, rows, program, stop
-                    ):
-                        continue
-                    if several[c] and not is_first_pivot(
-                        matrix,
-                        width,
-                        event_offsets,
-                        entries,
-                        event,
-                        rows,
-                        start,
-                        lows[posting],
-                        highs[posting],
                     ):
                         continue
                 out_classes[n] = c
@@ -401,22 +409,37 @@ class Pivot(SubscriptionIndex):
             "stabbing": self._stabbing.statistics(),
         }
 
-    def check(self) -> None:
-        """Postings are sorted and point to classes; programs and the stabbing index are sound."""
-        arrays = self._arrays
-        n_classes = len(arrays.several)
-        assert (np.diff(arrays.lows) >= 0).all(), "postings are not in order"
-        assert (arrays.lows <= arrays.highs).all(), "a posting has an empty interval"
-        for name, of_class in (("posting", _classes_of(arrays.heads)), ("always", arrays.always)):
-            known = (of_class >= 0) & (of_class < n_classes)
-            assert known.all(), f"{name} points to no class"
-        single = np.flatnonzero(arrays.several == 0)
-        assert arrays.starts[0] == 0, "class rows do not start at the first row"
-        lengths = np.diff(arrays.starts)
-        assert (lengths >= 0).all(), "class rows are not ascending"
-        assert arrays.starts[-1] == len(arrays.rows), "class rows do not end at the last row"
-        kept = np.repeat(arrays.several == 0, lengths)
-        starts = np.zeros(len(single) + 1, dtype=np.int32)
-        np.cumsum(lengths[single], out=starts[1:])
-        check_programs(starts, arrays.rows[kept])
+    def check(self, n_channels: int, n_cells: int) -> None:
+        """Postings, pivots, programs and the stabbing index are sound and fit together."""
+        heads, bounds, lows, highs, starts, rows, several, always = self._arrays
+        n_classes, n_postings = len(several), len(lows)
+        assert heads.shape == bounds.shape == (n_postings, 2), "postings differ in number"
+        assert len(highs) == n_postings, "postings differ in number"
+        assert (np.diff(lows) >= 0).all(), "postings are not in order"
+        assert (lows <= highs).all(), "a posting has an empty interval"
+        assert ((lows >= 0) & (highs < n_cells)).all(), "a posting is beyond the axis"
+        check_starts(starts, rows, n_classes)
+        check_tests(rows, n_channels, n_cells)
+        lengths = np.diff(starts).astype(np.int64)
+        check_heads(heads, bounds, lengths, n_channels, n_cells)
+        assert ((always >= 0) & (always < n_classes)).all(), "always points to no class"
+
+        assert (several <= 1).all(), "a class has neither one pivot nor several"
+        many = several == 1
+        n_pivots = np.zeros(n_classes, dtype=np.int64)
+        n_pivots[many & (lengths > 0)] = rows[starts[:-1][many & (lengths > 0)], 3]
+        fit = (n_pivots >= 2) & (n_pivots < lengths)
+        assert fit[many].all(), "a class of several pivots has too few, or no program"
+        owners = np.repeat(np.arange(n_classes), lengths)
+        is_pivot = np.arange(len(rows)) - starts[owners] < n_pivots[owners]
+        check_jumps(lengths - n_pivots, rows[~is_pivot])
+        classes = _classes_of(heads)
+        found = many[classes]
+        check_pivots(classes[found], lows[found], highs[found], owners[is_pivot], rows[is_pivot])
+        once = np.concatenate((classes[~found], always))
+        assert len(np.unique(once)) == len(once), "a class of one pivot is filed twice"
+        assert not many[always].any(), "a class is filed and always a candidate as well"
+
         self._stabbing.check()
+        items = np.unique(self._stabbing.arrays()["items"])
+        assert np.array_equal(items, np.arange(n_postings)), "stabbing finds other postings"

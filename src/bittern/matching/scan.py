@@ -16,8 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from bittern.engine.jit import i4r, i4r2, i4w, i4w2, i8, i8r, i8w, kernel, void
+from bittern.matching.checks import check_jumps, check_starts, check_tests
 from bittern.matching.classes import STRUCTURES, Classes
-from bittern.matching.contract import Found, SubscriptionIndex
+from bittern.matching.contract import Found, SubscriptionIndex, check_size
 from bittern.matching.program import accepts, write_program
 from bittern.model.encoded import EVENTS, EncodedEvents
 
@@ -97,6 +98,7 @@ class Scan(SubscriptionIndex):
         stabbing: str = "cei",  # noqa: ARG003
     ) -> tuple[Self, npt.NDArray[np.int32]]:
         """Write one program per class. O(tests)."""
+        check_size("tests", int(classes.counts.sum()))
         starts = np.zeros(len(classes) + 1, dtype=np.int32)
         np.cumsum(classes.counts, out=starts[1:])
         rows = np.empty((int(starts[-1]), 4), dtype=np.int32)
@@ -158,19 +160,8 @@ class Scan(SubscriptionIndex):
         """Number of classes and tests."""
         return {"classes": len(self._starts) - 1, "tests": len(self._rows)}
 
-    def check(self) -> None:
-        """Programs tile the rows; jumps stay inside their program."""
-        check_programs(self._starts, self._rows)
-
-
-def check_programs(starts: npt.NDArray[np.int32], rows: npt.NDArray[np.int32]) -> None:
-    """Verify that programs tile ``rows`` and that every jump goes forward to where it may."""
-    assert starts[0] == 0, "programs do not start at row 0"
-    assert starts[-1] == len(rows), "programs do not end at the last row"
-    lengths = np.diff(starts)
-    assert (lengths >= 0).all(), "program starts are not ascending"
-    own_start = np.repeat(starts[:-1], lengths)
-    targets = rows[:, 3] >> 1
-    places = np.arange(len(rows)) - own_start
-    assert (targets > places).all(), "a jump goes backwards"
-    assert (targets <= np.repeat(lengths, lengths) + 1).all(), "a jump leaves its program"
+    def check(self, n_channels: int, n_cells: int) -> None:
+        """Programs tile the rows; tests and jumps go where there is something."""
+        check_starts(self._starts, self._rows, len(self._starts) - 1)
+        check_tests(self._rows, n_channels, n_cells)
+        check_jumps(np.diff(self._starts).astype(np.int64), self._rows)

@@ -37,8 +37,9 @@ from bittern.engine.jit import (
     void,
 )
 
-#: A matrix of at most this many bytes is always worth it; a larger one if a quarter is filled.
-SMALL_MATRIX = 1 << 20
+#: A matrix of at most this many bytes (a few caches) is always worth it; a larger one if it is a
+#: quarter full. Looking a cell up in the sparse view costs several times as much.
+SMALL_MATRIX = 1 << 23
 LARGE_MATRIX = 1 << 28
 _RADIX_BITS = 11
 _ROW_MASK = np.uint64(0xFFFFFFFF)

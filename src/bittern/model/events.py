@@ -71,8 +71,9 @@ class Encoder:
         self._rank = rank
         self._arrays = frozen(rank.arrays)
         self._patterns = patterns
-        channels, owners = rank.pattern_channels()
-        self._first_pattern = {a: int(channels[owners == a][0]) for a in patterns}
+        channels, owners = rank.pattern_channels()  # an attribute's lie together
+        firsts = np.searchsorted(owners, sorted(patterns)).tolist()
+        self._first_pattern = dict(zip(sorted(patterns), channels[firsts].tolist(), strict=True))
         self._names = Names(rank.attribute_names())
         self.map_names = map_names(list(self._names.numbers))
         self._numbers: dict[int, list[Number]] = {}
@@ -96,7 +97,7 @@ class Encoder:
         batch = _Batch(self)
         n_events = batch.read(events)
         pairs = np.concatenate([np.empty(0, dtype=np.uint64), *batch.pairs])
-        return Encoded(encode_pairs(pairs, n_events, self._arrays.bases), batch.rejects)
+        return Encoded(encode_pairs(pairs, n_events, self._arrays.bases), sorted(batch.rejects))
 
 
 class _Batch:
@@ -129,24 +130,22 @@ class _Batch:
                 f"events are an Arrow table or array, a list of mappings, or one mapping, "
                 f"not {type(events).__name__}"
             )
-        if events and all(isinstance(event, str) for event in events):
-            self._texts(events)
-        else:
-            self._mappings(events)
+        if any(isinstance(event, str) for event in events):
+            self._texts([event if isinstance(event, str) else None for event in events])
+            events = [None if isinstance(event, str) else event for event in events]
+        self._mappings(events)
         return len(events)
 
-    def _texts(self, events: Sequence[str]) -> None:
+    def _texts(self, texts: list[str | None]) -> None:
+        """JSON texts; None where another row stands."""
         try:
-            texts = pa.array(events, type=pa.large_string())
+            array = pa.array(texts, type=pa.large_string())
         except UnicodeEncodeError:
-            bad = [row for row, text in enumerate(events) if _SURROGATE.search(text)]
-            self.rejects += [(row, "the text holds half a surrogate pair") for row in bad]
-            readable = dict.fromkeys(bad)
-            texts = pa.array(
-                [None if row in readable else text for row, text in enumerate(events)],
-                type=pa.large_string(),
-            )
-        self._json(texts)
+            bad = {row for row, text in enumerate(texts) if text and _SURROGATE.search(text)}
+            self.rejects += [(row, "the text holds half a surrogate pair") for row in sorted(bad)]
+            readable = [None if row in bad else text for row, text in enumerate(texts)]
+            array = pa.array(readable, type=pa.large_string())
+        self._json(array)
 
     def _array(self, array: pa.Array) -> None:
         if pa.types.is_struct(array.type):
@@ -288,6 +287,9 @@ class _Batch:
 
     def _maps(self, arrays: list[pa.Array], taken: npt.NDArray[np.uint8]) -> None:
         """Entries of map columns; where two columns have the same key in a row, the first wins."""
+        if len(arrays) > 1 and any(pa.types.is_struct(array.type.item_type) for array in arrays):
+            self._merged_maps(arrays, taken)
+            return
         seen = np.empty(0, dtype=np.int64)
         for array in arrays:
             keys, items = plain(array.keys), plain(array.items)
@@ -310,6 +312,19 @@ class _Batch:
                 own = entries.at(entries.attributes == attribute)
                 own_items = items.take(pa.array(own.places))
                 self._entries(names[attribute], own_items, own.rows, taken)
+
+    def _merged_maps(self, arrays: list[pa.Array], taken: npt.NDArray[np.uint8]) -> None:
+        """Several map columns, some of structs: rare, so one by one as mappings."""
+        events: list[dict[str, Any]] = [{} for _ in range(len(arrays[0]))]
+        for array in reversed(arrays):  # so that the first column has the last word
+            for event, entries in zip(events, array.to_pylist(), strict=True):
+                event.update(e for e in entries or () if e[1] is not None)
+        numbers = self._names.numbers
+        gone = {name for name, number in numbers.items() if taken[number]}
+        for event in events:
+            for key in [key for key in event if path_part(key) in gone]:
+                del event[key]
+        self._mappings(events)
 
     def _struct_entries(
         self, array: pa.Array, keys: pa.Array, items: pa.Array, taken: npt.NDArray[np.uint8]
@@ -356,17 +371,24 @@ class _Batch:
             pairs,
         )
         self.pairs.append(pairs[:n])
-        for attribute in self._encoder._patterns:  # noqa: SLF001
-            chosen = np.flatnonzero((values.attributes == attribute) & (values.tags == STRING_TAG))
+        patterns = self._encoder._patterns  # noqa: SLF001
+        if not patterns:
+            return
+        strings = np.flatnonzero(values.tags == STRING_TAG)
+        strings = strings[np.argsort(values.attributes[strings], kind="stable")]
+        present, starts = np.unique(values.attributes[strings], return_index=True)
+        for attribute, chosen in zip(present.tolist(), np.split(strings, starts[1:]), strict=False):
+            if attribute not in patterns:
+                continue
             lengths = values.lengths[chosen].astype(np.int64)
             offsets = np.zeros(len(chosen) + 1, dtype=np.int64)
             np.cumsum(lengths, out=offsets[1:])
             text = np.empty(int(offsets[-1]), dtype=np.uint8)
             gather_strings(values.data, values.payloads[chosen], lengths, offsets, text)
-            strings = pa.LargeStringArray.from_buffers(
+            array = pa.LargeStringArray.from_buffers(
                 len(chosen), pa.py_buffer(offsets), pa.py_buffer(text)
             )
-            self._match_patterns(attribute, values.rows[chosen], strings)
+            self._match_patterns(attribute, values.rows[chosen], array)
 
 
 def _refuse_twins(names: list[str], where: str) -> None:

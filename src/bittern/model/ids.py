@@ -2,10 +2,12 @@
 
 ``values`` is an Arrow array of int64 if all ids are integers, else of strings; ``are_integers``
 then marks the strings that stand for integers (it is empty if none does), so that 1 and "1" differ.
+An id of a subclass of ``str``, or of another library's integer type, counts as the plain one.
 """
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -32,7 +34,7 @@ class Ids:
 
     @classmethod
     def of(cls, ids: Sequence[Any]) -> Ids:
-        """From Python ids, which are strings or integers."""
+        """From Python ids, which are plain strings or integers (``normal_id``)."""
         none = np.empty(0, dtype=np.uint8)
         kinds = {type(each) for each in ids}
         if kinds <= {int}:
@@ -102,10 +104,13 @@ class Ids:
 
     def find(self, id_: str | int) -> int:
         """The position of an id, or -1. O(1) after the first call, which is O(n)."""
+        id_ = normal_id(id_)
+        if id_problem(id_) is not None:
+            return -1
         if self._table is None:
             data, offsets, _ = arrow_strings(self.values.cast(pa.large_string()))
             self._table = StringTable.build(data, offsets, self.marks().astype(np.int32))
-        text = str(id_).encode("utf-8", "surrogatepass")
+        text = str(id_).encode()
         group = np.array([int(isinstance(id_, int))], dtype=np.int32)
         ends = np.array([0, len(text)], dtype=np.int64)
         return int(self._table.find_batch(np.frombuffer(text, dtype=np.uint8), ends, group)[0])
@@ -159,8 +164,23 @@ def arrow_text(data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64]) -> p
     )
 
 
+def normal_id(id_: Any) -> Any:
+    """An id as a plain ``str`` or ``int``, if it is one in another guise, such as NumPy's int64.
+
+    A member of an enumeration of strings or integers is its value.
+    """
+    if type(id_) is str or type(id_) is int or isinstance(id_, bool):
+        return id_
+    if isinstance(id_, str):
+        return str.__str__(id_)  # whatever the subclass prints
+    try:
+        return operator.index(id_)
+    except TypeError:
+        return id_
+
+
 def id_problem(id_: Any) -> str | None:
-    """What is wrong with an id, if anything."""
+    """What is wrong with an id that is as ``normal_id`` returns it, if anything."""
     if isinstance(id_, bool) or not isinstance(id_, str | int):
         return f"an id is a string or an integer, not {type(id_).__name__}"
     if isinstance(id_, int) and not INT64_MIN <= id_ <= INT64_MAX:

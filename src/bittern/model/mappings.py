@@ -8,7 +8,6 @@ Arrow tables and JSON text are the fast ones.
 from __future__ import annotations
 
 import datetime as dt
-import json
 import math
 import struct
 from collections.abc import Mapping, Sequence
@@ -23,6 +22,7 @@ from bittern.model.tagged import BOOLEAN, FLOAT, INTEGER, OTHER, STRING, TIMESTA
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _MICROSECOND = dt.timedelta(microseconds=1)
 MAX_DEPTH = 64
+MAX_STRING = 2**31 - 1  # lengths are int32
 
 
 class Flattened(NamedTuple):
@@ -111,6 +111,8 @@ class _Collector:
             tag, payload = FLOAT, struct.unpack("<q", struct.pack("<d", value))[0]
         elif isinstance(value, str):
             text = value.encode()
+            if len(text) > MAX_STRING:
+                raise ValueError("a string is longer than 2 GiB")
             tag, payload, length = STRING, len(self.data), len(text)
             self.data += text
         elif isinstance(value, dt.datetime):
@@ -142,22 +144,18 @@ def flatten(events: Sequence[Any], names: Names) -> Flattened:
         before = len(collector.rows)
         if event is None:
             continue
-        if isinstance(event, str):
-            try:
-                event = json.loads(event)  # noqa: PLW2901  a text among mappings
-            except ValueError as wrong:
-                rejected.append((row, f"not JSON: {wrong}"))
-                continue
         if not isinstance(event, Mapping):
             rejected.append((row, f"an event is a mapping, not {type(event).__name__}"))
             continue
         try:
             collector.event(row, event)
-        except UnicodeEncodeError:
+        except Exception as wrong:  # noqa: BLE001  whatever is in an event, the others count
             for column in ("rows", "attributes", "tags", "payloads", "lengths"):
                 del getattr(collector, column)[before:]
             collector.exact = [entry for entry in collector.exact if entry[0] != row]
-            rejected.append((row, "a string holds half a surrogate pair"))
+            half = isinstance(wrong, UnicodeEncodeError)
+            reason = "a string holds half a surrogate pair" if half else f"unreadable: {wrong!r}"
+            rejected.append((row, reason))
     values = TaggedValues(
         np.array(collector.rows, dtype=np.int32),
         np.array(collector.attributes, dtype=np.int32),

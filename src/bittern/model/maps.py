@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 from bittern.language.literals import attribute_parts
 from bittern.model.cells import used_entries
 from bittern.model.columns import Column, validity
+from bittern.model.mappings import MAX_STRING
 from bittern.model.rank import BOOLEAN, NUMBER, STRING, TIME
 from bittern.model.strings import StringTable, arrow_strings
 from bittern.model.tagged import BOOLEAN as BOOLEAN_TAG
@@ -109,17 +110,20 @@ def tag_entries(column: Column, entries: Entries) -> TaggedValues:
     payloads = np.zeros(len(rows), dtype=np.int64)
     lengths = np.zeros(len(rows), dtype=np.int32)
     text = np.empty(0, dtype=np.uint8)
-    tag = _TAG_OF_KIND.get(column.kind, OTHER)
+    tags = np.full(len(rows), _TAG_OF_KIND.get(column.kind, OTHER), dtype=np.uint8)
     if column.kind == STRING:
         text, starts, _ = arrow_strings(column.array)
-        payloads, lengths = starts[places], np.diff(starts)[places].astype(np.int32)
+        payloads, long = starts[places], starts[places + 1] - starts[places]
+        tags[long > MAX_STRING] = OTHER  # there, but too long to compare
+        lengths = np.where(long > MAX_STRING, 0, long).astype(np.int32)
     elif column.values is not None:
         payloads = column.values[places].view(np.int64)
-        tag = FLOAT if column.values.dtype == np.float64 else tag
+        if column.values.dtype == np.float64:
+            tags[:] = FLOAT
     return TaggedValues(
         rows.astype(np.int32),
         attributes.astype(np.int32),
-        np.full(len(rows), tag, dtype=np.uint8),
+        tags,
         payloads,
         lengths,
         text,

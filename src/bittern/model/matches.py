@@ -7,6 +7,7 @@ first); ``ids`` and ``to_pylist`` list them in the order of the index.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -126,8 +127,13 @@ class Matches:
         return self.all_ids.take(own if self.ranked else np.sort(own))
 
     def to_pylist(self) -> list[list[str | int]]:
-        """The ids for every event."""
-        return [self.ids(event) for event in range(len(self))]
+        """The ids for every event. O(matches), and a sort unless they are ranked."""
+        subscriptions: npt.NDArray[Any] = self.subscriptions
+        if not self.ranked:
+            events = np.repeat(np.arange(len(self)), self.counts)
+            subscriptions = np.sort(events << 32 | subscriptions) & 0xFFFFFFFF
+        ids = self.all_ids.take(subscriptions)
+        return [ids[start:end] for start, end in itertools.pairwise(self.offsets.tolist())]
 
     def to_arrow(self, *, flat: bool = False) -> pa.Table:
         """A table (event, list of subscriptions), or ``flat`` with one row per match."""
@@ -142,6 +148,7 @@ class Matches:
 def best(matches: Matches, weights: npt.NDArray[np.float64] | None, limit: int) -> Matches:
     """The ``limit`` matches of highest weight of each event, best first, ties by id."""
     counts = matches.counts
+    limit = min(limit, len(matches.subscriptions))  # any Python integer will do
     events = np.repeat(np.arange(len(matches)), counts)
     order_of_id = matches.all_ids.ranks()[matches.subscriptions]
     heavy = np.zeros(len(events)) if weights is None else -weights[matches.subscriptions]
@@ -172,6 +179,7 @@ def concatenate(parts: Sequence[Matches]) -> Matches:
         np.concatenate([part.subscriptions for part in parts]),
         parts[0].all_ids,
         rejects,
+        parts[0].ranked,
     )
 
 
