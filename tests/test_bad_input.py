@@ -595,3 +595,30 @@ def test_events_are_never_changed(event: dict[str, Any]) -> None:
     before = repr(event)
     bittern.Matcher(_JUNK_INDEX).match([event])
     assert repr(event) == before
+
+
+# ------------------------------------------------------------------ costly expressions
+
+
+def test_a_long_disjunction_over_one_attribute_is_a_candidate_once_per_event() -> None:
+    catalog = {"below": " OR ".join(f"a < {k}" for k in range(1, 2000))}
+    matcher = bittern.Matcher(build(catalog))
+    assert matcher.match([{"a": 5}] * 10).to_pylist() == [["below"]] * 10
+    assert matcher.last_statistics["candidates"] == 10
+
+
+def test_overlapping_and_touching_intervals_are_united() -> None:
+    catalog = {
+        "two": "a < 5 OR a < 7 OR a = 7",
+        "gap": "a BETWEEN 1 AND 3 OR a BETWEEN 5 AND 6 OR a BETWEEN 2 AND 4 OR b = 1",
+        "all": "a != 1 OR a != 2",
+        "strings": "s < 'b' OR s LIKE 'b%' OR s = 'bz' OR a = 3 OR a = 3",
+    }
+    events = [{"a": k} for k in range(9)] + [{"a": 3.5}, {"b": 1, "a": 2}, {"s": "ba"}, {"s": "c"}]
+    assert engine(catalog, events) == expected(catalog, events)
+
+
+def test_a_general_like_pattern_has_a_limit() -> None:
+    with pytest.raises(SubscriptionError, match="LIKE pattern with wildcards inside"):
+        bittern.Index.build({"s": f"a LIKE '%{'a' * 2000}_b%'"})
+    bittern.Index.build({"s": f"a LIKE '%{'a' * 2000}%'"})

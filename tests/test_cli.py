@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 import bittern
 from bittern.engine.snapshot import write_snapshot
 from bittern.errors import BitternError, OptionError
-from bittern.service import tables
+from bittern.service import cli, csv_events, tables
 from bittern.service.cli import main
 from bittern.service.progress import Progress
 
@@ -110,6 +110,11 @@ def test_the_release_is_printed(run):
         ["build", "subs.xlsx", "--output", "x"],
         ["match", "x", "events.doc"],
         ["match", "x", "-", "--limit", "0"],
+        ["match", "x", "-", "--limit", "1.5"],
+        ["match", "x", "-", "--limit", "99999999999999999999"],
+        ["match", "x", "-", "--limit", "9" * 5000],
+        ["match", "x", "-", "--batch-size", "99999999999999999999"],
+        ["build", "-", "--output", "x", "--id-column", "expression"],
         ["match", "x", "-", "--batch-size", "-3"],
         ["match", "x", "-", "--output-format", "parquet"],
     ],
@@ -186,6 +191,21 @@ def test_a_missing_column_is_named(run, tmp_path, missing, suffix):
     code, _, err = run("build", source, "--output", tmp_path / "x", missing, "absent")
     assert code == 1
     assert "no column 'absent'" in err
+
+
+@pytest.mark.parametrize("column", ["id", "expression", "weight"])
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_a_column_that_is_there_twice_is_named(run, tmp_path, suffix, column):
+    rows = pa.Table.from_pylist(SUBSCRIPTIONS)
+    twice = rows.append_column(column, rows[column])
+    source = tmp_path / f"s{suffix}"
+    if suffix == ".csv":
+        pa.csv.write_csv(twice, source)
+    else:
+        pa.parquet.write_table(twice, source)
+    code, out, err = run("build", source, "--output", tmp_path / "x")
+    assert (code, out) == (1, "")
+    assert err == f"bittern: {source} has several columns {column!r}\n"
 
 
 def test_bad_subscriptions_fail_the_build_and_are_listed(run, tmp_path):
@@ -286,19 +306,96 @@ def test_bad_events_are_reported_and_the_others_matched(run, shop):
     assert code == 0
     found = lines(out)
     assert [line["event"] for line in found if line["subscriptions"]] == [0, 2, 15]
-    assert "bittern: event 1 rejected: " in err
+    assert "bittern: row 1 rejected: " in err
     assert err.count("rejected: ") == 10
     assert "... and 3 more rejected" in err
     assert err.endswith("16 events, 3 matches, 13 rejected\n")
 
 
-def test_short_rows_of_a_csv_file_are_reported(run, shop, tmp_path):
-    (tmp_path / "e.csv").write_text("model,price\nnokia,5\nnokia\nnokia,6\n")
-    code, out, err = run("match", shop, tmp_path / "e.csv")
+BAD_ROWS = b"""model,price
+
+"no
+kia",5
+nokia
+nokia,6
+\xff
+nokia\xff,7
+"no""kia",8
+,999999999999999999999999
+nokia,9,9
+"""
+
+
+@pytest.mark.parametrize("batch", [1, 2, 10_000])
+def test_bad_rows_of_a_csv_file_are_reported_and_keep_their_numbers(run, shop, tmp_path, batch):
+    (tmp_path / "e.csv").write_bytes(BAD_ROWS)
+    code, out, err = run("match", shop, tmp_path / "e.csv", "--batch-size", batch)
     assert code == 0
-    assert [line["subscriptions"] for line in lines(out)] == [["cheap"], ["cheap"]]
-    assert "bittern: row 3 rejected: 1 fields, not 2" in err
-    assert err.endswith("1 rejected\n")
+    found = lines(out)
+    assert [line["event"] for line in found] == list(range(8))
+    assert [line["event"] for line in found if line["subscriptions"]] == [0, 2, 5]
+    assert sorted(line for line in err.splitlines() if "rejected:" in line) == [
+        "bittern: row 1 rejected: 1 field, not 2",
+        "bittern: row 3 rejected: 1 field, not 2",
+        "bittern: row 4 rejected: it is not UTF-8",
+        "bittern: row 7 rejected: 3 fields, not 2",
+    ]
+    assert err.endswith("8 events, 3 matches, 4 rejected\n")
+    run("match", shop, tmp_path / "e.csv", "--batch-size", batch, "--output", tmp_path / "m.csv")
+    assert pa.csv.read_csv(tmp_path / "m.csv")["event"].to_pylist() == [0, 2, 5]
+
+
+def test_a_csv_file_of_bad_rows_alone_matches_nothing(run, shop):
+    code, out, err = run("match", shop, "--format", "csv", stdin=b"a,price\n1\n2\n")
+    assert code == 0
+    assert [line["subscriptions"] for line in lines(out)] == [[], []]
+    assert err.endswith("2 events, 0 matches, 2 rejected\n")
+
+
+def test_rows_keep_their_numbers_from_block_to_block(tmp_path, monkeypatch):
+    monkeypatch.setattr(csv_events, "_BLOCK", 64)
+    monkeypatch.setattr(csv_events, "_CHUNK", 7)
+    rows = [b"%d\xff,\xc3\xa9\n" % n if n % 5 == 1 else b"%d,\xc3\xa9\n" % n for n in range(99)]
+    rows[::7] = [b"short\xff\n"] * len(rows[::7])
+    (tmp_path / "e.csv").write_bytes(b"n,e\n" + b"x,y\n" + b"".join(rows))
+    rejected, found, done = [], [], 0
+    for batch in tables.read_events(
+        str(tmp_path / "e.csv"), "csv", 3, lambda *r: rejected.append(r)
+    ):
+        assert len(batch.events) <= 3
+        found += zip(
+            (batch.numbers + done).tolist(), *batch.events.to_pydict().values(), strict=True
+        )
+        done += batch.n_rows
+    bad = {n for n in range(99) if n % 7 == 0 or n % 5 == 1}
+    assert found == [(0, "x", "y"), *((n + 1, str(n), "é") for n in range(99) if n not in bad)]
+    assert sorted(int(place.removeprefix("row ")) - 1 for place, _ in rejected) == sorted(bad)
+    assert done == 100
+
+
+def test_a_header_that_is_not_utf8_is_refused(run, shop):
+    code, out, err = run("match", shop, "--format", "csv", stdin=b"pr\xffce\n1\n")
+    assert (code, out, err) == (1, "", "bittern: standard input: the header is not UTF-8\n")
+
+
+@pytest.mark.parametrize(
+    ("form", "text"),
+    [("jsonl", '{"price": 5}\n{"price": 50}\n'), ("csv", "price\n5\n50\n")],
+)
+def test_a_byte_order_mark_is_not_part_of_the_first_event(run, shop, form, text):
+    code, out, err = run("match", shop, "--format", form, stdin=text.encode("utf-8-sig"))
+    assert (code, err) == (0, "bittern: 2 events, 1 match\n")
+    assert lines(out)[0] == {"event": 0, "subscriptions": ["cheap"]}
+
+
+@pytest.mark.parametrize(
+    ("form", "text"),
+    [("jsonl", '{"id": 1, "expression": "a = 1"}\n'), ("csv", "id,expression\n1,a = 1\n")],
+)
+def test_a_byte_order_mark_is_not_part_of_the_first_subscription(tmp_path, form, text):
+    (tmp_path / "s").write_text(text, "utf-8-sig")
+    table = tables.read_subscriptions(str(tmp_path / "s"), form, "id", "expression", None)
+    assert table.to_pylist() == [{"id": 1, "expression": "a = 1"}]
 
 
 def test_no_events_give_no_matches_in_every_format(run, shop, tmp_path):
@@ -316,6 +413,12 @@ def test_an_output_file_appears_only_when_it_is_complete(run, shop, tmp_path):
     assert code == 1
     assert output.read_text() == "earlier"
     assert list(tmp_path.iterdir()) == [output]
+
+
+def test_an_output_that_cannot_be_written_is_named_as_it_was_given(run, shop, tmp_path):
+    output = tmp_path / "none" / "m.csv"
+    code, _, err = run("match", shop, "--output", output, stdin=b'{"price": 5}')
+    assert (code, err) == (1, f"bittern: {output}: No such file or directory\n")
 
 
 def command(*arguments):
@@ -336,6 +439,33 @@ def test_a_closed_pipe_ends_quietly(shop, tmp_path):
     running.stderr.close()
     assert running.wait() == 0
     assert err == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "closed", "code", "said"),
+    [
+        (["match", "SHOP"], "<&-", 1, "bittern: standard input is closed\n"),
+        (["match", "SHOP", "--format", "csv"], "<&-", 1, "bittern: standard input is closed\n"),
+        (["build", "-", "--output", "SHOP"], "<&-", 1, "bittern: standard input is closed\n"),
+        (["explain", "SHOP", "cheap"], "<&-", 1, "bittern: standard input is closed\n"),
+        (["match", "SHOP"], ">&-", 1, "bittern: standard output is closed\n"),
+        (["explain", "SHOP", "cheap", "{}"], ">&-", 1, "bittern: standard output is closed\n"),
+        (["inspect", "SHOP"], ">&-", 1, "bittern: standard output is closed\n"),
+        (["match", "SHOP"], "2>&-", 0, ""),
+        (["explain", "SHOP", "nobody", "{}"], "2>&-", 1, ""),
+    ],
+)
+def test_a_closed_stream_is_said_in_a_sentence(shop, arguments, closed, code, said):
+    words = [str(shop) if word == "SHOP" else word for word in arguments]
+    done = subprocess.run(
+        ["sh", "-c", f'"$@" {closed}', "sh", *command(*words)],
+        input='{"price": 50}\n',
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (code, said)
+    assert done.stdout == ('{"event": 0, "subscriptions": []}\n' if code == 0 else "")
 
 
 def test_an_interrupt_ends_quietly_with_130(shop):
@@ -368,12 +498,28 @@ def test_explain_says_why_and_why_not(run, shop):
 
 @pytest.mark.parametrize(
     ("name", "event"),
-    [("nobody", "{}"), ("phone", "{broken"), ("phone", "[1]"), ("phone", "[" * 100_000)],
+    [
+        ("nobody", "{}"),
+        ("phone", "{broken"),
+        ("phone", "[1]"),
+        ("phone", "[" * 100_000),
+        ("phone", '{"price": NaN}'),
+    ],
 )
 def test_explain_refuses_unknown_ids_and_broken_events(run, shop, name, event):
     code, out, err = run("explain", shop, name, event)
     assert (code, out) == (1, "")
     assert err.startswith("bittern: ")
+
+
+def test_explain_reads_utf8_with_or_without_a_mark(run, shop):
+    text = '{"model": "é", "price": 5}'
+    _, plain, _ = run("explain", shop, "phone", stdin=text.encode())
+    assert "'é'" in plain
+    assert run("explain", shop, "phone", stdin=text.encode("utf-8-sig"))[1] == plain
+    code, out, err = run("explain", shop, "phone", stdin=text.encode("latin-1"))
+    assert (code, out) == (1, "")
+    assert err.startswith("bittern: the event is not UTF-8")
 
 
 def test_integer_ids_are_found_as_integers(run, tmp_path):
@@ -397,16 +543,37 @@ def test_inspect_shows_statistics(run, shop):
     assert sum(report["arrays"].values()) == report["bytes"]
 
 
-def test_inspect_finds_damage(run, tmp_path):
+def test_damage_is_found_before_use(run, tmp_path):
     source = save(tmp_path / "s.jsonl", SUBSCRIPTIONS)
     run("build", source, "--output", tmp_path / "x", "--quiet")
     victim = max((tmp_path / "x").glob("*.npy"), key=lambda file: file.stat().st_size)
     raw = bytearray(victim.read_bytes())
     raw[-1] ^= 1
     victim.write_bytes(raw)
-    code, _, err = run("inspect", tmp_path / "x", "--check")
-    assert code == 1
-    assert victim.stem in err
+    for arguments in (
+        ["inspect", tmp_path / "x", "--check"],
+        ["match", tmp_path / "x"],
+        ["explain", tmp_path / "x", "phone", "{}"],
+    ):
+        code, out, err = run(*arguments, stdin=b'{"price": 5}')
+        assert (code, out) == (1, ""), arguments
+        assert victim.stem in err
+        assert "digest" in err
+
+
+def test_a_large_snapshot_is_used_without_being_read_first(run, shop, monkeypatch):
+    verified = []
+
+    def opened(path, *, verify=False, real=bittern.Index.open):
+        verified.append(verify)
+        return real(path, verify=verify)
+
+    monkeypatch.setattr(bittern.Index, "open", opened)
+    assert run("match", shop, stdin=b'{"price": 5}')[0] == 0
+    size = sum(file.stat().st_size for file in shop.iterdir())
+    monkeypatch.setattr(cli, "_VERIFIED_UP_TO", size)
+    assert run("match", shop, stdin=b'{"price": 5}')[0] == 0
+    assert verified == [True, False]
 
 
 def test_inspect_finds_a_structure_that_is_not_sound(run, shop, monkeypatch):
@@ -477,7 +644,7 @@ def test_ids_of_two_kinds_are_refused(tmp_path):
 def test_an_empty_field_is_missing_and_a_quoted_one_is_empty(tmp_path):
     (tmp_path / "e.csv").write_text('a,b\n,x\n1,""\n2,NA\n')
     (batch,) = tables.read_events(str(tmp_path / "e.csv"), "csv", 10, lambda *_: None)
-    assert batch.to_pydict() == {"a": [None, 1, 2], "b": ["x", "", "NA"]}
+    assert batch.events.to_pydict() == {"a": [None, 1, 2], "b": ["x", "", "NA"]}
 
 
 def test_the_format_comes_from_the_option_then_from_the_extension():

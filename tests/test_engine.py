@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import enum
 import json
 import logging
 import mmap
@@ -31,7 +32,9 @@ from bittern.errors import (
     SubscriptionError,
     UnknownSubscriptionError,
 )
+from bittern.model import maps as maps_module
 from bittern.model.ids import Ids
+from bittern.model.matches import Matches
 
 SHOP = {
     "cheap": "price < 10",
@@ -253,6 +256,67 @@ def test_ids_come_back_as_they_were_given(ids: list[Any], tmp_path: Path) -> Non
                     each.expression(unknown)  # type: ignore[arg-type]
 
 
+class Color(str, enum.Enum):  # noqa: UP042  this kind prints as Color.RED
+    RED = "red"
+    BLUE = "blue"
+
+
+class Size(int, enum.Enum):
+    SMALL = 1
+
+
+class Loud(str):
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return self.upper()
+
+
+GUISES: list[tuple[Any, str | int]] = [
+    (Color.RED, "red"),
+    (Size.SMALL, 1),
+    (Loud("quiet"), "quiet"),
+    (np.str_("text"), "text"),
+    (np.int64(-7), -7),
+    (np.uint8(8), 8),
+    (np.uint64(2**63 - 1), 2**63 - 1),
+]
+
+
+def test_ids_in_another_guise_are_the_plain_ids(tmp_path: Path) -> None:
+    index = build([(id_, f"a = {n}") for n, (id_, _) in enumerate(GUISES)])
+    index.save(tmp_path / "s")
+    for each in (index, bittern.Index.open(tmp_path / "s")):
+        matches = bittern.Matcher(each).match([{"a": n} for n in range(len(GUISES))])
+        assert matches.to_pylist() == [[plain] for _, plain in GUISES]
+        assert {type(id_) for [id_] in matches.to_pylist()} == {str, int}
+        for n, (id_, plain) in enumerate(GUISES):
+            assert each.expression(id_) == each.expression(plain) == f"a = {n}"
+        for unknown in ("Color.RED", Color.BLUE, "QUIET", np.int64(5), np.float64(1), np.True_):
+            with pytest.raises(UnknownSubscriptionError):
+                each.expression(unknown)  # type: ignore[arg-type]
+
+
+def test_only_ids_are_found() -> None:
+    index = build({"None": "a = 1", "1.5": "a = 2", "True": "a = 3"})
+    for stranger in (None, 1.5, True, "\ud800"):
+        with pytest.raises(UnknownSubscriptionError):
+            index.expression(stranger)  # type: ignore[arg-type]
+
+
+def test_an_id_in_two_guises_is_given_twice() -> None:
+    rows = [(Color.RED, "a = 1"), ("red", "a = 2"), (1, "a = 3"), (np.int32(1), "a = 4")]
+    index = build(rows, on_error="skip")
+    assert [(each.id, type(each.id)) for each in index.bad] == [("red", str), (1, int)]
+    assert build([*rows[:1], ("Color.RED", "a = 1")]).ids.to_pylist() == ["red", "Color.RED"]
+
+
+@pytest.mark.parametrize("id_", [np.float64(1), np.True_, np.uint64(2**63), b"x", (1,), [1]])
+def test_what_is_no_id_in_any_guise(id_: Any) -> None:
+    with pytest.raises(SubscriptionError, match="id"):
+        bittern.Index.build([(id_, "a = 1")])
+
+
 def test_unknown_ids_are_key_errors() -> None:
     with pytest.raises(KeyError, match="'x'"):
         build({"y": "a = 1"}).expression("x")
@@ -322,6 +386,34 @@ def test_matches_as_tables(shop: bittern.Index) -> None:
     assert flat["event"].to_pylist() == sorted(flat["event"].to_pylist())
 
 
+@given(st.lists(st.lists(st.integers(0, 5), unique=True), max_size=6), st.booleans())
+def test_lists_of_ids(rows: list[list[int]], ranked: bool) -> None:  # noqa: FBT001
+    """One event or all: the same ids, in the index's order unless they are ranked."""
+    names: list[str | int] = ["b", 3, "a", "3", -1, ""]
+    offsets = np.cumsum([0, *map(len, rows)])
+    members = np.array([each for row in rows for each in row], dtype=np.int32)
+    matches = Matches(offsets, members, Ids.of(names), ranked=ranked)
+    right = [[names[each] for each in (row if ranked else sorted(row))] for row in rows]
+    assert matches.to_pylist() == right
+    assert [matches.ids(event) for event in range(len(rows))] == right
+
+
+def test_a_string_too_long_to_compare_is_only_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    catalog = {"is": "a = 'abc'", "long": "a >= 'abcd'", "there": "a IS NOT NULL"}
+    maps = pa.array(
+        [[("a", text)] for text in ("abc", "abcd", "abc")], pa.map_(pa.string(), pa.string())
+    )
+    matcher = bittern.Matcher(build(catalog))
+    events = pa.table({"m": maps})
+    assert matcher.match(events).to_pylist() == [
+        ["is", "there"],
+        ["long", "there"],
+        ["is", "there"],
+    ]
+    monkeypatch.setattr(maps_module, "MAX_STRING", 3)
+    assert matcher.match(events).to_pylist() == [["is", "there"], ["there"], ["is", "there"]]
+
+
 def test_integer_ids_stay_integers_in_tables() -> None:
     matches = bittern.Matcher(build({7: "a = 1", 9: "a = 1"})).match([{"a": 1}, {}])
     assert sorted(matches.to_arrow(flat=True)["subscription"].to_pylist()) == [7, 9]
@@ -385,9 +477,11 @@ def test_the_heaviest_matches(kind: str) -> None:
 
 def test_a_limit_beyond_all_matches_orders_them() -> None:
     catalog = [("b", "a = 1", 1.0), ("a", "a = 1", 1.0), ("c", "a = 1", 2.0)]
-    assert bittern.Matcher(build(catalog)).match({"a": 1}, limit=10**9).to_pylist() == [
-        ["c", "a", "b"]
-    ]
+    matcher = bittern.Matcher(build(catalog))
+    for limit in (3, 10**9, 2**63, 10**30):
+        matches = matcher.match([{"a": 1}, {}], limit=limit)
+        assert matches.to_pylist() == [["c", "a", "b"], []]
+        assert matcher.match({}, limit=limit).to_pylist() == [[]]
 
 
 @pytest.mark.parametrize("limit", [0, -1, 1.5, True, "3"])
@@ -492,7 +586,10 @@ def test_opening_maps_the_arrays_and_copies_none_of_them(
     opened = bittern.Index.open(tmp_path / "s")
     held = opened._matching_arrays() | opened._other_arrays()
     assert held.keys() == snapshot.arrays.keys()
-    for name, array in held.items():
+    own = [(name, array) for name, array in held.items() if not name.startswith("patterns.")]
+    for patterns in opened._patterns.values():  # joined to be saved
+        own += [(f"patterns.{name}", array) for name, array in patterns.arrays().items()]
+    for name, array in own:
         if array.nbytes > 64 and name not in (
             "texts.offsets",
             "ids.offsets",
@@ -559,10 +656,9 @@ def test_every_array_and_every_entry_of_meta_is_needed(
 
     for name in snapshot.arrays:
         refuses(arrays={key: array for key, array in snapshot.arrays.items() if key != name})
-    for name in ("strategy", "parameters", "operators", "pattern_attributes"):
+    for name in ("strategy", "parameters", "operators"):
         refuses(meta={key: value for key, value in snapshot.meta.items() if key != name})
     refuses(meta=snapshot.meta | {"strategy": "betree"})
-    refuses(meta=snapshot.meta | {"pattern_attributes": [12345]})
 
 
 # ------------------------------------------------------------------ threads

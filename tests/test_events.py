@@ -610,3 +610,46 @@ def test_two_columns_of_one_name_are_an_error() -> None:
         engine({"x": "a = 1"}, twice)
     with pytest.raises(EventError, match="'a'"):
         engine({"x": "st.a = 1"}, pa.table({"st": twice}))
+
+
+# ------------------------------------------------------------------ several ways in at once
+
+
+def _struct_map(rows: list[Any]) -> pa.Array:
+    return pa.array(rows, pa.map_(pa.string(), pa.struct([("x", pa.int64())])))
+
+
+def test_the_first_of_two_map_columns_wins_structs_included() -> None:
+    catalog = {"there": "n IS NOT NULL", "x1": "n.x = 1", "x2": "n.x = 2", "plain": "n = 7"}
+    first, second = _struct_map([[("n", {"x": 1})], None]), _struct_map([[("n", {"x": 2})]] * 2)
+    numbers = pa.array([[("n", 7)], None], pa.map_(pa.string(), pa.int64()))
+    tables = [{"m": first, "o": second}, {"m": numbers, "o": second}]
+    assert engine(catalog, pa.table(tables[0])) == [["there", "x1"], ["there", "x2"]]
+    assert engine(catalog, pa.table(tables[1])) == [["there", "plain"], ["there", "x2"]]
+
+
+def test_a_column_wins_over_two_map_columns_with_structs() -> None:
+    catalog = {"column": "n = 5", "x1": "n.x = 1"}
+    table = pa.table({"n": [5], "m": _struct_map([[("n", {"x": 1})]]), "o": _struct_map([None])})
+    assert engine(catalog, table) == [["column"]]
+
+
+def test_texts_among_mappings_are_read_as_texts_alone_are() -> None:
+    catalog = {"k": "k > 0", "x": "n.x = 1", "y": "n.y = 2"}
+    texts = ['{"k": 1}', '{"k": NaN}', '{"n": {"x": 1}, "n": {"y": 2}}', "[" * 200_000, '{"k"']
+    matcher = bittern.Matcher(build(catalog))
+    alone, among = matcher.match(texts), matcher.match([*texts, {"k": 2}])
+    assert among.to_pylist() == [*alone.to_pylist(), ["k"]]
+    assert among.rejects == alone.rejects
+    assert [row for row, _ in alone.rejects] == [1, 3, 4]
+
+
+class _Unreadable(dict[str, Any]):
+    def items(self) -> Any:
+        raise RuntimeError("broken")
+
+
+def test_a_mapping_that_cannot_be_read_is_rejected_alone() -> None:
+    matches = bittern.Matcher(build({"a": "a = 1"})).match([{"a": 1}, _Unreadable(a=1), {"a": 1}])
+    assert matches.to_pylist() == [["a"], [], ["a"]]
+    assert matches.rejects == [(1, "unreadable: RuntimeError('broken')")]

@@ -842,7 +842,7 @@ def test_no_key_stands_for_two_meanings(frame, words):
     agrees(frame.format(*words))
 
 
-# ------------------------------------------------------------------ conjunctions read in sorted order
+# ------------------------------------------------------------------ sorted conjunctions
 
 
 CONJUNCTIONS = [

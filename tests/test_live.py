@@ -554,3 +554,15 @@ def test_a_change_is_seen_by_the_next_match_in_any_thread() -> None:
             reader.start()
             reader.join(60)
         assert found == [True] * 20
+
+
+def test_shapes_of_expressions_that_are_gone_are_forgotten(monkeypatch: Any) -> None:
+    monkeypatch.setattr(live_module, "SPARE_SHAPES", 5)
+    with bittern.LiveMatcher() as live:
+        live.subscribe("kept", "a = 1 OR b = 2")
+        for n in range(1, 40):
+            live.subscribe("passing", " OR ".join(f"a = {k}" for k in range(n)))
+            assert live.match([{"b": 2}]).to_pylist() == [["kept"]]
+            live.unsubscribe("passing")
+        assert len(live._shapes.templates) <= 5 + 4 * 2 + 1
+        assert live.match([{"a": 1}]).to_pylist() == [["kept"]]

@@ -26,6 +26,7 @@ from answers import build, engine, expected
 from bittern.engine import matcher as matcher_module
 from bittern.errors import OptionError
 from bittern.language.printer import print_expression
+from bittern.matching import contract as contract_module
 from bittern.matching import pivot as pivot_module
 from bittern.matching.structure import AND, OR, TEST, Nested, Structure
 from bittern.model import encoded as encoded_module
@@ -335,13 +336,13 @@ def test_large_catalogs_of_conjunctions(
     right = right_pairs(list(holds))
     events = world.events()
     index = build(zip(range(len(texts)), texts, strict=True))
-    assert bool(len(index.encoder.encode(events).events.by_event.matrix)) == dense
-    found = bittern.Matcher(index).match(events)
-    assert np.array_equal(pairs(found), right)
+    sampled = build(zip(range(len(texts)), texts, strict=True), sample=events.slice(0, 50))
+    with limits(sparse=not dense):
+        assert bool(len(index.encoder.encode(events).events.by_event.matrix)) == dense
+        assert np.array_equal(pairs(bittern.Matcher(index).match(events)), right)
+        assert np.array_equal(pairs(bittern.Matcher(sampled).match(events)), right)
     with limits(sparse=True, chunk=500, block=700):
         assert np.array_equal(pairs(bittern.Matcher(index).match(events)), right)
-    sampled = build(zip(range(len(texts)), texts, strict=True), sample=events.slice(0, 50))
-    assert np.array_equal(pairs(bittern.Matcher(sampled).match(events)), right)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -503,53 +504,198 @@ FILED = {
 }
 
 
-def _set(value: int, place: Any = 0) -> Any:
-    def damage(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        array = array.copy()
-        array[place] = value
-        return array
+def _first_of_several(arrays: dict[str, npt.NDArray[Any]]) -> int:
+    """Where the rows of a class with several pivots begin."""
+    return int(arrays["starts"][np.flatnonzero(arrays["several"])[0]])
+
+
+def _damage_several(column: int, value: int) -> Any:
+    def damage(arrays: dict[str, npt.NDArray[Any]]) -> None:
+        arrays["rows"][_first_of_several(arrays), column] = value
 
     return damage
 
 
+def _damage(field: str, value: int, place: Any = 0) -> Any:
+    def damage(arrays: dict[str, npt.NDArray[Any]]) -> None:
+        arrays[field][place] = value
+
+    return damage
+
+
+def _cut(field: str) -> Any:
+    def damage(arrays: dict[str, npt.NDArray[Any]]) -> None:
+        arrays[field] = arrays[field][:-1].copy()
+
+    return damage
+
+
+def _swap_postings(arrays: dict[str, npt.NDArray[Any]]) -> None:
+    arrays["lows"][:] = arrays["lows"][::-1].copy()
+
+
+def _inline(column: int, value: int) -> Any:
+    """Damage the bounds of a posting that has an inline test."""
+
+    def damage(arrays: dict[str, npt.NDArray[Any]]) -> None:
+        tested = np.flatnonzero(arrays["heads"][:, 0] < arrays["heads"][:, 0].max())
+        arrays["bounds"][tested[0], column] = value
+
+    return damage
+
+
+def _extra_column(arrays: dict[str, npt.NDArray[Any]]) -> None:
+    free = np.flatnonzero(arrays["heads"][:, 0] == arrays["heads"][:, 0].max())
+    arrays["bounds"][free[0], 1] = 1
+
+
+def _long_pivots(arrays: dict[str, npt.NDArray[Any]]) -> None:
+    """All rows of a class are pivots."""
+    c = np.flatnonzero(arrays["several"])[0]
+    first, last = arrays["starts"][c : c + 2]
+    arrays["rows"][first, 3] = last - first
+
+
+def _nothing_left(arrays: dict[str, npt.NDArray[Any]]) -> None:
+    """A posting without rows says that there are some."""
+    done = np.flatnonzero(arrays["heads"][:, 1] < 0)[0]
+    arrays["heads"][done, 1] = ~arrays["heads"][done, 1]
+
+
+def _rows_left(arrays: dict[str, npt.NDArray[Any]]) -> None:
+    arrays["heads"][0, 1] = ~arrays["heads"][0, 1]
+
+
+def _always(several: int) -> Any:
+    """A class that is filed is an always-candidate, too."""
+
+    def damage(arrays: dict[str, npt.NDArray[Any]]) -> None:
+        heads = arrays["heads"][:, 1]
+        classes = heads[heads >= 0]
+        arrays["always"][0] = classes[arrays["several"][classes] == several][0]
+
+    return damage
+
+
+FAR = 10**6
 DAMAGE = {
-    "a class that is not there": ("heads", _set(10**6, (0, 1))),
-    "postings out of order": ("lows", lambda lows: lows[::-1].copy()),
-    "an empty interval": ("highs", _set(-1)),
-    "an always-candidate that is not there": ("always", _set(10**6)),
-    "a negative always-candidate": ("always", _set(-1)),
-    "rows that do not start at 0": ("starts", _set(1)),
-    "rows that run backwards": ("starts", _set(10**6, 1)),
-    "rows cut off": ("rows", lambda rows: rows[:-1].copy()),
-    "a jump that goes backwards": ("rows", _set(0, (slice(None), 3))),
-    "a jump out of the program": ("rows", _set(10**6, (slice(None), 3))),
-    "a stabbing index of other cells": ("stabbing", None),
+    "a class that is not there": (_damage("heads", FAR, (0, 1)), "no class"),
+    "rows where there are none": (_nothing_left, "left to test"),
+    "no rows where there are some": (_rows_left, "left to test"),
+    "an inline channel that is not there": (_damage("heads", FAR, (0, 0)), "channel is not there"),
+    "a negative inline channel": (_damage("heads", -1, (0, 0)), "channel is not there"),
+    "a negative inline bound": (_inline(0, -1), "inline test is for cells beyond"),
+    "an inline bound beyond the axis": (_inline(1, FAR), "inline test is for cells beyond"),
+    "bounds of the extra column": (_extra_column, "not for 0"),
+    "bounds cut off": (_cut("bounds"), "differ in number"),
+    "highs cut off": (_cut("highs"), "differ in number"),
+    "postings out of order": (_swap_postings, "not in order"),
+    "an empty interval": (_damage("highs", -1), "empty interval"),
+    "a posting before the axis": (_damage("lows", -1), "beyond the axis"),
+    "a posting beyond the axis": (_damage("highs", FAR), "beyond the axis"),
+    "an always-candidate that is not there": (_damage("always", FAR), "always-candidate is no"),
+    "a negative always-candidate": (_damage("always", -1), "always-candidate is no"),
+    "an always-candidate with a pivot": (_always(0), "filed twice"),
+    "an always-candidate with several pivots": (_always(1), "has pivots"),
+    "rows that do not start at 0": (_damage("starts", 1), "do not start"),
+    "rows that run backwards": (_damage("starts", FAR, 1), "not ascending"),
+    "rows cut off": (_cut("rows"), "do not end"),
+    "starts cut off": (_cut("starts"), "one start per class"),
+    "a channel that is not there": (_damage("rows", FAR, (-1, 0)), "tests a channel"),
+    "the extra column in a row": (_damage("rows", -1, (-1, 0)), "tests a channel"),
+    "a row before the axis": (_damage("rows", -2, (-1, 1)), "tests cells beyond"),
+    "a row beyond the axis": (_damage("rows", FAR, (-1, 2)), "tests cells beyond"),
+    "a jump that goes backwards": (_damage("rows", 0, (-1, 3)), "backwards"),
+    "a jump out of the program": (_damage("rows", FAR, (-1, 3)), "leaves its program"),
+    "neither one pivot nor several": (_damage("several", 2), "neither one"),
+    "one of several pivots": (_damage_several(3, 1), "fewer than two"),
+    "no program after the pivots": (_long_pivots, "no program"),
+    "a pivot without a posting": (_damage_several(2, 0), "disagree"),
+    "an item that is no posting": (_damage("stabbing.items", FAR, -1), "other postings"),
 }
 
 
 @pytest.mark.parametrize("name", DAMAGE)
 def test_damage_to_the_pivot_index_is_noticed(name: str) -> None:
-    index = build(FILED).subscriptions
-    arrays = dict(index.arrays())
-    field, damage = DAMAGE[name]
-    if field == "stabbing":
-        for key in [key for key in arrays if key.startswith("stabbing.") and len(arrays[key])]:
-            broken = arrays | {key: arrays[key][:-1].copy()}
-            with pytest.raises((AssertionError, ValueError, bittern.errors.BitternError)):
-                type(index).from_arrays(broken, index.parameters).check()
-        return
-    arrays[field] = damage(arrays[field])
-    with pytest.raises(AssertionError):
-        type(index).from_arrays(arrays, index.parameters).check()
+    index = build(FILED)
+    arrays = {key: array.copy() for key, array in index.subscriptions.arrays().items()}
+    damage, message = DAMAGE[name]
+    damage(arrays)
+    damaged = type(index.subscriptions).from_arrays(arrays, index.subscriptions.parameters)
+    with pytest.raises(AssertionError, match=message):
+        damaged.check(index.rank.n_channels, index.rank.n_cells)
 
 
-@pytest.mark.parametrize("field", ["starts", "rows"])
-def test_damage_to_the_scan_index_is_noticed(field: str) -> None:
-    index = build(FILED, strategy="scan").subscriptions
-    arrays = dict(index.arrays())
-    arrays[field] = arrays[field][:-1].copy()
-    with pytest.raises(AssertionError):
-        type(index).from_arrays(arrays, index.parameters).check()
+def test_damage_to_the_stabbing_index_is_noticed() -> None:
+    index = build(FILED)
+    filed, arrays = index.subscriptions, index.subscriptions.arrays()
+    for key in [key for key in arrays if key.startswith("stabbing.") and len(arrays[key])]:
+        broken = arrays | {key: arrays[key][:-1].copy()}
+        with pytest.raises((AssertionError, ValueError, bittern.errors.BitternError)):
+            type(filed).from_arrays(broken, filed.parameters).check(
+                index.rank.n_channels, index.rank.n_cells
+            )
+
+
+def test_the_same_pivot_twice_is_noticed() -> None:
+    index = build({"x": "a = 1 OR b = 2"})
+    arrays = {key: array.copy() for key, array in index.subscriptions.arrays().items()}
+    for field in ("lows", "highs"):
+        arrays[field][1] = arrays[field][0]
+    arrays["rows"][1, :3] = arrays["rows"][0, :3]
+    damaged = type(index.subscriptions).from_arrays(arrays, index.subscriptions.parameters)
+    with pytest.raises(AssertionError, match="same pivot twice"):
+        damaged.check(index.rank.n_channels, index.rank.n_cells)
+
+
+def test_a_posting_that_is_never_found_is_noticed() -> None:
+    index = build({"x": "a = 1", "y": "a = 2"})
+    arrays = {key: array.copy() for key, array in index.subscriptions.arrays().items()}
+    arrays["stabbing.items"][:] = 0
+    damaged = type(index.subscriptions).from_arrays(arrays, index.subscriptions.parameters)
+    with pytest.raises(AssertionError, match="other postings"):
+        damaged.check(index.rank.n_channels, index.rank.n_cells)
+
+
+SCAN_DAMAGE = {
+    "starts cut off": (_cut("starts"), "do not end"),
+    "rows cut off": (_cut("rows"), "do not end"),
+    "no channel": (_damage("rows", -1, (0, 0)), "tests a channel"),
+    "a channel that is not there": (_damage("rows", FAR, (0, 0)), "tests a channel"),
+    "cells that are not there": (_damage("rows", FAR, (0, 1)), "tests cells beyond"),
+    "a jump that goes backwards": (_damage("rows", 0, (0, 3)), "backwards"),
+    "a jump out of the program": (_damage("rows", FAR, (0, 3)), "leaves its program"),
+}
+
+
+@pytest.mark.parametrize("name", SCAN_DAMAGE)
+def test_damage_to_the_scan_index_is_noticed(name: str) -> None:
+    index = build(FILED, strategy="scan")
+    arrays = {key: array.copy() for key, array in index.subscriptions.arrays().items()}
+    damage, message = SCAN_DAMAGE[name]
+    damage(arrays)
+    with pytest.raises(AssertionError, match=message):
+        type(index.subscriptions).from_arrays(arrays, {}).check(
+            index.rank.n_channels, index.rank.n_cells
+        )
+
+
+@pytest.mark.parametrize("strategy", ["pivot", "scan"])
+def test_more_tests_than_can_be_numbered_are_refused(
+    strategy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    catalog = {n: f"a = {n} AND b = {n}" for n in range(4)}
+    monkeypatch.setattr(contract_module, "MOST_ROWS", 8)
+    assert len(build(catalog, strategy=strategy)) == 4
+    monkeypatch.setattr(contract_module, "MOST_ROWS", 7)
+    with pytest.raises(OptionError, match=r"have 8 tests; .* at most 7: split"):
+        bittern.Index.build(catalog, strategy=strategy)
+
+
+def test_more_rows_than_can_be_numbered_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(contract_module, "MOST_ROWS", 3)
+    with pytest.raises(OptionError, match="have 4 rows"):  # two pivots and two tests
+        bittern.Index.build({"x": "a = 1 OR b = 2"})
 
 
 def test_damage_to_subscribers_is_noticed() -> None:
@@ -559,6 +705,8 @@ def test_damage_to_subscribers_is_noticed() -> None:
         (subscribers.starts[::-1].copy(), subscribers.subscribers),
         (subscribers.starts, subscribers.subscribers * 0),
         (subscribers.starts[:-1].copy(), subscribers.subscribers),
+        (np.insert(subscribers.starts, 1, 0), subscribers.subscribers),
+        (subscribers.starts[:0], subscribers.subscribers),
     ]:
         index.subscribers = type(subscribers)(starts, members)
         with pytest.raises(AssertionError):

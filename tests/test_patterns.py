@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from bittern.model import regexes as regex_module
 from bittern.model.fragments import MAX_FRAGMENT, like_program, regex_cover
+from bittern.model.pattern_sets import pack_sets, unpack_sets
 from bittern.model.patterns import CONTAINS, LIKE, REGEX, PatternSet
 from bittern.model.substrings import Substrings
 
@@ -322,3 +323,25 @@ def test_a_regex_that_arrow_refuses_is_still_searched(monkeypatch):
 def test_like_programs():
     assert like_program("a%%_\\%\\_\\\\b") == b"a\xff\xfe%_\\b"
     assert like_program("") == b""
+
+
+def test_sets_of_many_attributes_are_packed_into_one_set_of_arrays() -> None:
+    sets = {
+        7: PatternSet.build([CONTAINS, REGEX], ["ab", "x+y"]),
+        2: PatternSet.build([LIKE], ["a_c%"]),
+        9: PatternSet.build([REGEX], ["[0-9]"]),
+    }
+    packed = pack_sets(sets)
+    assert set(pack_sets({2: sets[2]})) == set(packed)
+    for array in packed.values():
+        array.flags.writeable = False
+    data = np.frombuffer(b"abxyabcd7", np.uint8)
+    offsets = np.array([0, 4, 8, 9])
+    for attribute, again in unpack_sets(packed).items():
+        again.check()
+        for before, after in zip(
+            sets[attribute].match(data, offsets), again.match(data, offsets), strict=True
+        ):
+            assert before.tolist() == after.tolist()
+    assert sorted(unpack_sets(packed)) == [2, 7, 9]
+    assert unpack_sets(pack_sets({})) == {}

@@ -35,7 +35,20 @@ from bittern.model.numbers import (
     exact,
     floors_at_scale,
 )
-from bittern.model.rank import DIRECT, GREATEST, KIND_NAMES, LEAST, ORDERED, STRING
+from bittern.model.rank import (
+    BASE,
+    COUNT,
+    DIRECT,
+    FINE,
+    FIRST,
+    GREATEST,
+    KIND_NAMES,
+    LEAST,
+    ORDERED,
+    STRING,
+    RankSpace,
+)
+from bittern.model.strings import StringTable
 
 OPERATORS = ("=", "!=", "<", "<=", ">", ">=")
 
@@ -571,3 +584,142 @@ def test_a_damaged_string_table_is_noticed() -> None:
     strings = rank.arrays.strings._replace(slots=np.zeros_like(rank.arrays.strings.slots))
     with pytest.raises((AssertionError, SnapshotError)):
         dataclasses.replace(rank, arrays=rank.arrays._replace(strings=strings)).check()
+
+
+#: Channels of RICH: a, b, c are numbers (dense, fine, far), then times, booleans, three of strings
+#: (s, w, and s reversed), "p is not NULL" and two patterns of p.
+CHANNEL_A, CHANNEL_B, CHANNEL_C, _, _, CHANNEL_S, _, _, CHANNEL_ANY, _, _ = range(11)
+DAMAGE: dict[str, tuple[str, Any, Any, str]] = {
+    "count": ("heads", (CHANNEL_A, COUNT), -1, "negative number"),
+    "first": ("heads", (CHANNEL_B, FIRST), 0, "constants do not tile"),
+    "start of the axis": ("bases", 0, -1, "does not start at 0"),
+    "cells": ("bases", -1, 10**6, "do not tile the axis"),
+    "base": ("heads", (CHANNEL_B, BASE), 0, "base is wrong"),
+    "fine start": ("heads", (CHANNEL_B, FINE), 1, "fine constants do not tile"),
+    "negative fine start": ("heads", (CHANNEL_B, FINE), -2, "fine constants do not tile"),
+    "fine but not": ("heads", (CHANNEL_C, FINE), 2, "fine constants are missing"),
+    "fine strings": ("heads", (CHANNEL_S, FINE), 0, "not numeric has tables"),
+    "direct strings": ("heads", (CHANNEL_S, DIRECT), 0, "not numeric has tables"),
+    "whole": ("fine_whole", 0, 2, "neither whole nor not"),
+    "doubles": ("fine_doubles", 0, 1e305, "fine constants do not ascend"),
+    "no double": ("fine_doubles", 0, math.nan, "fine constants do not ascend"),
+    "fine cell": ("fine_cells", 1, 5, "not in its channel"),
+    "negative fine cell": ("fine_cells", 0, -1, "not in its channel"),
+    "floors": ("floors", 1, 2, "numeric constants do not ascend"),
+    "equal floors": ("floors", 1, 3, "numeric constants do not ascend"),
+    "direct but fine": ("heads", (CHANNEL_B, DIRECT), 0, "cannot have a direct table"),
+    "direct but far": ("heads", (CHANNEL_C, DIRECT), 0, "a direct table is cut off"),
+    "direct start": ("heads", (CHANNEL_A, DIRECT), 1, "direct tables do not tile"),
+    "negative direct start": ("heads", (CHANNEL_A, DIRECT), -2, "direct tables do not tile"),
+    "least": ("heads", (CHANNEL_A, LEAST), 2, "least integer is off"),
+    "greatest": ("heads", (CHANNEL_A, GREATEST), 13, "greatest integer is off"),
+    "direct cell": ("direct", 1, 99, "wrong cell"),
+    "negative direct cell": ("direct", 1, -1, "wrong cell"),
+    "a channel too many": ("channels", (0, 1), 0, "channel too many"),
+    "another channel": ("channels", (0, 0), 2, "table of channels is wrong"),
+    "no channel": ("channels", (0, 0), -1, "channel too many"),
+    "a channel that is not there": ("channels", (0, 0), 99, "table of channels is wrong"),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGE)
+def test_each_invariant_of_a_rank_space_is_checked(name: str) -> None:
+    field, place, value, message = DAMAGE[name]
+    rank = build(RICH).rank
+    array = getattr(rank.arrays, field).copy()
+    array[place] = value
+    with pytest.raises(AssertionError, match=message):
+        dataclasses.replace(rank, arrays=rank.arrays._replace(**{field: array})).check()
+
+
+@pytest.mark.parametrize(
+    ("field", "message"),
+    [
+        ("heads", "one head per channel"),
+        ("bases", "one base per channel"),
+        ("floors", "numeric constants are missing"),
+        ("fine_whole", "fine constants are missing"),
+        ("fine_doubles", "fine constants are missing"),
+        ("fine_cells", "fine constants are missing"),
+        ("direct", "direct tables are cut off"),
+        ("channels", "table of channels is cut off"),
+    ],
+)
+def test_arrays_cut_off_are_noticed(field: str, message: str) -> None:
+    rank = build(RICH).rank
+    arrays = rank.arrays._replace(**{field: getattr(rank.arrays, field)[:-1].copy()})
+    with pytest.raises(AssertionError, match=message):
+        dataclasses.replace(rank, arrays=arrays).check()
+
+
+def test_constants_of_a_channel_without_any_are_noticed() -> None:
+    rank = build(RICH).rank
+    heads, bases = rank.arrays.heads.copy(), rank.arrays.bases.copy()
+    heads[CHANNEL_ANY, COUNT] = 1
+    heads[CHANNEL_ANY + 1 :, FIRST] += 1
+    heads[CHANNEL_ANY + 1 :, BASE] += 2
+    bases[CHANNEL_ANY + 1 :] += 2
+    with pytest.raises(AssertionError, match="cannot have"):
+        dataclasses.replace(rank, arrays=rank.arrays._replace(heads=heads, bases=bases)).check()
+
+
+@pytest.mark.parametrize(
+    ("attributes", "message"),
+    [
+        ({0: 99}, "no attribute"),
+        ({0: -1}, "no attribute"),
+        ({0: 1}, "table of channels is wrong"),
+        ({-2: 6}, None),
+        ({-1: 6}, "not adjacent"),
+    ],
+)
+def test_attributes_of_channels_are_checked(attributes: dict[int, int], message: str) -> None:
+    rank = build(RICH).rank
+    owners = rank.channel_attributes.copy()
+    for channel, attribute in attributes.items():
+        owners[channel] = attribute
+    damaged = dataclasses.replace(rank, channel_attributes=owners)
+    if message is None:
+        damaged.check()
+    else:
+        with pytest.raises(AssertionError, match=message):
+            damaged.check()
+
+
+def test_a_channel_of_no_kind_is_noticed() -> None:
+    rank = build(RICH).rank
+    kinds = rank.channel_kinds.copy()
+    kinds[-1] = len(KIND_NAMES)
+    with pytest.raises(AssertionError, match="no kind"):
+        dataclasses.replace(rank, channel_kinds=kinds).check()
+
+
+def test_a_pattern_without_a_channel_is_noticed() -> None:
+    index = build(RICH)
+    owners = index.rank.channel_attributes.copy()
+    owners[-2] = 6
+    index.rank = dataclasses.replace(index.rank, channel_attributes=owners)
+    with pytest.raises(AssertionError, match="one channel per pattern"):
+        index.check()
+
+
+def with_strings(rank: RankSpace, texts: list[bytes], groups: Any) -> RankSpace:
+    ends = np.cumsum([0, *map(len, texts)])
+    table = StringTable.build(np.frombuffer(b"".join(texts), dtype=np.uint8), ends, groups)
+    return dataclasses.replace(rank, arrays=rank.arrays._replace(strings=table.as_tuple))
+
+
+def test_strings_of_other_channels_or_out_of_order_are_noticed() -> None:
+    rank = build(RICH).rank
+    data, offsets, groups, _ = rank.arrays.strings
+    texts = [bytes(data[a:b]) for a, b in itertools.pairwise(offsets.tolist())]
+    assert texts == [b"ab", b"ac", b"m", b"x", b"y", b"zy", b"zz"]
+    with_strings(rank, texts, groups).check()
+    swapped = [texts[1], texts[0], *texts[2:]]
+    for wrong, message in ((swapped, "strings do not ascend"), (texts[:-1], "strings are missing")):
+        with pytest.raises(AssertionError, match=message):
+            with_strings(rank, wrong, groups[: len(wrong)]).check()
+    moved = groups.copy()
+    moved[2] += 1
+    with pytest.raises(AssertionError, match="string's channel is wrong"):
+        with_strings(rank, texts, moved).check()

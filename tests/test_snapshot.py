@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import multiprocessing
 import os
 import signal
@@ -117,6 +118,68 @@ def test_what_cannot_be_stored_is_refused_and_leaves_nothing(tmp_path, arrays, m
     with pytest.raises(SnapshotError, match=message):
         write_snapshot(tmp_path / "s", arrays, meta)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_manifest_that_no_reader_takes_is_never_written(tmp_path, monkeypatch):
+    write_snapshot(tmp_path / "s", OLD, {})
+    size = (tmp_path / "s" / MANIFEST).stat().st_size
+    for holder in (manifest, module):
+        monkeypatch.setattr(holder, "MAX_BYTES", size)
+    write_snapshot(tmp_path / "t", OLD, {})
+    assert holds(tmp_path / "t", OLD)
+    for holder in (manifest, module):
+        monkeypatch.setattr(holder, "MAX_BYTES", size - 1)
+    monkeypatch.setattr(module.os, "write", lambda *_: pytest.fail("arrays were written"))
+    with pytest.raises(SnapshotError, match=r"too many arrays \(2\)"):
+        write_snapshot(tmp_path / "u", OLD, {})
+    with pytest.raises(SnapshotError, match="more than"):
+        read_snapshot(tmp_path / "s")
+    assert not (tmp_path / "u").exists()
+
+
+def test_a_meta_is_refused_or_can_be_read_however_deep_it_is(tmp_path):
+    deep, refused = {}, 0
+    for depth in range(sys.getrecursionlimit()):
+        deep = {"x": deep}
+        if depth % 25 == 0:
+            try:
+                identity = write_snapshot(tmp_path / "s", {}, deep)
+            except SnapshotError:
+                refused += 1
+            else:
+                assert read_snapshot(tmp_path / "s").id == identity
+    assert refused
+
+
+# Shortages
+
+
+@pytest.mark.parametrize(
+    ("number", "advice"),
+    [(errno.EMFILE, "ulimit -n"), (errno.ENFILE, "fs.file-max"), (errno.ENOMEM, "max_map_count")],
+)
+@pytest.mark.parametrize("place", ["mmap", "open", "listdir"])
+def test_a_shortage_is_not_called_damage(tmp_path, monkeypatch, number, advice, place):
+    write_snapshot(tmp_path / "s", OLD, {})
+
+    def short(*_, **__):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(module.mmap if place == "mmap" else module.os, place, short)
+    with pytest.raises(SnapshotError, match=advice) as told:
+        read_snapshot(tmp_path / "s")
+    assert "damaged" not in str(told.value)
+    (problem,) = verify_snapshot(tmp_path / "s")
+    assert problem == str(told.value)
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="needs Linux")
+def test_files_stay_open_only_where_python_cannot_help_it(tmp_path):
+    write_snapshot(tmp_path / "s", OLD, {})
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    snapshot = read_snapshot(tmp_path / "s")
+    kept = len(list(Path("/proc/self/fd").iterdir())) - before
+    assert kept == (0 if sys.version_info >= (3, 13) else len(snapshot.arrays))
 
 
 # Replacing

@@ -83,5 +83,9 @@ class SnapshotError(BitternError):
     """A snapshot is missing, damaged, incomplete or of a version that this release cannot read."""
 
 
+class CompactionError(BitternError):
+    """The compacting process failed; nothing was lost, the changes are still in memory."""
+
+
 class OptionError(BitternError, ValueError):
     """An argument or option has a value that makes no sense; the message lists what does."""

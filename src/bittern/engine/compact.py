@@ -28,13 +28,9 @@ import pyarrow as pa
 
 from bittern.engine.index import Index
 from bittern.engine.snapshot import read_snapshot
-from bittern.errors import BitternError, SnapshotError
+from bittern.errors import CompactionError, SnapshotError
 
 Row = tuple[str | int, str, float | None]
-
-
-class CompactionError(BitternError):
-    """The compacting process failed; nothing was lost, the changes are still in memory."""
 
 
 class Compaction(threading.Thread):

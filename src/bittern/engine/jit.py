@@ -26,16 +26,16 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
 import numba
+import numpy as np
 from numba import types
 
 logger = logging.getLogger("bittern")
 
-i4, i8, f8, u1, u4, u8, b1 = (
+i4, i8, f8, u1, u8, b1 = (
     types.int32,
     types.int64,
     types.float64,
     types.uint8,
-    types.uint32,
     types.uint64,
     types.boolean,
 )
@@ -46,15 +46,10 @@ def _array(item: Any, dimensions: int, *, readonly: bool) -> Any:
     return types.Array(item, dimensions, "C", readonly=readonly)
 
 
-i4r, i8r, f8r, u1r, u4r, u8r, b1r = (
-    _array(t, 1, readonly=True) for t in (i4, i8, f8, u1, u4, u8, b1)
-)
-i4w, i8w, f8w, u1w, u4w, u8w, b1w = (
-    _array(t, 1, readonly=False) for t in (i4, i8, f8, u1, u4, u8, b1)
-)
+i4r, i8r, f8r, u1r, u8r, b1r = (_array(t, 1, readonly=True) for t in (i4, i8, f8, u1, u8, b1))
+i4w, i8w, f8w, u1w, u8w, b1w = (_array(t, 1, readonly=False) for t in (i4, i8, f8, u1, u8, b1))
 i4r2, i4w2 = _array(i4, 2, readonly=True), _array(i4, 2, readonly=False)
-i8r2, i8w2 = _array(i8, 2, readonly=True), _array(i8, 2, readonly=False)
-u8r2, u8w2 = _array(u8, 2, readonly=True), _array(u8, 2, readonly=False)
+i8r2 = _array(i8, 2, readonly=True)
 
 
 def tuple_type(cls: type[NamedTuple], *fields: Any) -> Any:
@@ -63,6 +58,13 @@ def tuple_type(cls: type[NamedTuple], *fields: Any) -> Any:
 
 
 Arrays = TypeVar("Arrays", bound=tuple[Any, ...])
+
+
+def read_only(array: np.ndarray) -> np.ndarray:
+    """A read-only plain view, mapped or not: inside a tuple, kernels take no other."""
+    view = np.asarray(array).view()
+    view.flags.writeable = False
+    return view
 
 
 def frozen(arrays: Arrays) -> Arrays:
@@ -74,9 +76,7 @@ def frozen(arrays: Arrays) -> Arrays:
         elif isinstance(field, int):
             fields.append(field)
         else:
-            view = field.view()
-            view.flags.writeable = False
-            fields.append(view)
+            fields.append(read_only(field))
     return type(arrays)(*fields)
 
 

@@ -47,7 +47,7 @@ from bittern.errors import (
     UnknownSubscriptionError,
 )
 from bittern.language.shapes import Shapes
-from bittern.model.ids import Ids, id_problem
+from bittern.model.ids import Ids, id_problem, normal_id
 from bittern.model.matches import Matches, best, concatenate, merge
 
 logger = logging.getLogger("bittern")
@@ -102,6 +102,7 @@ class LiveMatcher:
 
     def subscribe(self, id_: str | int, expression: str, weight: float | None = None) -> None:
         """Add a subscription; ``SubscriptionError`` if it is bad or the id is taken."""
+        id_ = normal_id(id_)
         with self._lock:
             if id_problem(id_) is None and id_ in self:
                 raise SubscriptionError(
@@ -112,6 +113,7 @@ class LiveMatcher:
 
     def unsubscribe(self, id_: str | int) -> None:
         """Remove a subscription; ``UnknownSubscriptionError`` if there is none with this id."""
+        id_ = normal_id(id_)
         with self._lock:
             self._remove(id_)
             self._start_compaction_if_due()
@@ -122,6 +124,7 @@ class LiveMatcher:
 
         It keeps its weight, unless another one is given.
         """
+        id_ = normal_id(id_)
         with self._lock:
             row = self._read(id_, expression, weight)
             before = self._remove(id_)
@@ -185,7 +188,7 @@ class LiveMatcher:
 
     def _base_position(self, id_: str | int) -> int:
         """Where an id lives in the snapshot, or -1 if it does not or no longer does."""
-        position = self._base.index.all_ids.find(id_) if id_problem(id_) is None else -1
+        position = self._base.index.all_ids.find(id_)
         if position < 0 or position in self._dying_base:
             return -1
         if len(self._base.alive) and not self._base.alive[position]:
@@ -194,9 +197,9 @@ class LiveMatcher:
 
     def __contains__(self, id_: object) -> bool:
         with self._lock:
-            if id_problem(id_) is not None:
+            known: Any = normal_id(id_)
+            if id_problem(known) is not None:
                 return False
-            known: Any = id_
             return known in self._rows or self._base_position(known) >= 0
 
     def __len__(self) -> int:
@@ -206,6 +209,7 @@ class LiveMatcher:
 
     def expression(self, id_: str | int) -> str:
         """The text of a subscription."""
+        id_ = normal_id(id_)
         with self._lock:
             if id_problem(id_) is None and id_ in self._rows:
                 return self._rows[id_].text

@@ -35,6 +35,8 @@ FORMAT = 1
 OLDEST_FORMAT = 1  # a reader accepts its own format and the one before; format 1 has none before
 MANIFEST = "manifest.json"
 
+MAX_BYTES = 1 << 26  # of a manifest
+
 _DTYPES = frozenset({"|b1", "|i1", "|u1", "<i2", "<u2", "<i4", "<u4", "<i8", "<u8", "<f4", "<f8"})
 _NAME = re.compile(r"[a-z0-9_][a-z0-9_.]{0,99}")
 _MAX_DIMENSIONS = 32
@@ -59,6 +61,13 @@ def check_array(name: str, array: np.ndarray) -> None:
         raise SnapshotError(f"array {name!r} has type {array.dtype}, which a snapshot cannot hold")
     if not 1 <= array.ndim <= _MAX_DIMENSIONS:
         raise SnapshotError(f"array {name!r} has {array.ndim} dimensions; 1 to 32 are possible")
+
+
+def describe(name: str, array: np.ndarray, digest: str) -> Entry:
+    """Describe an array whose file has this digest."""
+    shape = tuple(int(size) for size in array.shape)
+    size = len(npy_header(array.dtype.str, shape)) + array.nbytes
+    return Entry(name, array.dtype.str, shape, size, digest)
 
 
 def npy_header(dtype: str, shape: tuple[int, ...]) -> bytes:
@@ -100,6 +109,32 @@ def new_manifest(meta: Any, entries: Sequence[Entry]) -> dict[str, Any]:
         "meta": meta,
         "arrays": arrays,
     }
+
+
+def manifest_text(manifest: dict[str, Any]) -> bytes:
+    """Return the manifest as it is stored; SnapshotError if a reader would refuse it."""
+    try:
+        text = json.dumps(manifest, indent=1, allow_nan=False).encode("ascii") + b"\n"
+    except RecursionError as error:
+        raise SnapshotError("the meta of a snapshot is nested too deeply") from error
+    if len(text) > MAX_BYTES:
+        raise SnapshotError(
+            f"{MANIFEST} would have {len(text):,} bytes and at most {MAX_BYTES:,} are read: "
+            f"there are too many arrays ({len(manifest['arrays']):,}), or meta is too large"
+        )
+    check_manifest(parse_manifest(text))
+    return text
+
+
+def parse_manifest(text: bytes) -> dict[str, Any]:
+    """Return the JSON object of a manifest, of which nothing else is checked."""
+    try:
+        manifest = json.loads(text.decode("utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise SnapshotError(f"{MANIFEST} is not valid JSON: {error}") from error
+    if not isinstance(manifest, dict):
+        raise SnapshotError(f"{MANIFEST} is not a JSON object")
+    return manifest
 
 
 def check_format(manifest: dict[str, Any]) -> None:

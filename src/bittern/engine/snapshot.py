@@ -30,6 +30,7 @@ O(arrays), whatever their size; verifying reads everything once. What a manifest
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import hashlib
 import json
@@ -39,6 +40,7 @@ import re
 import secrets
 import shutil
 import stat
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -48,24 +50,37 @@ import numpy as np
 from bittern.engine.manifest import (
     KIND,
     MANIFEST,
+    MAX_BYTES,
     Entry,
     canonical,
     check_array,
     check_format,
     check_manifest,
+    describe,
+    manifest_text,
     new_manifest,
     npy_header,
+    parse_manifest,
 )
 from bittern.errors import SnapshotError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-_MAX_MANIFEST = 1 << 26
 _CHUNK = 1 << 20
 # Never through a symbolic link, and never blocked by a FIFO that took a file's place.
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+# A mapping outlives its descriptor; Python keeps one open all the same unless told not to.
+_MAPPED: dict[str, Any] = {"access": mmap.ACCESS_READ}
+if sys.version_info >= (3, 13):
+    _MAPPED["trackfd"] = False
+# What is short here is not wrong with the snapshot.
+_SHORTAGES = {
+    errno.EMFILE: "the process has too many open files; raise its limit (ulimit -n)",
+    errno.ENFILE: "the system has too many open files; raise its limit (sysctl fs.file-max)",
+    errno.ENOMEM: "cannot map more; raise the limit (sysctl vm.max_map_count or ulimit -v)",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,6 +113,9 @@ def write_snapshot(
         stored_meta = json.loads(canonical(dict(meta)))
     except (TypeError, ValueError, RecursionError) as error:
         raise SnapshotError(f"the meta of a snapshot must be a JSON object: {error}") from error
+    # Digests are all of one length: what is wrong with the manifest shows before the work.
+    drafts = [describe(name, array, "0" * 64) for name, array in arrays.items()]
+    manifest_text(new_manifest(stored_meta, drafts))
     try:
         with _only_writer(target):
             temporary, lock = _new_temporary(target)
@@ -116,7 +134,10 @@ def write_snapshot(
 
 
 def read_snapshot(path: str | os.PathLike[str], *, verify: bool = False) -> Snapshot:
-    """Open the snapshot at ``path``. O(arrays); with ``verify`` every byte is read and checked."""
+    """Open the snapshot at ``path``. O(arrays); with ``verify`` every byte is read and checked.
+
+    Without it a changed value goes unseen: verify once after copying (docs/file_format.md).
+    """
     snapshot, problems = _read(Path(path), verify=verify)
     if problems:
         more = f" (and {len(problems) - 1} more problems)" if len(problems) > 1 else ""
@@ -182,7 +203,7 @@ def _write_files(folder: Path, arrays: Mapping[str, np.ndarray], meta: Any) -> s
     entries = [_write_array(folder, name, arrays[name]) for name in sorted(arrays)]
     manifest = new_manifest(meta, entries)
     with (folder / MANIFEST).open("xb") as file:
-        file.write(json.dumps(manifest, indent=1, allow_nan=False).encode("ascii") + b"\n")
+        file.write(manifest_text(manifest))
         file.flush()
         os.fsync(file.fileno())
     _sync(folder)
@@ -190,8 +211,7 @@ def _write_files(folder: Path, arrays: Mapping[str, np.ndarray], meta: Any) -> s
 
 
 def _write_array(folder: Path, name: str, array: np.ndarray) -> Entry:
-    shape = tuple(int(size) for size in array.shape)
-    header = npy_header(array.dtype.str, shape)
+    header = npy_header(array.dtype.str, array.shape)
     data = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
     digest = hashlib.blake2b(header, digest_size=32)
     with (folder / (name + ".npy")).open("xb", buffering=0) as file:
@@ -201,8 +221,7 @@ def _write_array(folder: Path, name: str, array: np.ndarray) -> Entry:
             digest.update(chunk)
             _write_all(file.fileno(), chunk)
         os.fsync(file.fileno())
-    total = len(header) + data.size
-    return Entry(name, array.dtype.str, shape, total, digest.hexdigest())
+    return describe(name, array, digest.hexdigest())
 
 
 def _write_all(descriptor: int, data: bytes | memoryview) -> None:
@@ -299,9 +318,9 @@ def _read(path: Path, *, verify: bool) -> tuple[Snapshot, list[str]]:
             snapshot, problems = _read_folder(descriptor, target, verify=verify)
             if not problems or not _is_replaced(descriptor, target):
                 return snapshot, problems
-        except SnapshotError as error:
+        except (SnapshotError, OSError) as error:
             if not _is_replaced(descriptor, target):
-                raise SnapshotError(f"cannot open snapshot {path}: {error}") from error
+                raise SnapshotError(f"cannot open snapshot {path}: {_reason(error)}") from error
         finally:
             os.close(descriptor)
 
@@ -339,6 +358,9 @@ def _read_folder(descriptor: int, target: Path, *, verify: bool) -> tuple[Snapsh
         try:
             arrays[entry.name] = _map_array(descriptor, entry, verify=verify)
         except (SnapshotError, OSError, ValueError, OverflowError) as error:
+            if isinstance(error, OSError) and error.errno in _SHORTAGES:
+                arrays.clear()  # who handles the error needs files and memory too
+                raise
             problems.append(f"array {entry.name!r}: {_reason(error)}")
     extra = set(os.listdir(descriptor)) - {entry.name + ".npy" for entry in entries} - {MANIFEST}
     problems += [f"file {name!r} is not part of it" for name in sorted(extra)]
@@ -348,16 +370,11 @@ def _read_folder(descriptor: int, target: Path, *, verify: bool) -> tuple[Snapsh
 def _load_manifest(folder: int) -> dict[str, Any]:
     try:
         with _regular(MANIFEST, folder) as (file, size):
-            if size > _MAX_MANIFEST:
-                raise SnapshotError(f"{MANIFEST} has more than {_MAX_MANIFEST} bytes")
-            manifest = json.loads(b"".join(_chunks(file)).decode("utf-8"))
+            if size > MAX_BYTES:
+                raise SnapshotError(f"{MANIFEST} has more than {MAX_BYTES} bytes")
+            return parse_manifest(b"".join(_chunks(file)))
     except OSError as error:
         raise SnapshotError(f"{MANIFEST}: {_reason(error)}") from error
-    except (ValueError, RecursionError) as error:
-        raise SnapshotError(f"{MANIFEST} is not valid JSON: {error}") from error
-    if not isinstance(manifest, dict):
-        raise SnapshotError(f"{MANIFEST} is not a JSON object")
-    return manifest
 
 
 @contextlib.contextmanager
@@ -393,9 +410,11 @@ def _map_array(folder: int, entry: Entry, *, verify: bool) -> np.ndarray:
                 digest.update(chunk)
             if digest.hexdigest() != entry.blake2b:
                 raise SnapshotError("its content does not have the digest that was written")
-        mapped = mmap.mmap(file, size, access=mmap.ACCESS_READ)
+        mapped = mmap.mmap(file, size, **_MAPPED)
     return np.ndarray(entry.shape, entry.dtype, mapped, len(header))
 
 
 def _reason(error: Exception) -> str:
-    return (error.strerror if isinstance(error, OSError) else None) or str(error)
+    if not isinstance(error, OSError):
+        return str(error)
+    return _SHORTAGES.get(error.errno or 0) or error.strerror or str(error)

@@ -7,7 +7,7 @@ say which invariant is broken, in an AssertionError. All are O(rows + postings).
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -45,38 +45,58 @@ def check_jumps(lengths: npt.NDArray[np.int64], rows: Int32s) -> None:
     assert (targets <= np.repeat(lengths, lengths) + 1).all(), "a jump leaves its program"
 
 
-def check_heads(
-    heads: Int32s, bounds: Int32s, lengths: npt.NDArray[np.int64], n_channels: int, n_cells: int
-) -> None:
-    """Postings point to classes, and their inline tests to channels and cells that are there.
+def check_filed(filed: tuple[npt.NDArray[Any], ...], n_channels: int, n_cells: int) -> None:
+    """The arrays of ``matching/pivot.py``, which explains them, are sound and fit together."""
+    heads, bounds, lows, highs, starts, rows, several, always = filed
+    n_classes, n_postings = len(several), len(lows)
+    assert heads.shape == bounds.shape == (n_postings, 2), "postings differ in number"
+    assert len(highs) == n_postings, "postings differ in number"
+    assert (np.diff(lows) >= 0).all(), "postings are not in order"
+    assert (lows <= highs).all(), "a posting has an empty interval"
+    assert ((lows >= 0) & (highs < n_cells)).all(), "a posting is beyond the axis"
+    check_starts(starts, rows, n_classes)
+    check_tests(rows, n_channels, n_cells)
+    lengths = np.diff(starts).astype(np.int64)
+    classes = np.maximum(heads[:, 1], ~heads[:, 1])
+    assert (classes < n_classes).all(), "a posting points to no class"
+    empty = lengths[classes] == 0
+    assert np.array_equal(heads[:, 1] < 0, empty), "a posting is wrong about what is left to test"
+    _check_inline_tests(heads[:, 0], bounds, n_channels, n_cells)
 
-    ``lengths`` has the number of rows of each class.
-    """
-    channels, classes = heads[:, 0], np.maximum(heads[:, 1], ~heads[:, 1])
-    assert (classes < len(lengths)).all(), "a posting points to no class"
-    done = heads[:, 1] < 0
-    assert np.array_equal(done, lengths[classes] == 0), "a posting is wrong about what is left"
-    assert ((channels >= 0) & (channels <= n_channels)).all(), (
-        "an inline test's channel is not there"
-    )
-    lows, highs = bounds[:, 0], bounds[:, 1]
+    assert (several <= 1).all(), "a class has neither one pivot nor several"
+    many = several == 1
+    assert (lengths[many] > 0).all(), "a class of several pivots has no rows"
+    n_pivots = np.zeros(n_classes, dtype=np.int64)
+    n_pivots[many] = rows[starts[:-1][many], 3]
+    assert (n_pivots[many] >= 2).all(), "a class of several pivots has fewer than two"
+    assert (n_pivots[many] < lengths[many]).all(), "a class of several pivots has no program"
+    owners = np.repeat(np.arange(n_classes), lengths)
+    is_pivot = np.arange(len(rows)) - starts[owners] < n_pivots[owners]
+    check_jumps(lengths - n_pivots, rows[~is_pivot])
+    found = many[classes]
+    # Looking for the pivot that found a class, a kernel stops only at one that holds.
+    postings = _sorted(classes[found], lows[found], highs[found])
+    pivots = _sorted(owners[is_pivot], rows[is_pivot, 1], rows[is_pivot, 2])
+    assert np.array_equal(postings, pivots), "postings and pivots disagree"
+    assert np.diff(pivots).any(axis=0).all(), "a class has the same pivot twice"
+
+    assert ((always >= 0) & (always < n_classes)).all(), "an always-candidate is no class"
+    assert not many[always].any(), "an always-candidate has pivots"
+    once = np.concatenate((classes[~found], always))
+    assert len(np.unique(once)) == len(once), "a class is filed twice"
+
+
+def _check_inline_tests(channels: Int32s, bounds: Int32s, n_channels: int, n_cells: int) -> None:
+    """They test a channel for cells of the axis, or the extra column for 0."""
+    known = (channels >= 0) & (channels <= n_channels)
+    assert known.all(), "an inline test's channel is not there"
     tested = channels < n_channels
-    assert not bounds[~tested].any(), "an inline test that always holds has bounds"
+    assert not bounds[~tested].any(), "an inline test of the extra column is not for 0"
+    lows, highs = bounds[tested, 0], bounds[tested, 1]
     on_axis = (lows >= 0) & (lows < n_cells) & (highs >= -1) & (highs < n_cells)
-    assert on_axis[tested].all(), "an inline test's bounds are beyond the axis"
+    assert on_axis.all(), "an inline test is for cells beyond the axis"
 
 
-def check_pivots(classes: Int32s, lows: Int32s, highs: Int32s, several: Int32s, rows: Int32s) -> None:
-    """The postings of classes with several pivots are exactly their pivots.
-
-    The first three are the class and interval of each posting; ``several`` and ``rows`` are the
-    class and row of each pivot.
-    """
-    postings = np.stack((classes, lows, highs), axis=1)
-    pivots = np.stack((several, rows[:, 1], rows[:, 2]), axis=1)
-    assert np.array_equal(_sorted(postings), _sorted(pivots)), "postings and pivots disagree"
-    assert len(np.unique(pivots, axis=0)) == len(pivots), "a class has the same pivot twice"
-
-
-def _sorted(triples: Int32s) -> Int32s:
-    return triples[np.lexsort(triples.T[::-1])]
+def _sorted(*columns: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Rows of columns in order."""
+    return np.stack(columns)[:, np.lexsort(columns[::-1])]

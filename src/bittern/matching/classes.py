@@ -13,9 +13,9 @@ two subscribers:
 
 A test whose interval is empty (low > high) never holds; a class that it decides never matches.
 
-    tests        channels  lows  highs      one row per test
-    test_starts  where a subscription's tests begin, and test_counts how many are left
-    structures   number of its structure; 0 is "a plain conjunction of all tests"
+    tests         channels  lows  highs      one row per test
+    starts        where a subscription's tests begin, and counts how many are left
+    structure_of  number of its structure; 0 is "a plain conjunction of all tests"
 """
 
 from __future__ import annotations
@@ -179,12 +179,14 @@ def _united(
                 n += 1
             child += sizes[child]
         _sort_by_low(order, n, lows)
+        current = order[0]
         for k in range(1, n):
-            before, test = order[k - 1], order[k]
-            if channels[before] == channels[test] and lows[test] <= highs[before] + 1:
-                lows[test] = lows[before]
-                highs[test] = max(highs[before], highs[test])
-                lows[before], highs[before] = 0, -1
+            test = order[k]
+            if channels[current] == channels[test] and lows[test] <= highs[current] + 1:
+                highs[current] = max(highs[current], highs[test])
+                lows[test], highs[test] = 0, -1
+            else:
+                current = test
 
 
 @kernel(void, i4w, i4w, i4w, i8r, i4w, i4w, STRUCTURES, u8w, i8)

@@ -48,13 +48,7 @@ from bittern.engine.jit import (
     u1r,
     void,
 )
-from bittern.matching.checks import (
-    check_heads,
-    check_jumps,
-    check_pivots,
-    check_starts,
-    check_tests,
-)
+from bittern.matching.checks import check_filed
 from bittern.matching.classes import Classes
 from bittern.matching.contract import Found, SubscriptionIndex
 from bittern.matching.filing import file_classes
@@ -411,35 +405,8 @@ class Pivot(SubscriptionIndex):
 
     def check(self, n_channels: int, n_cells: int) -> None:
         """Postings, pivots, programs and the stabbing index are sound and fit together."""
-        heads, bounds, lows, highs, starts, rows, several, always = self._arrays
-        n_classes, n_postings = len(several), len(lows)
-        assert heads.shape == bounds.shape == (n_postings, 2), "postings differ in number"
-        assert len(highs) == n_postings, "postings differ in number"
-        assert (np.diff(lows) >= 0).all(), "postings are not in order"
-        assert (lows <= highs).all(), "a posting has an empty interval"
-        assert ((lows >= 0) & (highs < n_cells)).all(), "a posting is beyond the axis"
-        check_starts(starts, rows, n_classes)
-        check_tests(rows, n_channels, n_cells)
-        lengths = np.diff(starts).astype(np.int64)
-        check_heads(heads, bounds, lengths, n_channels, n_cells)
-        assert ((always >= 0) & (always < n_classes)).all(), "always points to no class"
-
-        assert (several <= 1).all(), "a class has neither one pivot nor several"
-        many = several == 1
-        n_pivots = np.zeros(n_classes, dtype=np.int64)
-        n_pivots[many & (lengths > 0)] = rows[starts[:-1][many & (lengths > 0)], 3]
-        fit = (n_pivots >= 2) & (n_pivots < lengths)
-        assert fit[many].all(), "a class of several pivots has too few, or no program"
-        owners = np.repeat(np.arange(n_classes), lengths)
-        is_pivot = np.arange(len(rows)) - starts[owners] < n_pivots[owners]
-        check_jumps(lengths - n_pivots, rows[~is_pivot])
-        classes = _classes_of(heads)
-        found = many[classes]
-        check_pivots(classes[found], lows[found], highs[found], owners[is_pivot], rows[is_pivot])
-        once = np.concatenate((classes[~found], always))
-        assert len(np.unique(once)) == len(once), "a class of one pivot is filed twice"
-        assert not many[always].any(), "a class is filed and always a candidate as well"
-
+        check_filed(self._arrays, n_channels, n_cells)
         self._stabbing.check()
         items = np.unique(self._stabbing.arrays()["items"])
-        assert np.array_equal(items, np.arange(n_postings)), "stabbing finds other postings"
+        known = np.arange(len(self._arrays.lows))
+        assert np.array_equal(items, known), "the stabbing index finds other postings"

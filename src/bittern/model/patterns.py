@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from bittern.engine.jit import i4r, i8r, i8w, inline, kernel, tuple_type, u1r
+from bittern.engine.jit import i4r, i8r, i8w, inline, kernel, read_only, tuple_type, u1r
 from bittern.model.fragments import (
     ANY_ONE,
     ANY_RUN,
@@ -39,7 +39,7 @@ from bittern.model.fragments import (
     regex_covers,
 )
 from bittern.model.regexes import Values, compiled
-from bittern.model.substrings import Found, Substrings, frozen
+from bittern.model.substrings import Found, Substrings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -148,8 +148,8 @@ class _Index:
 
     def __init__(self, literals: Substrings, offsets: np.ndarray, patterns: np.ndarray) -> None:
         self.literals = literals
-        self.offsets = frozen(offsets)
-        self.patterns = frozen(patterns)
+        self.offsets = read_only(offsets)
+        self.patterns = read_only(patterns)
 
     @classmethod
     def build(cls, filed: Mapping[bytes, list[int]], *, fold: bool) -> _Index:
@@ -183,10 +183,10 @@ class PatternSet:
         unfiled: np.ndarray,
         indexes: tuple[_Index, _Index],
     ) -> None:
-        self._actions = frozen(actions)
-        self._texts = frozen(texts)
-        self._text_offsets = frozen(text_offsets)
-        self._unfiled = frozen(unfiled)
+        self._actions = read_only(actions)
+        self._texts = read_only(texts)
+        self._text_offsets = read_only(text_offsets)
+        self._unfiled = read_only(unfiled)
         self._indexes = indexes
 
     @classmethod
@@ -263,7 +263,7 @@ class PatternSet:
         programs = self._unfiled[self._actions[self._unfiled] == _RUN]
         if len(programs):
             everywhere = Found(np.arange(len(offsets)), np.zeros(len(offsets) - 1, np.int32))
-            yield everywhere, frozen(np.array([0, len(programs)], np.int32)), frozen(programs)
+            yield everywhere, read_only(np.array([0, len(programs)], np.int32)), read_only(programs)
 
     def _search(self, data: np.ndarray, offsets: np.ndarray, keys: np.ndarray) -> list[np.ndarray]:
         """Keys of what RE2 finds: the open ones, and regular expressions without a fragment."""

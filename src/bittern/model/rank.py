@@ -31,8 +31,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from bittern.engine.jit import f8r, i4r, i4r2, i8r, i8r2, inline, kernel, tuple_type, u1r, u1w, void
+from bittern.model.direct import spans, tables
 from bittern.model.numbers import INT64_MIN, NumberColumns, cells_of_doubles
 from bittern.model.strings import (
     STRING_TABLE,
@@ -226,25 +229,104 @@ class RankSpace:
         )
 
     def check(self) -> None:
-        """Verify that channels tile the axis and constants ascend."""
-        arrays = self.arrays
+        """Verify all that kernels trust; AssertionError says what is broken. O(size)."""
+        arrays, kinds = self.arrays, self.channel_kinds
+        n = self.n_channels
+        assert arrays.heads.shape == (n, 8), "there is not one head per channel"
         firsts, counts = arrays.heads[:, FIRST], arrays.heads[:, COUNT]
         assert (counts >= 0).all(), "a channel has a negative number of constants"
         assert np.array_equal(firsts, np.cumsum(counts) - counts), "constants do not tile"
-        assert (np.diff(arrays.bases) == 2 * counts + 1).all(), "channels do not tile the axis"
-        assert np.array_equal(arrays.heads[:, BASE], arrays.bases[:-1]), "a channel's base is wrong"
-        assert (np.diff(self.channel_kinds.astype(np.int64)) >= 0).all(), (
-            "channels are out of order"
+        assert len(arrays.bases) == n + 1, "there is not one base per channel, and the end"
+        assert arrays.bases[0] == 0, "the axis does not start at 0"
+        assert (np.diff(arrays.bases.astype(np.int64)) == 2 * counts + 1).all(), (
+            "channels do not tile the axis"
         )
-        n_numeric = int(np.count_nonzero(self.channel_kinds <= BOOLEAN))
+        assert np.array_equal(arrays.heads[:, BASE], arrays.bases[:-1]), "a channel's base is wrong"
+        assert (np.diff(kinds.astype(np.int64)) >= 0).all(), "channels are out of order"
+        assert (kinds <= PATTERN).all(), "a channel is of no kind"
+        self._check_attributes()
+        n_numeric = int(np.count_nonzero(kinds <= BOOLEAN))
+        n_ordered = int(np.count_nonzero(kinds <= REVERSED))
         assert counts[:n_numeric].sum() == len(arrays.floors), "numeric constants are missing"
-        inner = np.ones(max(0, len(arrays.floors) - 1), dtype=np.bool_)
-        edges = firsts[1:n_numeric]
-        inner[edges[(edges > 0) & (edges < len(arrays.floors))] - 1] = False
-        ascend = arrays.floors[1:] >= arrays.floors[:-1]  # a difference could overflow
-        assert ascend[inner].all(), "numeric constants do not ascend"
+        assert not counts[n_ordered:].any(), "a channel has constants that it cannot have"
+        assert (arrays.heads[n_numeric:, (DIRECT, FINE)] == -1).all(), (
+            "a channel that is not numeric has tables of numbers"
+        )
+        self._check_fine(arrays.heads[:n_numeric])
+        self._check_numbers(arrays.heads[:n_numeric])
+        self._check_strings(np.arange(n_numeric, n_ordered), counts[n_numeric:n_ordered])
+
+    def _check_attributes(self) -> None:
+        """Attributes and channels point to each other."""
         self.names.check()
-        StringTable(arrays.strings).check()
+        owners, table = self.channel_attributes, self.arrays.channels
+        assert len(owners) == self.n_channels, "there is not one attribute per channel"
+        known = (owners >= 0) & (owners < len(self.names))
+        assert known.all(), "a channel belongs to no attribute"
+        patterns = owners[self.channel_kinds == PATTERN]
+        assert (np.diff(patterns) >= 0).all(), "an attribute's patterns are not adjacent"
+        assert table.shape == (len(self.names), SINGLE_KINDS), "the table of channels is cut off"
+        single = np.flatnonzero(self.channel_kinds < SINGLE_KINDS)
+        assert np.count_nonzero(table != -1) == len(single), "an attribute has a channel too many"
+        found = table[owners[single], self.channel_kinds[single]]
+        assert np.array_equal(found, single), "the table of channels is wrong"
+
+    def _check_fine(self, heads: npt.NDArray[np.int64]) -> None:
+        """Fine constants tile their arrays, ascend, and know cells of their channel."""
+        arrays = self.arrays
+        is_fine = heads[:, FINE] != -1
+        counts = heads[is_fine, COUNT]
+        assert np.array_equal(heads[is_fine, FINE], np.cumsum(counts) - counts), (
+            "fine constants do not tile"
+        )
+        columns = (arrays.fine_whole, arrays.fine_doubles, arrays.fine_cells, *self.columns)
+        assert {len(column) for column in columns} == {counts.sum()}, "fine constants are missing"
+        assert (arrays.fine_whole <= 1).all(), "a fine constant is neither whole nor not"
+        of_channel = np.repeat(np.arange(len(counts)), counts)
+        ascend = arrays.fine_doubles[1:] >= arrays.fine_doubles[:-1]
+        assert (ascend | (np.diff(of_channel) > 0)).all(), "fine constants do not ascend"
+        cells = arrays.fine_cells
+        assert ((cells >= 0) & (cells <= 2 * counts[of_channel])).all(), (
+            "a fine constant's cell is not in its channel"
+        )
+
+    def _check_numbers(self, heads: npt.NDArray[np.int64]) -> None:
+        """Numeric constants ascend, and the direct tables say where integers lie among them."""
+        floors, direct = self.arrays.floors, self.arrays.direct
+        of_channel = np.repeat(np.arange(len(heads)), heads[:, COUNT])
+        apart = np.diff(of_channel) > 0
+        rising = floors[1:] > floors[:-1]  # a difference could overflow
+        same = (floors[1:] == floors[:-1]) & (heads[of_channel, FINE] >= 0)[1:]
+        assert (apart | rising | same).all(), "numeric constants do not ascend"
+        dense = heads[:, DIRECT] != -1
+        plain = (heads[:, COUNT] > 0) & (heads[:, FINE] == -1)
+        assert plain[dense].all(), "a channel cannot have a direct table"
+        tabled = heads[dense]
+        lasts = tabled[:, FIRST] + tabled[:, COUNT] - 1
+        assert np.array_equal(tabled[:, LEAST], floors[tabled[:, FIRST]]), "a least integer is off"
+        assert np.array_equal(tabled[:, GREATEST], floors[lasts]), "a greatest integer is off"
+        lengths = spans(tabled[:, LEAST], tabled[:, GREATEST])
+        assert (lengths < len(direct)).all(), "a direct table is cut off"
+        sizes = lengths.astype(np.int64) + 1
+        assert np.array_equal(tabled[:, DIRECT], np.cumsum(sizes) - sizes), (
+            "direct tables do not tile"
+        )
+        assert sizes.sum() == len(direct), "direct tables are cut off"
+        cells = tables(heads[:, DIRECT], heads[:, LEAST], heads[:, COUNT], floors, len(direct))
+        assert np.array_equal(direct, cells), "a direct table has a wrong cell"
+
+    def _check_strings(
+        self, channels: npt.NDArray[np.int64], counts: npt.NDArray[np.int64]
+    ) -> None:
+        """Strings belong to their channels and ascend there."""
+        StringTable(self.arrays.strings).check()
+        data, offsets, groups, _ = self.arrays.strings
+        assert counts.sum() == len(groups), "strings are missing"
+        assert np.array_equal(groups, np.repeat(channels, counts)), "a string's channel is wrong"
+        buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
+        strings = pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(groups), buffers)
+        ascend = np.asarray(pc.less(strings[:-1], strings[1:])) if len(groups) else np.empty(0)
+        assert (ascend.astype(np.bool_) | (np.diff(groups) > 0)).all(), "strings do not ascend"
 
     def pattern_channels(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
         """The pattern channels, and the attribute of each; an attribute's are adjacent."""
@@ -267,30 +349,11 @@ def _direct_tables(
     eligible = (counts > 0) & (heads[:, FINE] < 0)
     heads[eligible, LEAST] = floors[firsts[eligible]]
     heads[eligible, GREATEST] = floors[firsts[eligible] + counts[eligible] - 1]
-    # In unsigned arithmetic the difference is right even where it does not fit in int64.
-    spans = (heads[:, GREATEST].astype(np.uint64)) - heads[:, LEAST].astype(np.uint64)
-    dense = eligible & (spans < (4 * counts + 64).astype(np.uint64))
-    sizes = np.where(dense, spans + np.uint64(1), np.uint64(0)).astype(np.int64)
+    lengths = spans(heads[:, LEAST], heads[:, GREATEST])
+    dense = eligible & (lengths < (4 * counts + 64).astype(np.uint64))
+    sizes = np.where(dense, lengths + np.uint64(1), np.uint64(0)).astype(np.int64)
     heads[:, DIRECT] = np.where(dense, np.cumsum(sizes) - sizes, -1)
-    table = np.zeros(int(sizes.sum()), dtype=np.int32)
-    channel_of = np.repeat(np.arange(len(heads)), counts)
-    kept = dense[channel_of]
-    places = (heads[:, DIRECT] - heads[:, LEAST])[channel_of[kept]] + floors[kept]
-    # Constant i of a channel is cell 2i+1; the integers between it and the next are cell 2i+2.
-    local = np.arange(len(channel_of)) - firsts[channel_of]
-    table[places] = 2 * local[kept] + 1
-    return _fill_gaps(table)
-
-
-def _fill_gaps(table: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
-    """Integers that are no constant lie in the cell after the constant before them."""
-    constants = np.flatnonzero(table)
-    before = np.zeros(len(table), dtype=np.int64)
-    before[constants] = constants
-    np.maximum.accumulate(before, out=before)
-    gaps = table == 0
-    table[gaps] = table[before[gaps]] + 1
-    return table
+    return tables(heads[:, DIRECT], heads[:, LEAST], counts, floors, int(sizes.sum()))
 
 
 def build_rank_space(

@@ -24,7 +24,19 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from bittern.engine.jit import i4r, i4w, i8r, inline, kernel, tuple_type, u1r, u8r, u8w, void
+from bittern.engine.jit import (
+    i4r,
+    i4w,
+    i8r,
+    inline,
+    kernel,
+    read_only,
+    tuple_type,
+    u1r,
+    u8r,
+    u8w,
+    void,
+)
 from bittern.errors import EventError, SnapshotError
 
 
@@ -222,7 +234,8 @@ class StringTable:
     """
 
     def __init__(self, arrays: StringTableArrays) -> None:
-        self.as_tuple = StringTableArrays(*map(_frozen, arrays, _DTYPES))
+        typed = map(np.ascontiguousarray, arrays, _DTYPES)  # what kernels are compiled for
+        self.as_tuple = StringTableArrays(*map(read_only, typed))
 
     @classmethod
     def build(cls, data: np.ndarray, offsets: np.ndarray, groups: np.ndarray | int) -> StringTable:
@@ -283,13 +296,6 @@ class StringTable:
 
 def _per_string(groups: np.ndarray | int, count: int) -> np.ndarray:
     return np.ascontiguousarray(np.broadcast_to(np.asarray(groups, np.int32), count))
-
-
-def _frozen(array: np.ndarray, dtype: Any) -> np.ndarray:
-    """A read-only plain view, whatever maps the memory: the exact type kernels are compiled for."""
-    view = np.ascontiguousarray(array, dtype=dtype).view()
-    view.flags.writeable = False
-    return view
 
 
 def _demand(holds: bool, otherwise: str) -> None:  # noqa: FBT001

@@ -29,7 +29,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from bittern.engine.jit import i4r, i4w, i8, i8r, i8w, inline, kernel, tuple_type, u1r, u1w, void
+from bittern.engine.jit import (
+    i4r,
+    i4w,
+    i8,
+    i8r,
+    i8w,
+    inline,
+    kernel,
+    read_only,
+    tuple_type,
+    u1r,
+    u1w,
+    void,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -185,18 +198,11 @@ def _find(automaton: Any, n_classes: Any, n_dense: Any, data: Any, offsets: Any)
     return Found(found_offsets, found[:n_found].copy())
 
 
-def frozen(array: np.ndarray) -> np.ndarray:
-    """View an array read-only, mapped or not: inside a tuple, kernels take no other."""
-    view = np.asarray(array).view()
-    view.flags.writeable = False
-    return view
-
-
 class Substrings:
     """Distinct, non-empty literals; tells which of them each value contains. Immutable."""
 
     def __init__(self, automaton: Automaton) -> None:
-        self.automaton = Automaton(*map(frozen, automaton))
+        self.automaton = Automaton(*map(read_only, automaton))
         self._n_classes = int(automaton.classes.max()) + 1
         self._n_dense = len(automaton.dense) // self._n_classes
 

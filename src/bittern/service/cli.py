@@ -18,24 +18,26 @@ from typing import TYPE_CHECKING, Any
 
 import bittern
 from bittern.errors import BitternError, OptionError, SubscriptionError
+from bittern.service.report import Rejects, count, list_bad, print_table, say
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from bittern.errors import BadSubscription
-
 _FORMATS = ("csv", "jsonl", "parquet")
 _SAMPLE_EVENTS = 100_000
-_SHOWN_BAD = 20
-_SHOWN_REJECTS = 10
+_VERIFIED_UP_TO = 1 << 28  # bytes of a snapshot: what can be read in a fraction of a second
+_GREATEST = 1_000_000_000
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
+    if sys.stderr is None:  # closed by whoever started the process: nobody listens
+        sys.stderr = open(os.devnull, "w")  # noqa: PTH123, SIM115
     options = _parser().parse_args(arguments)
     try:
         code: int = options.run(options)
-        sys.stdout.flush()
+        if sys.stdout is not None:
+            sys.stdout.flush()
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
@@ -43,26 +45,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except SubscriptionError as error:
-        _say(f"{_count(len(error.bad), 'subscription')} not valid; nothing was written")
-        _list_bad(error.bad)
+        say(f"{count(len(error.bad), 'subscription')} not valid; nothing was written")
+        list_bad(error.bad)
         return 1
     except BitternError as error:
-        _say(str(error))
+        say(str(error))
         return 2 if isinstance(error, OptionError) else 1
     except OSError as error:
         place = f"{error.filename}: " if error.filename else ""
-        _say(f"{place}{error.strerror or error}")
+        say(f"{place}{error.strerror or error}")
         return 1
     return code
-
-
-def _say(sentence: str) -> None:
-    print(f"bittern: {sentence}", file=sys.stderr)
-
-
-def _count(number: int, noun: str) -> str:
-    plural = "es" if noun.endswith("ch") else "s"
-    return f"{number:,} {noun}{'' if number == 1 else plural}"
 
 
 # Commands
@@ -96,10 +89,10 @@ def _build(options: argparse.Namespace) -> int:
         if progress is not None:
             progress.close()
     if options.on_error == "skip" and index.bad:
-        _say(f"{_count(len(index.bad), 'subscription')} not valid and skipped")
-        _list_bad(index.bad)
+        say(f"{count(len(index.bad), 'subscription')} not valid and skipped")
+        list_bad(index.bad)
     if not options.quiet:
-        _print_table(
+        print_table(
             {
                 "subscriptions": len(index),
                 "classes": index.statistics()["classes"],
@@ -118,15 +111,8 @@ def _sample(name: str | None) -> Any:
     if name is None:
         return None
     form = tables.format_of(name, None)
-    return next(tables.read_events(name, form, _SAMPLE_EVENTS, lambda *_: None), None)
-
-
-def _list_bad(bad: Sequence[BadSubscription]) -> None:
-    for one in bad[:_SHOWN_BAD]:
-        message = one.message.replace("\n", "\n    ")
-        print(f"  {one.id!r}, position {one.position}: {message}", file=sys.stderr)
-    if len(bad) > _SHOWN_BAD:
-        print(f"  ... and {len(bad) - _SHOWN_BAD:,} more", file=sys.stderr)
+    batch = next(tables.read_events(name, form, _SAMPLE_EVENTS, lambda *_: None), None)
+    return None if batch is None else batch.events
 
 
 def _match(options: argparse.Namespace) -> int:
@@ -136,52 +122,51 @@ def _match(options: argparse.Namespace) -> int:
     output_form = tables.format_of(options.output, options.output_format, "--output-format")
     if options.output == "-" and output_form == "parquet":
         raise OptionError("Parquet needs a file: say --output FILE")
-    index = bittern.Index.open(options.snapshot)
+    index = _open(options.snapshot)
     matcher = bittern.Matcher(index)
-    rejects = _Rejects()
-    n_events = n_matches = 0
+    rejects = Rejects()
+    n_rows = n_matches = 0
     with tables.replacing(options.output) as file:
         writer = tables.MatchWriter(file, output_form, index.ids.type, flat=options.flat)
-        for events in tables.read_events(options.events, form, options.batch_size, rejects):
-            matches = matcher.match(events, limit=options.limit)
+        for batch in tables.read_events(options.events, form, options.batch_size, rejects):
+            matches = batch.spread(matcher.match(batch.events, limit=options.limit))
             for row, reason in matches.rejects:
-                rejects(f"event {n_events + row}", reason)
-            writer.write(matches.to_arrow(flat=writer.flat), len(events))
-            n_events += len(events)
+                rejects(f"row {n_rows + row}", reason)
+            writer.write(matches.to_arrow(flat=writer.flat), batch.n_rows)
+            n_rows += batch.n_rows
             n_matches += int(matches.counts.sum())
         writer.close()
     rejects.summarise()
-    said = f"{_count(n_events, 'event')}, {_count(n_matches, 'match')}"
-    _say(f"{said}, {rejects.number:,} rejected" if rejects.number else said)
+    said = f"{count(n_rows, 'event')}, {count(n_matches, 'match')}"
+    say(f"{said}, {rejects.number:,} rejected" if rejects.number else said)
     return 0
 
 
-class _Rejects:
-    """Say the first rejected events as they come, and count them all."""
-
-    def __init__(self) -> None:
-        self.number = 0
-
-    def __call__(self, place: str, reason: str) -> None:
-        self.number += 1
-        if self.number <= _SHOWN_REJECTS:
-            _say(f"{place} rejected: {reason}")
-
-    def summarise(self) -> None:
-        if self.number > _SHOWN_REJECTS:
-            _say(f"... and {self.number - _SHOWN_REJECTS:,} more rejected")
+def _open(path: str) -> bittern.Index:
+    """Open an index for use; unless it is large, look for damage first. O(bytes) up to 256 MB."""
+    try:
+        with os.scandir(path) as files:
+            small = sum(file.stat().st_size for file in files) < _VERIFIED_UP_TO
+    except OSError:  # opening says what is wrong
+        small = False
+    return bittern.Index.open(path, verify=small)
 
 
 def _explain(options: argparse.Namespace) -> int:
-    text = sys.stdin.read() if options.event == "-" else options.event
+    from bittern.service import tables  # noqa: PLC0415 (cold start)
+
+    tables.standard_output()  # raises where nobody would see the reason
+    text = options.event
+    if text == "-":
+        try:
+            text = tables.standard_input().read().decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            raise BitternError(f"the event is not UTF-8: {error}") from error
+    index = _open(options.snapshot)
     try:
-        event = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise BitternError(f"the event is not JSON: {error}") from error
-    if not isinstance(event, dict):
-        raise BitternError("the event is not a JSON object such as '{\"price\": 5}'")
-    index = bittern.Index.open(options.snapshot)
-    print(bittern.explain(index, event, _as_id(options.id, index)))
+        print(bittern.explain(index, text, _as_id(options.id, index)))
+    except RecursionError as error:
+        raise BitternError("the event is nested too deeply") from error
     return 0
 
 
@@ -199,11 +184,13 @@ def _as_id(text: str, index: Any) -> str | int:
 
 def _inspect(options: argparse.Namespace) -> int:
     from bittern.engine import snapshot  # noqa: PLC0415 (cold start)
+    from bittern.service import tables  # noqa: PLC0415
 
+    tables.standard_output()  # raises where nobody would see the report
     if options.check:
         problems = snapshot.verify_snapshot(options.snapshot)
         for problem in problems:
-            _say(problem)
+            say(problem)
         if problems:
             return 1
     opened = snapshot.read_snapshot(options.snapshot)
@@ -212,7 +199,7 @@ def _inspect(options: argparse.Namespace) -> int:
         try:
             index.check()
         except AssertionError as broken:
-            _say(f"snapshot {options.snapshot} is not sound: {broken}")
+            say(f"snapshot {options.snapshot} is not sound: {broken}")
             return 1
     about = {"snapshot": opened.id, "release": opened.release, "bytes": opened.nbytes}
     sizes = {name: array.nbytes for name, array in opened.arrays.items()}
@@ -220,9 +207,9 @@ def _inspect(options: argparse.Namespace) -> int:
         report = {**about, "statistics": index.statistics(), "arrays": sizes}
         print(json.dumps(report, indent=1, default=_plain))
         return 0
-    _print_table({**about, **index.statistics()})
+    print_table({**about, **index.statistics()})
     print("\nbytes per array")
-    _print_table(dict(sorted(sizes.items(), key=lambda item: -item[1])), indent=2)
+    print_table(dict(sorted(sizes.items(), key=lambda item: -item[1])), indent=2)
     if options.check:
         print("\nchecked: digests and structure are right")
     return 0
@@ -231,25 +218,6 @@ def _inspect(options: argparse.Namespace) -> int:
 def _plain(value: Any) -> Any:
     """Turn a NumPy scalar or array into what JSON has."""
     return value.tolist()
-
-
-def _print_table(rows: dict[str, Any], indent: int = 0) -> None:
-    """Print names and values in two columns; a nested mapping gets a heading of its own."""
-    flat = {name: value for name, value in rows.items() if not isinstance(value, dict)}
-    names = max(map(len, flat), default=0)
-    width = max((len(_cell(v)) for v in flat.values() if not isinstance(v, str)), default=0)
-    for name, value in flat.items():
-        print(f"{'':{indent}}{name:<{names}}  {_cell(value):>{width}}")
-    for name, value in rows.items():
-        if isinstance(value, dict) and value:
-            print(f"\n{'':{indent}}{name}")
-            _print_table(value, indent + 2)
-
-
-def _cell(value: Any) -> str:
-    if isinstance(value, float):
-        return f"{value:,.2f}"
-    return f"{value:,}" if isinstance(value, int) else str(value)
 
 
 # The parser
@@ -266,9 +234,9 @@ class _Version(argparse.Action):
 
 
 def _positive(text: str) -> int:
-    number = int(text) if text.isdecimal() else 0
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a positive whole number")
+    number = int(text) if text.isdecimal() and len(text) <= len(str(_GREATEST)) else 0
+    if not 1 <= number <= _GREATEST:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 to {_GREATEST:,}")
     return number
 
 
@@ -343,8 +311,12 @@ def _add_match(commands: Any) -> None:
         _match,
         "tell which subscriptions each event satisfies",
         """EVENTS is JSON lines, CSV or Parquet, one event per line or row. The output has one JSON
-line per event, events numbered from 0; CSV output is always flat. An event that cannot be
-read is reported and matches nothing; the others are not affected.
+line per event; CSV output is always flat. Events are numbered from 0 by their rows: blank lines
+and the header of CSV do not count, rows that cannot be read do. Such a row is reported by that
+number and matches nothing; the others are not affected.
+
+A snapshot of less than 256 MB is checked for damage first; for a larger one, and after
+copying one, there is bittern inspect --check.
 
 example:
   echo '{"model": "iphone5s", "price": 550}' | bittern match shop.bittern

@@ -6,7 +6,7 @@
                   s1,price < 10
     events.jsonl  {"price": 5}            ->  arrays of JSON text: the matcher parses, not Python
     events.csv    price,model             ->  record batches; an empty field is a missing attribute
-                  5,iphone5s
+                  5,iphone5s                  (service/csv_events.py)
     matches       event 0: s1, s7         ->  {"event": 0, "subscriptions": ["s1", "s7"]}
 
 Output text is put together by Arrow's string kernels, one call per batch: nothing here loops over
@@ -16,6 +16,7 @@ events or matches in Python. Cost: O(bytes) for everything, memory O(one batch) 
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
 import sys
@@ -29,6 +30,7 @@ import pyarrow.json
 import pyarrow.parquet
 
 from bittern.errors import BitternError, OptionError
+from bittern.service.csv_events import Rows, read_csv
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -41,9 +43,10 @@ _SUFFIXES = {
     ".parquet": "parquet",
     ".pq": "parquet",
 }
-_BLOCK = 1 << 24  # bytes from which the types of a CSV file's columns are told
+_BLOCK = 1 << 24  # bytes from which the types of a file's columns are told
 _BATCH_BYTES = 1 << 26  # a batch of JSON text ends here even when it has few events
 _TEXT = pa.large_string()
+_BOM = b"\xef\xbb\xbf"  # some editors begin a file with it; Arrow skips it in CSV
 
 
 def format_of(name: str, given: str | None, option: str = "--format") -> str:
@@ -73,8 +76,32 @@ def _shown(name: str) -> str:
     return "standard input" if name == "-" else name
 
 
+def standard_input() -> IO[bytes]:
+    """Return standard input, unless whoever started the process closed it."""
+    if sys.stdin is None:
+        raise BitternError("standard input is closed")
+    return sys.stdin.buffer
+
+
+def standard_output() -> IO[bytes]:
+    """Return standard output, unless whoever started the process closed it."""
+    if sys.stdout is None:
+        raise BitternError("standard output is closed")
+    return sys.stdout.buffer
+
+
+@contextlib.contextmanager
+def _opened(name: str) -> Iterator[IO[bytes]]:
+    if name == "-":
+        yield standard_input()
+    else:
+        with Path(name).open("rb") as file:
+            yield file
+
+
 def _read_all(name: str) -> bytes:
-    return sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
+    with _opened(name) as file:
+        return file.read()
 
 
 # Subscriptions
@@ -85,18 +112,23 @@ def read_subscriptions(
 ) -> pa.Table:
     """Read the columns ``id``, ``expression`` and, where there is one, ``weight``. O(bytes)."""
     wanted = (id_column, expression_column, weight_column or "weight")
+    if len(set(wanted)) < len(wanted):
+        raise OptionError("id, expression and weight must be three different columns")
     with _told(name):
         if form == "csv":
             table = _subscriptions_csv(_read_all(name), wanted)
         elif form == "jsonl":
             table = _subscriptions_json(_read_all(name), wanted)
         else:
-            table = pyarrow.parquet.read_table(pa.BufferReader(_read_all(name)))
+            table = pyarrow.parquet.ParquetFile(pa.BufferReader(_read_all(name))).read()
     required = wanted if weight_column else wanted[:2]
     for column in required:
         if column not in table.column_names:
             found = ", ".join(table.column_names) or "none"
             raise BitternError(f"{_shown(name)} has no column {column!r}; it has: {found}")
+    for column in wanted:
+        if table.column_names.count(column) > 1:
+            raise BitternError(f"{_shown(name)} has several columns {column!r}")
     present = [column for column in wanted if column in table.column_names]
     return table.select(present).rename_columns(["id", "expression", "weight"][: len(present)])
 
@@ -108,7 +140,7 @@ def _subscriptions_csv(data: bytes, wanted: tuple[str, str, str]) -> pa.Table:
         parse_options=pyarrow.csv.ParseOptions(newlines_in_values=True),
         convert_options=pyarrow.csv.ConvertOptions(column_types=types, null_values=[""]),
     )
-    if wanted[0] not in table.column_names:
+    if table.column_names.count(wanted[0]) != 1:
         return table
     # Text that is an integer's only spelling is that integer; "007" stays what it is.
     where = table.column_names.index(wanted[0])
@@ -129,6 +161,7 @@ def _subscriptions_json(data: bytes, wanted: tuple[str, str, str]) -> pa.Table:
             ),
         )
 
+    data = data.removeprefix(_BOM)
     if not data or data.isspace():
         return pa.table({column: pa.array([], pa.string()) for column in wanted[:2]})
     about_id = f"(/{wanted[0]})", "JSON to int64"
@@ -155,57 +188,37 @@ def _subscriptions_json(data: bytes, wanted: tuple[str, str, str]) -> pa.Table:
 
 def read_events(
     name: str, form: str, batch_size: int, reject: Callable[[str, str], None]
-) -> Iterator[pa.RecordBatch | pa.Array]:
+) -> Iterator[Rows]:
     """Batches of events; ``reject(place, reason)`` is told of rows that no batch can hold."""
-    if form == "jsonl":
-        yield from _json_text(name, batch_size)
-        return
     with _told(name):
-        if form == "csv":
-            batches = _open_csv(name, reject)
-        else:
+        if form == "parquet":
             source = pa.BufferReader(_read_all(name)) if name == "-" else name
-            batches = pyarrow.parquet.ParquetFile(source).iter_batches(batch_size)
-        for batch in batches:
-            for start in range(0, len(batch), batch_size):
-                yield batch.slice(start, batch_size)
+            yield from map(
+                Rows.all_of, pyarrow.parquet.ParquetFile(source).iter_batches(batch_size)
+            )
+            return
+        with _opened(name) as file:
+            if form == "csv":
+                yield from read_csv(file, batch_size, reject)
+            else:
+                yield from map(Rows.all_of, _json_text(file, batch_size))
 
 
-def _open_csv(name: str, reject: Callable[[str, str], None]) -> Iterator[pa.RecordBatch]:
-    def wrong(row: Any) -> str:
-        reject(f"row {row.number}", f"{row.actual_columns} fields, not {row.expected_columns}")
-        return "skip"
-
-    reader: Iterator[pa.RecordBatch] = pyarrow.csv.open_csv(
-        sys.stdin.buffer if name == "-" else name,
-        # Row numbers are only known when one thread reads.
-        read_options=pyarrow.csv.ReadOptions(use_threads=False, block_size=_BLOCK),
-        parse_options=pyarrow.csv.ParseOptions(newlines_in_values=True, invalid_row_handler=wrong),
-        convert_options=pyarrow.csv.ConvertOptions(
-            null_values=[""], strings_can_be_null=True, quoted_strings_can_be_null=False
-        ),
-    )
-    return reader
-
-
-def _json_text(name: str, batch_size: int) -> Iterator[pa.Array]:
+def _json_text(file: IO[bytes], batch_size: int) -> Iterator[pa.Array]:
     """Lines that are not blank, as arrays of text."""
-    with contextlib.ExitStack() as stack:
-        file: IO[bytes] = (
-            sys.stdin.buffer if name == "-" else stack.enter_context(Path(name).open("rb"))
-        )
-        lines: list[bytes] = []
-        size = 0
-        for line in file:
-            if line.isspace():
-                continue
-            lines.append(line)
-            size += len(line)
-            if len(lines) == batch_size or size >= _BATCH_BYTES:
-                yield _as_text(lines)
-                lines, size = [], 0
-        if lines:
+    lines: list[bytes] = []
+    size = 0
+    start = file.readline().removeprefix(_BOM)
+    for line in itertools.chain([start], file):
+        if not line or line.isspace():
+            continue
+        lines.append(line)
+        size += len(line)
+        if len(lines) == batch_size or size >= _BATCH_BYTES:
             yield _as_text(lines)
+            lines, size = [], 0
+    if lines:
+        yield _as_text(lines)
 
 
 def _as_text(lines: list[bytes]) -> pa.Array:
@@ -224,8 +237,9 @@ def replacing(name: str) -> Iterator[IO[bytes]]:
     """Open a file that appears under its name only when it is complete; '-' is standard output."""
     path = Path(name)
     if name == "-":
-        yield sys.stdout.buffer
-        sys.stdout.buffer.flush()
+        output = standard_output()
+        yield output
+        output.flush()
     elif path.exists() and not path.is_file():  # a pipe or a device has no half-written state
         with path.open("wb") as file:
             yield file
@@ -235,6 +249,10 @@ def replacing(name: str) -> Iterator[IO[bytes]]:
             with temporary.open("wb") as file:
                 yield file
             temporary.replace(path)
+        except OSError as error:
+            if error.filename is not None and Path(error.filename) == temporary:
+                error.filename, error.filename2 = name, None  # the name that the user knows
+            raise
         finally:
             temporary.unlink(missing_ok=True)
 

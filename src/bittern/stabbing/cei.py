@@ -36,7 +36,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from bittern.engine.jit import i4r, i4w, i8, i8r, i8w, inline, kernel, void
+from bittern.engine.jit import i4r, i4w, i8, i8r, i8w, inline, kernel, read_only, void
 from bittern.errors import OptionError, SnapshotError
 from bittern.stabbing.blocks import block_level, decompose_one
 from bittern.stabbing.contract import MAX_DOMAIN, Int32s, Int64s, StabbingIndex
@@ -266,7 +266,7 @@ class CEI(StabbingIndex):
         offsets, items = self.lists.pack()
         if changed:
             self.masks = masks_of(self.lists, self.domain, self.bits)
-        self.masks = _read_only(self.masks)
+        self.masks = read_only(self.masks)  # others hold it too: the next insert copies it first
         shape = self._shape[:2].copy()
         return {"shape": shape, "offsets": offsets, "items": items, "masks": self.masks}
 
@@ -285,14 +285,7 @@ class CEI(StabbingIndex):
         )
         if not fit:
             raise SnapshotError("the arrays of a CEI index do not fit together: build it again")
-        return cls(IdLists(offsets, items), _read_only(masks), domain=domain, bits=bits)
-
-
-def _read_only(array: NDArray[Any]) -> NDArray[Any]:
-    """View an array that others hold too, so that the next insert copies it first."""
-    view = np.asarray(array).view()
-    view.flags.writeable = False
-    return view
+        return cls(IdLists(offsets, items), read_only(masks), domain=domain, bits=bits)
 
 
 def n_lists(domain: int, bits: int) -> int:
