@@ -16,7 +16,7 @@ ROOMS = ("language", "model", "stabbing", "matching", "engine", "service")
 SHARED = ("bittern.errors", "bittern.engine.jit")
 MAX_LINES = 420
 #: Longer ones, which are to become shorter and may not grow.
-EXCEPTIONS = {Path("matching/pivot.py"): 440}
+EXCEPTIONS: dict[Path, int] = {}
 
 MODULES = sorted(path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py"))
 

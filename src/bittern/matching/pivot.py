@@ -22,7 +22,7 @@ An event that satisfies several pivots of a class finds it several times; only t
 order that holds reports it, so nothing is deduplicated afterwards. Classes that no index can cover
 (``a IS NULL``) are on the ``always`` list and run in full for each event.
 
-Cost: O(pairs + candidates) per batch; 28 bytes per posting, plus the stabbing index's, plus 16
+Cost: O(pairs + candidates) per batch; 24 bytes per posting, plus the stabbing index's, plus 16
 per row.
 """
 
