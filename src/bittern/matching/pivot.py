@@ -58,7 +58,7 @@ from bittern.stabbing.contract import StabbingIndex
 from bittern.stabbing.registry import structure
 
 #: Postings looked up at once: bounds memory, and keeps them in the cache until they are verified.
-CHUNK = 1 << 17
+CHUNK = 1 << 16
 #: Matches to make room for at first, at most; where fewer are candidates, as many as they.
 ROOM = 1 << 22
 
@@ -207,7 +207,7 @@ def _match(
                     heads, signatures, event, always, ids, first, last, survivors, out_classes, n
                 )
             for i in range(kept):
-                posting = survivors[i]
+                posting = np.uint64(survivors[i])
                 if not dense and heads[posting, 0] != always:
                     inline = cell_of(
                         matrix, width, event_offsets, entries, event, heads[posting, 0]

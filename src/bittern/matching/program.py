@@ -19,6 +19,7 @@ def holds(
     matrix: Any, width: Any, offsets: Any, entries: Any, event: Any, rows: Any, at: Any
 ) -> Any:
     """Does the test in this row hold for the event? (The first four are the events' view.)"""
+    at = np.uint64(at)  # unsigned: no test for a negative index
     cell = cell_of(matrix, width, offsets, entries, event, rows[at, 0])
     return rows[at, 1] <= cell <= rows[at, 2]
 
@@ -37,7 +38,7 @@ def accepts(
     """Run rows ``start`` to ``stop`` for one event. O(rows), usually far fewer."""
     at = start
     while at < stop:
-        jump = rows[at, 3]
+        jump = rows[np.uint64(at), 3]
         if holds(matrix, width, offsets, entries, event, rows, at) == (jump & 1 == 1):
             at = start + np.int64(jump >> 1)
         else:

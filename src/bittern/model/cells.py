@@ -98,7 +98,7 @@ def tagged_pairs(
     """
     at = 0
     for i in range(len(rows)):
-        attribute, tag = attributes[i], tags[i]
+        attribute, tag = np.uint64(attributes[i]), tags[i]  # unsigned indices cost less
         any_channel = rank.channels[attribute, ANY]
         if any_channel >= 0:
             pairs[at] = _pack(rank.heads[any_channel, BASE], 0, rows[i])
@@ -172,10 +172,12 @@ def used_entries(
             out_rows[n] = row
             out_attributes[n] = packed
             n += 1
+    if len(valid_values) == 0:
+        return n
     kept = 0
     for i in range(n):
         entry = out_attributes[i] & 0xFFFFFFFF
-        if len(valid_values) == 0 or valid_values[entry]:
+        if valid_values[entry]:
             out_rows[kept] = out_rows[i]
             out_attributes[kept] = out_attributes[i]
             kept += 1

@@ -83,7 +83,7 @@ def signature_bit(channel: Any) -> Any:
 def may_have(signatures: Any, event: Any, channel: Any) -> Any:
     """0 only if the event has no value in this channel, else 1."""
     bit = signature_bit(channel)
-    word = signatures[4 * event + np.int64(bit >> np.uint64(6))]
+    word = signatures[np.uint64(4 * event) + (bit >> np.uint64(6))]
     return np.int64((word >> (bit & np.uint64(63))) & np.uint64(1))
 
 
@@ -91,13 +91,13 @@ def may_have(signatures: Any, event: Any, channel: Any) -> Any:
 def cell_of(matrix: Any, width: Any, offsets: Any, entries: Any, event: Any, channel: Any) -> Any:
     """The event's global cell in this channel, or -1 where it has no value."""
     if len(matrix):
-        return np.int64(matrix[event * width + channel])
+        return np.int64(matrix[np.uint64(event * width + channel)])
     wanted = np.int64(channel) << 32
     low, high = offsets[event], offsets[event + 1]
     end = high
     while low < high:
         middle = (low + high) >> 1
-        if entries[middle] < wanted:
+        if entries[np.uint64(middle)] < wanted:
             low = middle + 1
         else:
             high = middle
@@ -117,12 +117,12 @@ def _sort_pairs(pairs: Any, spare: Any, bits: Any, passes: Any) -> None:
         shift = np.uint64(32 + step * bits)
         counts[:] = 0
         for pair in source:
-            counts[np.int64((pair >> shift) & mask) + 1] += 1
+            counts[((pair >> shift) & mask) + np.uint64(1)] += 1
         for i in range(size):
             counts[i + 1] += counts[i]
         for pair in source:
-            digit = np.int64((pair >> shift) & mask)
-            target[counts[digit]] = pair
+            digit = (pair >> shift) & mask
+            target[np.uint64(counts[digit])] = pair
             counts[digit] += 1
         source, target = target, source
     if passes & 1:
@@ -203,11 +203,12 @@ def _fill_sparse(
         channel = _channel_of(bases, channel, cells[i])
         bit = signature_bit(channel)
         word, mask = np.int64(bit >> np.uint64(6)), np.uint64(1) << np.uint64(bit & np.uint64(63))
+        entry = np.int64(channel) << 32 | np.int64(cells[i])
         for k in range(offsets[i], offsets[i + 1]):
-            row = rows[k]
-            entries[free[row]] = np.int64(channel) << 32 | np.int64(cells[i])
-            free[row] += 1
-            signatures[4 * row + word] |= mask
+            row = np.int64(rows[k])
+            entries[np.uint64(free[np.uint64(row)])] = entry
+            free[np.uint64(row)] += 1
+            signatures[np.uint64(4 * row + word)] |= mask
 
 
 def encode_pairs(

@@ -19,6 +19,8 @@ import pyarrow as pa
 from bittern.engine.jit import i4, i4r, i4w, i8r, i8w, kernel, u1r, void
 from bittern.model.ids import Ids
 
+_ONE = np.uint64(1)
+
 
 @kernel(void, i4r, i4r, i4r, i4r, u1r, i8w)
 def _count(
@@ -26,16 +28,16 @@ def _count(
 ) -> None:
     """Subscriptions per event; ``offsets`` (zeros) becomes where each event begins."""
     for i in range(len(rows)):
-        c = classes[i]
+        c = np.uint64(classes[i])  # unsigned: no test for a negative index
         if len(class_starts) == 0:
             n = 1 if len(alive) == 0 else np.int64(alive[subscribers[c]])
         elif len(alive) == 0:
-            n = np.int64(class_starts[c + 1] - class_starts[c])
+            n = np.int64(class_starts[c + _ONE] - class_starts[c])
         else:
             n = 0
-            for k in range(class_starts[c], class_starts[c + 1]):
+            for k in range(class_starts[c], class_starts[c + _ONE]):
                 n += alive[subscribers[k]]
-        offsets[rows[i] + 1] += n
+        offsets[np.uint64(rows[i]) + _ONE] += n
     for event in range(len(offsets) - 1):
         offsets[event + 1] += offsets[event]
 
@@ -52,17 +54,17 @@ def _fill(
 ) -> None:
     free = offsets.copy()
     for i in range(len(rows)):
-        c = classes[i]
-        first, last = np.int64(c), np.int64(c + 1)
+        c, row = np.uint64(classes[i]), np.uint64(rows[i])
+        first, last = np.int64(c), np.int64(c) + 1
         if len(class_starts):
-            first, last = np.int64(class_starts[c]), np.int64(class_starts[c + 1])
-        at = free[rows[i]]
+            first, last = np.int64(class_starts[c]), np.int64(class_starts[c + _ONE])
+        at = free[row]
         for k in range(first, last):
-            subscriber = subscribers[k]
+            subscriber = subscribers[np.uint64(k)]
             if len(alive) == 0 or alive[subscriber]:
-                out[at] = subscriber
+                out[np.uint64(at)] = subscriber
                 at += 1
-        free[rows[i]] = at
+        free[row] = at
 
 
 @dataclass(frozen=True)

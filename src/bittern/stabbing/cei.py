@@ -134,12 +134,13 @@ def _count_values(
     for i in range(len(values)):
         value = int(values[i])
         if 0 <= value < domain:
-            mask = int(masks[value >> group_bits])
+            mask = int(masks[np.uint64(value >> group_bits)])
             base = (value >> bits) << (bits + 1)
             local = size + (value & (size - 1))
             while mask:
                 if mask & 1:
-                    total += int(ends[base + local]) - int(begins[base + local])
+                    n = np.uint64(base + local)  # unsigned: no test for a negative index
+                    total += int(ends[n]) - int(begins[n])
                 mask >>= 1
                 local >>= 1
         offsets[i + 1] = total
@@ -155,12 +156,13 @@ def _fill_values(
     for i in range(len(values)):
         value = int(values[i])
         if 0 <= value < domain:
-            mask = int(masks[value >> group_bits])
+            mask = int(masks[np.uint64(value >> group_bits)])
             base = (value >> bits) << (bits + 1)
             local = size + (value & (size - 1))
             while mask:
                 if mask & 1:
-                    at = copy_ids(items, begins[base + local], ends[base + local], ids, at)
+                    n = np.uint64(base + local)
+                    at = copy_ids(items, begins[n], ends[n], ids, at)
                 mask >>= 1
                 local >>= 1
 
