@@ -64,6 +64,7 @@ def main(arguments: list[str] | None = None) -> int:
     result: dict[str, Any] = {"environment": environment(), "scale": scale, "workloads": {}}
     output = options.output or RESULTS / f"{result['environment']['date'].replace(':', '')}.json"
     output.parent.mkdir(parents=True, exist_ok=True)
+    _load_kernels()
     for name in options.workloads or workloads.NAMES:
         workload = workloads.get(name, scale)
         print(f"{name}: {workload.n_subscriptions:,} subscriptions", file=sys.stderr, flush=True)
@@ -111,6 +112,13 @@ def _cpu_model() -> str:
             if line.startswith("model name"):
                 return line.split(":", 1)[1].strip()
     return platform.processor() or platform.machine()
+
+
+def _load_kernels() -> None:
+    """Build and match something small, so that the first workload does not time the loading."""
+    small = workloads.get("shop", "small")
+    index = bittern.Index.build(small.subscriptions().slice(0, 100), sample=small.sample(10))
+    bittern.Matcher(index).match(small.events(10))
 
 
 def measure(

@@ -58,7 +58,7 @@ from bittern.stabbing.contract import StabbingIndex
 from bittern.stabbing.registry import structure
 
 #: Postings looked up at once: bounds memory, and keeps them in the cache until they are verified.
-CHUNK = 1 << 16
+CHUNK = 1 << 17
 #: Matches to make room for at first, at most; where fewer are candidates, as many as they.
 ROOM = 1 << 22
 
