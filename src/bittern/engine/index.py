@@ -31,7 +31,7 @@ from bittern.model.ids import Ids, arrow_text
 from bittern.model.matches import Subscribers
 from bittern.model.pattern_sets import pack_sets, unpack_sets
 from bittern.model.patterns import PatternSet
-from bittern.model.rank import COUNT, PATTERN, RankSpace
+from bittern.model.rank import COUNT, PATTERN, RankSpace, under
 from bittern.model.strings import arrow_strings
 from bittern.stabbing.registry import structure as stabbing_named
 
@@ -239,13 +239,13 @@ class Index:
         cls, arrays: Mapping[str, npt.NDArray[Any]], meta: Mapping[str, Any]
     ) -> Index:
         return cls(
-            ids=Ids.from_arrays(_under(arrays, "ids.")),
+            ids=Ids.from_arrays(under(arrays, "ids.")),
             texts=arrow_text(arrays["texts.data"], arrays["texts.offsets"]),
             weights=arrays.get("weights"),
-            rank=RankSpace.from_arrays(_under(arrays, "rank.")),
-            patterns=unpack_sets(_under(arrays, "patterns.")),
+            rank=RankSpace.from_arrays(under(arrays, "rank.")),
+            patterns=unpack_sets(under(arrays, "patterns.")),
             subscriptions=strategy_named(meta["strategy"]).from_arrays(
-                _under(arrays, "index."), meta["parameters"]
+                under(arrays, "index."), meta["parameters"]
             ),
             subscribers=Subscribers(arrays["class_starts"], arrays["subscribers"]),
             operators=meta["operators"],
@@ -297,10 +297,6 @@ class Index:
         n_classes = self.subscriptions.statistics()["classes"]
         assert len(starts) in (0, n_classes + 1), "classes and their subscribers differ in number"
         assert len(starts) > 0 or n == n_classes, "classes and their subscribers differ in number"
-
-
-def _under(arrays: Mapping[str, npt.NDArray[Any]], prefix: str) -> dict[str, npt.NDArray[Any]]:
-    return {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
 
 
 def _expected_events(compiled: Compiled, sample: Any) -> npt.NDArray[np.float64]:

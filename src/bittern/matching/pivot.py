@@ -54,6 +54,7 @@ from bittern.matching.contract import Found, SubscriptionIndex
 from bittern.matching.filing import file_classes
 from bittern.matching.program import accepts, is_first_pivot
 from bittern.model.encoded import EVENTS, EncodedEvents, cell_of, may_have
+from bittern.model.rank import under
 from bittern.stabbing.contract import StabbingIndex
 from bittern.stabbing.registry import structure
 
@@ -375,9 +376,7 @@ class Pivot(SubscriptionIndex):
         cls, arrays: Mapping[str, npt.NDArray[Any]], parameters: Mapping[str, Any]
     ) -> Self:
         """Search these arrays in place."""
-        inner = {
-            k.removeprefix("stabbing."): v for k, v in arrays.items() if k.startswith("stabbing.")
-        }
+        inner = under(arrays, "stabbing.")
         return cls(
             PivotArrays(*(arrays[field] for field in PivotArrays._fields)),
             structure(parameters["stabbing"]).from_arrays(inner),

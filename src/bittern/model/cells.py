@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from bittern.engine.jit import f8r, i4r, i8, i8r, i8w, inline, kernel, u1r, u1w, u8w, void
+from bittern.engine.jit import f8r, i4r, i8, i8r, i8w, inline, kernel, u1r, u1w, u8w
 from bittern.model.rank import (
     ANY,
     BASE,
@@ -182,11 +182,3 @@ def used_entries(
             out_attributes[kept] = out_attributes[i]
             kept += 1
     return kept
-
-
-@kernel(void, u1r, i8r, i8r, i8r, u1w)
-def gather_strings(data: Any, starts: Any, lengths: Any, offsets: Any, out: Any) -> None:
-    """Copy strings one after the other."""
-    for i in range(len(starts)):
-        for k in range(lengths[i]):
-            out[offsets[i] + k] = data[starts[i] + k]

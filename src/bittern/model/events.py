@@ -34,7 +34,6 @@ from bittern.engine.jit import frozen
 from bittern.errors import EventError
 from bittern.model.cells import (
     float_pairs,
-    gather_strings,
     integer_pairs,
     string_pairs,
     tagged_pairs,
@@ -47,7 +46,7 @@ from bittern.model.maps import key_entries, map_entries, map_names, tag_entries
 from bittern.model.numbers import Number, exact, floors_at_scale
 from bittern.model.patterns import PatternSet
 from bittern.model.rank import ANY, NUMBER, REVERSED, STRING, RankSpace, reverse_strings
-from bittern.model.strings import arrow_strings
+from bittern.model.strings import arrow_strings, gather_strings
 from bittern.model.tagged import STRING as STRING_TAG
 from bittern.model.tagged import TaggedValues
 
@@ -384,7 +383,9 @@ class _Batch:
             offsets = np.zeros(len(chosen) + 1, dtype=np.int64)
             np.cumsum(lengths, out=offsets[1:])
             text = np.empty(int(offsets[-1]), dtype=np.uint8)
-            gather_strings(values.data, values.payloads[chosen], lengths, offsets, text)
+            gather_strings(
+                values.data, values.payloads[chosen], values.lengths[chosen], offsets, text
+            )
             array = pa.LargeStringArray.from_buffers(
                 len(chosen), pa.py_buffer(offsets), pa.py_buffer(text)
             )

@@ -35,7 +35,6 @@ from bittern.engine.jit import (
     b1r,
     b1w,
     f8w,
-    i4r,
     i4w,
     i8r,
     i8w,
@@ -72,7 +71,7 @@ from bittern.model.json_tokens import (
     string_end,
     unescape,
 )
-from bittern.model.strings import STRING_TABLE, StringTable, byte_at, find
+from bittern.model.strings import STRING_TABLE, StringTable, byte_at, find, gather_strings
 from bittern.model.tagged import FLOAT, OTHER, STRING, TaggedValues
 
 __all__ = ["MAX_DEPTH", "REJECT_REASONS", "scan_json"]
@@ -326,13 +325,6 @@ def _scan_texts(
     totals[0], totals[1] = count, used
 
 
-@kernel(void, u1r, i8r, i4r, i8r, u1w)
-def _copy_slices(data: Any, starts: Any, lengths: Any, offsets: Any, out: Any) -> None:
-    for i in range(len(starts)):
-        for at in range(lengths[i]):
-            out[offsets[i] + at] = data[starts[i] + at]
-
-
 def scan_json(
     data: np.ndarray, offsets: np.ndarray, valid: np.ndarray | None, names: StringTable
 ) -> tuple[TaggedValues, np.ndarray, np.ndarray]:
@@ -390,7 +382,7 @@ def _settle_numbers(data: np.ndarray, entries: _Entries, count: int) -> None:
     offsets = np.zeros(len(where) + 1, np.int64)
     np.cumsum(lengths, out=offsets[1:])
     text = np.empty(offsets[-1], np.uint8)
-    _copy_slices(data, entries.payloads[where], lengths, offsets, text)
+    gather_strings(data, entries.payloads[where], lengths, offsets, text)
     numbers = pa.LargeStringArray.from_buffers(
         len(where), pa.py_buffer(offsets), pa.py_buffer(text)
     )

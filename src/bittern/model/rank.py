@@ -218,13 +218,13 @@ class RankSpace:
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> RankSpace:
         """The same rank space, on arrays that may be memory-mapped."""
-        strings = StringTable.from_arrays(_under(arrays, "strings."))
+        strings = StringTable.from_arrays(under(arrays, "strings."))
         own = {f: arrays[f] for f in RankArrays._fields if f != "strings"}
         return cls(
-            StringTable.from_arrays(_under(arrays, "names.")),
+            StringTable.from_arrays(under(arrays, "names.")),
             arrays["channel_attributes"],
             arrays["channel_kinds"],
-            NumberColumns(**_under(arrays, "fine.")),
+            NumberColumns(**under(arrays, "fine.")),
             RankArrays(**own, strings=strings.as_tuple),
         )
 
@@ -334,7 +334,8 @@ class RankSpace:
         return channels, self.channel_attributes[channels]
 
 
-def _under(arrays: Mapping[str, npt.NDArray[Any]], prefix: str) -> dict[str, npt.NDArray[Any]]:
+def under(arrays: Mapping[str, npt.NDArray[Any]], prefix: str) -> dict[str, npt.NDArray[Any]]:
+    """The arrays whose name has this prefix, named without it."""
     return {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
 
 

@@ -33,6 +33,7 @@ from bittern.engine.jit import (
     read_only,
     tuple_type,
     u1r,
+    u1w,
     u8r,
     u8w,
     void,
@@ -224,6 +225,14 @@ def _fill_slots(table: Any) -> None:
 def _find_all(table: Any, data: Any, offsets: Any, groups: Any, found: Any) -> None:
     for i in range(len(found)):
         found[i] = find(table, data, offsets[i], offsets[i + 1], groups[i])
+
+
+@kernel(void, u1r, i8r, i4r, i8r, u1w)
+def gather_strings(data: Any, starts: Any, lengths: Any, offsets: Any, out: Any) -> None:
+    """Copy strings to where ``offsets`` say, one after the other."""
+    for i in range(len(starts)):
+        for at in range(lengths[i]):
+            out[offsets[i] + at] = data[starts[i] + at]
 
 
 class StringTable:
