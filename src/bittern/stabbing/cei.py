@@ -247,6 +247,10 @@ class CEI(StabbingIndex):
             "bytes": self.nbytes,
         }
 
+    def ids(self) -> Int32s:
+        """Distinct ids in the lists, ascending."""
+        return self.lists.ids()
+
     def check(self) -> None:
         """Verify lists, unused numbers, masks and that no block leaves the domain: O(r + n)."""
         lists = self.lists

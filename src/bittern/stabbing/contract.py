@@ -123,6 +123,10 @@ class StabbingIndex(ABC):
         """Figures that explain size and speed: at least ``domain``, ``entries``, ``bytes``."""
 
     @abstractmethod
+    def ids(self) -> Int32s:
+        """Distinct ids that are in the index, ascending: O(size log size)."""
+
+    @abstractmethod
     def check(self) -> None:
         """Verify every invariant of the arrays; AssertionError says which one is broken."""
 

@@ -266,6 +266,10 @@ class IdLists:
         self._figures[_USED] = entries
         return self._limits
 
+    def ids(self) -> Int32s:
+        """Distinct ids in all lists, ascending: O(n log n)."""
+        return np.unique(self.pack()[1])
+
     def check(self) -> None:
         """Verify order, bounds and that no two lists share a slot: O(lists + entries)."""
         lengths = self.ends.astype(np.int64) - self.begins
