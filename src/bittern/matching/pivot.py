@@ -407,4 +407,5 @@ class Pivot(SubscriptionIndex):
         check_filed(self._arrays, n_channels, n_cells)
         self._stabbing.check()
         known = np.arange(len(self._arrays.lows))
-        assert np.array_equal(self._stabbing.ids(), known), "the stabbing index finds other postings"
+        found = self._stabbing.ids()
+        assert np.array_equal(found, known), "the stabbing index finds other postings"
