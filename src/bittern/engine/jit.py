@@ -8,6 +8,9 @@ Two decorators, so that importing Bittern compiles nothing and memory-mapped arr
   never specialised again. Read-only argument types accept writable arrays too, and they are
   what a memory-mapped snapshot needs.
 
+``prefetch(array, i)`` inside a kernel asks for the cache line of an item that is read some steps
+later. It never faults, so that ``i`` may lie anywhere.
+
 Type names: a scalar is ``i4 i8 f8 u1 u8 b1``; a one-dimensional C array adds ``r`` (read-only)
 or ``w`` (writable); two dimensions add ``2``: ``i4r2``.
 
@@ -27,7 +30,10 @@ from typing import Any, NamedTuple, TypeVar
 
 import numba
 import numpy as np
+from llvmlite import ir
 from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
 
 logger = logging.getLogger("bittern")
 
@@ -95,6 +101,31 @@ def inline(function: Callable[..., Any]) -> Any:
     a call costs nothing; with them it costs several times what a short function does.
     """
     return numba.njit(nogil=True, error_model="numpy", forceinline=True, _nrt=False)(function)
+
+
+def _emit_prefetch(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+    pointer, number = ir.IntType(8).as_pointer(), ir.IntType(32)
+    shape = ir.FunctionType(ir.VoidType(), [pointer, number, number, number])
+    function = cgutils.get_or_insert_function(builder.module, shape, "llvm.prefetch.p0")
+    address = builder.bitcast(builder.gep(data, [arguments[1]]), pointer)
+    # To read (0), to be kept in all caches (3), as data (1).
+    builder.call(function, [address, *(ir.Constant(number, n) for n in (0, 3, 1))])
+    return context.get_dummy_value()
+
+
+@intrinsic
+def prefetch(_context: Any, array: Any, index: Any) -> Any:
+    """Ask for the cache line of ``array[index]``; in two dimensions, count items row by row.
+
+    Where each step of a loop waits for memory at a place that is known steps before, asking early
+    turns one wait after another into many at once. The distance is some tens of steps: measure.
+    """
+    return types.void(array, index), _emit_prefetch
+
+
+if numba.config.DISABLE_JIT:
+    prefetch = lambda array, index: None  # noqa: ARG005, E731
 
 
 _told = False

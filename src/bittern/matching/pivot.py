@@ -335,7 +335,8 @@ class Pivot(SubscriptionIndex):
 
     def _match_postings(self, events: EncodedEvents, out: _Output) -> int:
         """Look cells up chunk by chunk, so that a chunk's postings are read while still cached."""
-        ends = self._stabbing.offsets_batch(events.cells)
+        located = self._stabbing.locate_batch(events.cells)
+        ends = located.offsets
         candidates = int(np.diff(ends) @ np.diff(events.offsets))
         out.make_room(min(candidates, ROOM))
         first = 0
@@ -343,7 +344,7 @@ class Pivot(SubscriptionIndex):
             last = int(np.searchsorted(ends, ends[first] + CHUNK, "right")) - 1
             last = max(first + 1, last)
             offsets = ends[first : last + 1] - ends[first]
-            ids = self._stabbing.fill_batch(events.cells[first:last], offsets)
+            ids = located.ids(first, last)
             longest = int(np.diff(offsets).max())
             survivors = np.empty(longest + 1, dtype=np.int32)
             out.state[:2] = 0, 0

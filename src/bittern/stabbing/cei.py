@@ -36,11 +36,12 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from bittern.engine.jit import i4r, i4w, i8, i8r, i8w, inline, kernel, read_only, void
+from bittern.engine.jit import i4r, i4w, i8, i8r, i8w, inline, kernel, prefetch, read_only, void
 from bittern.errors import OptionError, SnapshotError
 from bittern.stabbing.blocks import block_level, decompose_one
-from bittern.stabbing.contract import MAX_DOMAIN, Int32s, Int64s, StabbingIndex
-from bittern.stabbing.id_lists import IdLists, copy_ids
+from bittern.stabbing.contract import MAX_DOMAIN, Int32s, StabbingIndex
+from bittern.stabbing.id_lists import IdLists
+from bittern.stabbing.runs import Runs, add_run
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -53,6 +54,8 @@ GROUP_BITS = 6
 _SMALLEST_BITS = 6
 _LARGEST_BITS = 30
 _EXTRA = 50
+_AHEAD = 32
+"""Values between asking for the directory entries of a path and reading them."""
 
 
 @inline
@@ -123,15 +126,34 @@ def _lists_of_blocks(starts: Any, levels: Any, bits: Any, lists: Any) -> None:
         lists[i] = list_of_block(int(starts[i]), int(levels[i]), bits)
 
 
-@kernel(void, i4r, i4r, i4r, i8r, i4r, i8w)
-def _count_values(
-    begins: Any, ends: Any, masks: Any, shape: Any, values: Any, offsets: Any
-) -> None:
+@kernel(i8, i4r, i4r, i4r, i8r, i4r, i8, i8w, i8w, i4w, i4w)
+def _search(
+    list_begins: Any,
+    list_ends: Any,
+    masks: Any,
+    shape: Any,
+    values: Any,
+    first: Any,
+    offsets: Any,
+    ends: Any,
+    begins: Any,
+    lengths: Any,
+) -> Any:
+    """Lists of the values from ``first`` on, as runs, while there is room for a whole path."""
     domain, bits, group_bits = shape[0], shape[1], shape[2]
     size = 1 << bits
-    total = 0
-    offsets[0] = 0
-    for i in range(len(values)):
+    total, n = offsets[first], ends[first]
+    for i in range(first, len(values)):
+        if n + bits + 1 > len(begins):
+            return i
+        later = int(values[np.uint64(min(i + _AHEAD, len(values) - 1))])
+        base = (later >> bits) << (bits + 1)
+        local = size + (later & (size - 1))
+        # The levels in between and above mostly share these cache lines, or are always cached.
+        prefetch(list_begins, base + local)
+        prefetch(list_begins, base + (local >> 1))
+        prefetch(list_begins, base + (local >> 2))
+        prefetch(list_begins, base + (local >> 4))
         value = int(values[i])
         if 0 <= value < domain:
             mask = int(masks[np.uint64(value >> group_bits)])
@@ -139,32 +161,15 @@ def _count_values(
             local = size + (value & (size - 1))
             while mask:
                 if mask & 1:
-                    n = np.uint64(base + local)  # unsigned: no test for a negative index
-                    total += int(ends[n]) - int(begins[n])
+                    c = np.uint64(base + local)  # unsigned: no test for a negative index
+                    begin, end = list_begins[c], list_ends[c]
+                    total += int(end) - int(begin)
+                    n = add_run(begin, end, begins, lengths, n)
                 mask >>= 1
                 local >>= 1
         offsets[i + 1] = total
-
-
-@kernel(void, i4r, i4r, i4r, i4r, i8r, i4r, i4w)
-def _fill_values(
-    begins: Any, ends: Any, items: Any, masks: Any, shape: Any, values: Any, ids: Any
-) -> None:
-    domain, bits, group_bits = shape[0], shape[1], shape[2]
-    size = 1 << bits
-    at = 0
-    for i in range(len(values)):
-        value = int(values[i])
-        if 0 <= value < domain:
-            mask = int(masks[np.uint64(value >> group_bits)])
-            base = (value >> bits) << (bits + 1)
-            local = size + (value & (size - 1))
-            while mask:
-                if mask & 1:
-                    n = np.uint64(base + local)
-                    at = copy_ids(items, begins[n], ends[n], ids, at)
-                mask >>= 1
-                local >>= 1
+        ends[i + 1] = n
+    return len(values)
 
 
 class CEI(StabbingIndex):
@@ -220,14 +225,10 @@ class CEI(StabbingIndex):
     def _delete(self, low: int, high: int, id: int) -> bool:  # noqa: A002
         return self.lists.delete(self._blocks(low, high)[2], id)
 
-    def _count(self, values: Int32s) -> Int64s:
-        offsets = np.empty(len(values) + 1, np.int64)
-        _count_values(self.lists.begins, self.lists.ends, self.masks, self._shape, values, offsets)
-        return offsets
-
-    def _fill(self, values: Int32s, offsets: Int64s, ids: Int32s) -> None:  # noqa: ARG002
+    def _locate(self, values: Int32s) -> Runs:
         lists = self.lists
-        _fill_values(lists.begins, lists.ends, lists.items, self.masks, self._shape, values, ids)
+        runs = Runs(lists.items, len(values), self.bits + 1)
+        return runs.search(_search, lists.begins, lists.ends, self.masks, self._shape, values)
 
     def _held(self) -> tuple[NDArray[Any], ...]:
         return (*self.lists.held(), self.masks, self._shape)
