@@ -182,22 +182,27 @@ class TestDecomposition:
 
 
 class TestSegment:
-    def test_default_is_64_where_intervals_are_short(self) -> None:
-        assert build(CEI, [(i, i, i) for i in range(1000)], 100_000).segment == 64
+    def test_default_is_32_where_intervals_are_short(self) -> None:
+        assert build(CEI, [(i, i, i) for i in range(1000)], 100_000).segment == 32
 
     def test_default_follows_long_intervals(self) -> None:
         index = build(CEI, [(0, 3000 + i, i) for i in range(100)], 100_000)
-        assert index.segment == 2048
-        assert (
-            index.statistics()["entries"]
-            == build(
-                CEI, [(0, 3000 + i, i) for i in range(100)], 100_000, segment=2**17
-            ).statistics()["entries"]
-        )
+        assert index.segment == 1024
+
+    @pytest.mark.parametrize("width", [1, 30, 200, 3000, 40_000])
+    def test_default_adds_few_entries(self, width: int) -> None:
+        rng = np.random.default_rng(width)
+        lows = rng.integers(0, 100_000 - width, 2000)
+        highs = lows + rng.integers(0, width, 2000)
+        entries = [
+            CEI.build(lows, highs, np.arange(2000), domain=100_000, **given).statistics()["entries"]
+            for given in ({}, {"segment": 2**17})
+        ]
+        assert entries[1] <= entries[0] <= 1.25 * entries[1]
 
     def test_default_pays_for_a_rare_long_interval_with_segments(self) -> None:
         points = [(i, i, i) for i in range(10_000)]
-        assert build(CEI, [*points, (0, 9999, 7)], 10_000).segment == 64
+        assert build(CEI, [*points, (0, 9999, 7)], 10_000).segment == 32
 
     def test_default_covers_the_domain_when_nothing_is_known(self) -> None:
         assert build(CEI, [], 1000).segment == 1024
@@ -221,7 +226,7 @@ class TestMasks:
         assert index.masks.tolist() == [1, 0, 1 << 6, 0, 1 << 7, 1 << 7, 0, 0]
 
     def test_saving_clears_levels_that_deletions_emptied(self) -> None:
-        index = build(CEI, [(0, 63, 1), (5, 5, 2)], 64)
+        index = build(CEI, [(0, 63, 1), (5, 5, 2)], 64, segment=64)
         index.delete(0, 63, 1)
         assert index.masks.tolist() == [1 | 1 << 6]
         assert index.arrays()["masks"].tolist() == [1]

@@ -23,11 +23,11 @@ Costs, for r cells and n intervals of w cells: a list per block, 2r of them, at 
 interval stands in at most 2 log2(w) lists, plus w / L if it is longer than a segment; a search
 visits at most 1 + log2(L) lists, nonempty levels only, whatever n is.
 
-``segment`` (L): a block is never longer than the interval, so that longer segments than intervals
-save no entries, while shorter ones keep the lists that a value visits close together, which
-unsorted batches feel. The default is the smallest L, from 64 on, for which whole segments add at
-most one entry to fifty intervals; as long as the domain when there are no intervals to learn from.
-One inserted later that is much longer than those takes its w / L entries.
+``segment`` (L): every doubling adds a list to each search, and saves the entries of intervals that
+are longer: w / L whole segments become about log2(w / L) blocks. The default is the smallest L,
+from 32 on, whose segments add at most a sixth to the entries, by these estimates; as long as
+the domain when there are no intervals to learn from. One inserted later that is much longer than
+those takes its w / L entries.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ if TYPE_CHECKING:
 GROUP_BITS = 6
 """One mask per 64 cells: a sixteenth of a byte per cell, and mostly in the nearest cache."""
 
-_SMALLEST_BITS = 6
+_SMALLEST_BITS = 5
 _LARGEST_BITS = 30
-_EXTRA = 50
+_EXTRA = 6
 _AHEAD = 32
 """Values between asking for the directory entries of a path and reading them."""
 
@@ -65,14 +65,15 @@ def list_of_block(start: Any, level: Any, bits: Any) -> Any:
     return ((start >> bits) << (bits + 1)) + ((size + (start & (size - 1))) >> level)
 
 
-@kernel(void, i4r, i4r, i8w)
-def _cells_by_length(lows: Any, highs: Any, cells: Any) -> None:
-    """Cells that intervals of 2**v to 2**(v+1) - 1 cells cover together, for every v."""
+@kernel(void, i4r, i4r, i8w, i8w)
+def _by_length(lows: Any, highs: Any, numbers: Any, cells: Any) -> None:
+    """How many intervals have 2**v to 2**(v+1) - 1 cells, and their cells together, per v."""
     for i in range(len(lows)):
         length = int(highs[i]) - int(lows[i]) + 1
         v = 0
         while length >> v > 1:
             v += 1
+        numbers[v] += 1
         cells[v] += length
 
 
@@ -318,10 +319,17 @@ def choose_bits(lows: Int32s, highs: Int32s, domain: int) -> int:
     largest = _bits_of_domain(domain)
     if not len(lows):
         return largest
-    cells = np.zeros(_LARGEST_BITS + 1, np.int64)
-    _cells_by_length(lows, highs, cells)
+    numbers = np.zeros(_LARGEST_BITS + 1, np.int64)
+    cells = np.zeros_like(numbers)
+    _by_length(lows, highs, numbers, cells)
+    levels = np.arange(_LARGEST_BITS + 1)
+    least = int(numbers @ (levels + 1))
     bits = min(_SMALLEST_BITS, largest)
-    while bits < largest and (int(cells[bits + 1 :].sum()) >> bits) * _EXTRA > len(lows):
+    while bits < largest:
+        longer = slice(bits + 1, None)
+        whole = (cells[longer] >> bits) - numbers[longer] * (levels[longer] - bits + 1)
+        if int(np.maximum(whole, 0).sum()) * _EXTRA <= least:
+            break
         bits += 1
     return bits
 
