@@ -113,7 +113,9 @@ class Runs(Located):
             done = kernel(*arguments, done, self.offsets, self.ends, self.begins, self.lengths)
             if done == len(self.ends) - 1:
                 return self
-            used, room = int(self.ends[done]), 2 * len(self.begins)
+            used, n = int(self.ends[done]), len(self.ends) - 1
+            # As many per value as there were so far, and some more; at least twice as many.
+            room = max(2 * len(self.begins), used * n // max(done, 1) * 9 // 8)
             for name in ("begins", "lengths"):
                 grown = np.empty(room, np.int32)
                 grown[:used] = getattr(self, name)[:used]
