@@ -8,13 +8,15 @@ RUN := $(VENV)/bin/python
 BENCH_ARGS := --peers
 TEST_ARGS :=
 
-.PHONY: help demo test check bench clean
+.PHONY: help demo test check bench bench-papers clean
 
 help:
 	@echo "make demo    an embedded shop: subscriptions, events, alerts, in a few seconds"
 	@echo "make test    the whole test suite, comparisons with Spark and DuckDB included"
 	@echo "make check   lint, format and types"
 	@echo "make bench   the benchmarks, beside DuckDB and Polars: JSON and tables (BENCH_ARGS)"
+	@echo "make bench-papers"
+	@echo "             the experiments of the papers again, beside other libraries: page and plots"
 	@echo "make clean   remove everything that these made"
 
 demo: $(VENV)/.has-service
@@ -30,6 +32,10 @@ check: $(VENV)/.has-dev
 
 bench: $(VENV)/.has-bench
 	$(RUN) -m benchmarks.run $(BENCH_ARGS)
+
+bench-papers: $(VENV)/.has-bench
+	$(RUN) -m benchmarks.papers.run
+	$(RUN) -m benchmarks.papers.report
 
 # One stamp per extra that a target needs.
 $(VENV)/.has-%: pyproject.toml constraints.txt scripts/setup.sh

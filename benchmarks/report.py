@@ -130,22 +130,26 @@ def merge(results: list[dict[str, Any]]) -> dict[str, Any]:
 def tables(result: dict[str, Any]) -> str:
     """Write the whole page: where, targets, every workload, peers, changes."""
     measured: dict[str, Measured] = result["workloads"]
-    sections = [_environment(result), _overview(measured)]
+    sections = [environment(result), _overview(measured)]
     if result["scale"] == "full":
         sections.append(_targets(measured))
     sections += [_build(measured), _ways(measured), _peers(measured), _churn(measured)]
     return "\n\n".join(section for section in sections if section) + "\n"
 
 
-def _table(title: str, head: list[str], rows: list[list[str]]) -> str:
+def table(title: str, head: list[str], rows: list[list[str]], *, words: int = 1) -> str:
+    """Write a Markdown table below its title, if it has one; nothing without rows.
+
+    The first columns, as many as ``words`` says, hold words, the others numbers.
+    """
     if not rows:
         return ""
-    rule = ["---"] + ["---:"] * (len(head) - 1)
+    rule = ["---"] * words + ["---:"] * (len(head) - words)
     lines = [f"| {' | '.join(cells)} |" for cells in (head, rule, *rows)]
-    return "\n".join([f"## {title}", "", *lines])
+    return "\n".join([*([f"## {title}", ""] if title else []), *lines])
 
 
-def _number(value: float | None) -> str:
+def number(value: float | None) -> str:
     """Three significant digits below a hundred, whole thousands apart above."""
     if value is None:
         return "n/a"
@@ -154,7 +158,8 @@ def _number(value: float | None) -> str:
     return f"{value:.3g}"
 
 
-def _environment(result: dict[str, Any]) -> str:
+def environment(result: dict[str, Any]) -> str:
+    """Say when, where and with which versions a result was measured."""
     where = result["environment"]
     versions = ", ".join(f"{name} {version}" for name, version in where["versions"].items())
     load = " ".join(f"{value:.2f}" for value in where["load_average"])
@@ -172,15 +177,15 @@ def _overview(measured: dict[str, Measured]) -> str:
         [
             name,
             f"{one['subscriptions']:,}",
-            _number(one["batch"]["events_per_second"]),
-            _number(one["batch"]["microseconds_per_event"]),
-            _number(one["batch"]["best_microseconds_per_event"]),
-            _number(one["statistics"].get("candidates")),
-            _number(one["statistics"]["matches"]),
+            number(one["batch"]["events_per_second"]),
+            number(one["batch"]["microseconds_per_event"]),
+            number(one["batch"]["best_microseconds_per_event"]),
+            number(one["statistics"].get("candidates")),
+            number(one["statistics"]["matches"]),
         ]
         for name, one in measured.items()
     ]
-    return _table("Matching", head, rows)
+    return table("Matching", head, rows)
 
 
 def _targets(measured: dict[str, Measured]) -> str:
@@ -195,12 +200,12 @@ def _targets(measured: dict[str, Measured]) -> str:
         rows.append(
             [
                 f"{target.workload}: {target.what}",
-                _number(value),
-                f"{sign} {_number(target.bound)}",
+                number(value),
+                f"{sign} {number(target.bound)}",
                 reached,
             ]
         )
-    return _table("Targets", ["figure", "measured", "target", "reached"], rows)
+    return table("Targets", ["figure", "measured", "target", "reached"], rows)
 
 
 def _build(measured: dict[str, Measured]) -> str:
@@ -209,16 +214,16 @@ def _build(measured: dict[str, Measured]) -> str:
     rows = [
         [
             name,
-            _number(one["build_seconds"]),
-            _number(one["build_stages"].get("read")),
-            _number(one["build_stages"].get("build")),
-            _number(one["save_seconds"]),
-            _number(one["bytes_per_subscription"]),
-            _number(one["snapshot_bytes_per_subscription"]),
+            number(one["build_seconds"]),
+            number(one["build_stages"].get("read")),
+            number(one["build_stages"].get("build")),
+            number(one["save_seconds"]),
+            number(one["bytes_per_subscription"]),
+            number(one["snapshot_bytes_per_subscription"]),
         ]
         for name, one in measured.items()
     ]
-    return _table("Building", head, rows)
+    return table("Building", head, rows)
 
 
 def _ways(measured: dict[str, Measured]) -> str:
@@ -232,13 +237,13 @@ def _ways(measured: dict[str, Measured]) -> str:
         rows.append(
             [
                 name,
-                *[_number(t and t["microseconds_per_event"]) for t in timings],
+                *[number(t and t["microseconds_per_event"]) for t in timings],
                 f"{scan['subscriptions']:,}",
-                _number(scan["scan"]["microseconds_per_event"]),
-                _number(scan["pivot"]["microseconds_per_event"]),
+                number(scan["scan"]["microseconds_per_event"]),
+                number(scan["pivot"]["microseconds_per_event"]),
             ]
         )
-    return _table("Ways to match, µs per event", head, rows)
+    return table("Ways to match, µs per event", head, rows)
 
 
 def _peers(measured: dict[str, Measured]) -> str:
@@ -248,19 +253,19 @@ def _peers(measured: dict[str, Measured]) -> str:
         ours = one["batch"]["events_per_second"]
         for peer, found in one.get("peers", {}).items():
             theirs = found["events_per_second"]
-            row = [name, peer, found["form"], _number(found["load_seconds"])]
-            row += [f"{found['events']:,}", _number(theirs), _number(ours), _number(ours / theirs)]
+            row = [name, peer, found["form"], number(found["load_seconds"])]
+            row += [f"{found['events']:,}", number(theirs), number(ours), number(ours / theirs)]
             rows.append(row)
-    return _table("Beside join engines", head, rows)
+    return table("Beside join engines", head, rows)
 
 
 def _churn(measured: dict[str, Measured]) -> str:
     rows = [
-        [f"{name}: {what.replace('_', ' ')}", _number(value)]
+        [f"{name}: {what.replace('_', ' ')}", number(value)]
         for name, one in measured.items()
         for what, value in one.get("churn", {}).items()
     ]
-    return _table("Changes while matching", ["figure", "measured"], rows)
+    return table("Changes while matching", ["figure", "measured"], rows)
 
 
 if __name__ == "__main__":

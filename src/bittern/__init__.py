@@ -14,17 +14,18 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from bittern import errors
-    from bittern.engine.explain import Explanation, explain
+    from bittern.engine.explain import explain
     from bittern.engine.index import Index
     from bittern.engine.live import LiveMatcher
     from bittern.engine.matcher import Matcher
     from bittern.language.parser import parse
     from bittern.model.matches import Matches
+    from bittern.stabbing.intervals import Intervals
 
 __version__ = "0.1.0"
 __all__ = [
-    "Explanation",
     "Index",
+    "Intervals",
     "LiveMatcher",
     "Matcher",
     "Matches",
@@ -35,8 +36,8 @@ __all__ = [
 
 # Loaded on first use: the command line's --help should not wait for NumPy and Numba.
 _HOMES = {
-    "Explanation": "bittern.engine.explain",
     "Index": "bittern.engine.index",
+    "Intervals": "bittern.stabbing.intervals",
     "LiveMatcher": "bittern.engine.live",
     "Matcher": "bittern.engine.matcher",
     "Matches": "bittern.model.matches",

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 import bittern
+from bittern.engine.explain import Explanation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -168,7 +169,7 @@ def _example(matches: bittern.Matches) -> tuple[int, list[str]]:
     raise AssertionError("with this seed there is one")
 
 
-def _near_miss(index: bittern.Index, offer: str) -> bittern.Explanation:
+def _near_miss(index: bittern.Index, offer: str) -> Explanation:
     """The first wish for this product that only one predicate kept from firing."""
     product = json.loads(offer)["product"]
     for id_, text in zip(index.ids.to_pylist(), index.texts.to_pylist(), strict=True):

@@ -281,7 +281,8 @@ class CEI(StabbingIndex):
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:
         """Search the given arrays where they are; SnapshotError if their sizes disagree: O(1)."""
-        domain, bits = (int(n) for n in arrays["shape"])
+        shape = np.asarray(arrays["shape"])
+        domain, bits = (int(n) for n in shape) if shape.shape == (2,) else (-1, -1)
         offsets, items, masks = (np.asarray(arrays[name]) for name in ("offsets", "items", "masks"))
         fit = (
             0 <= domain <= MAX_DOMAIN

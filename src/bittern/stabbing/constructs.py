@@ -297,7 +297,8 @@ class ConstructIndex(StabbingIndex):
 
     @classmethod
     def _opened(cls, arrays: Mapping[str, NDArray[Any]]) -> tuple[IdLists, Tables, int]:
-        domain, longest = (int(n) for n in arrays["shape"])
+        shape = np.asarray(arrays["shape"])
+        domain, longest = (int(n) for n in shape) if shape.shape == (2,) else (-1, -1)
         offsets, items = np.asarray(arrays["offsets"]), np.asarray(arrays["items"])
         if not (
             0 <= domain <= MAX_DOMAIN

@@ -78,20 +78,8 @@ class StabbingIndex(ABC):
         cls, lows: ArrayLike, highs: ArrayLike, ids: ArrayLike, *, domain: int, **parameters: Any
     ) -> Self:
         """Build from n intervals [lows[i], highs[i]] with ids[i], in bulk."""
-        domain = check_domain(domain)
-        low, high = as_int32(lows, "lows"), as_int32(highs, "highs")
-        number = as_int32(ids, "ids")
-        if not len(low) == len(high) == len(number):
-            raise OptionError(
-                f"lows, highs and ids have {len(low)}, {len(high)} and {len(number)} items: "
-                "give one of each per interval"
-            )
-        if len(low):
-            wrong = (low < 0) | (low > high) | (high >= domain) | (number < 0)
-            if wrong.any():
-                first = int(np.argmax(wrong))
-                check_interval(int(low[first]), int(high[first]), int(number[first]), domain)
-        return cls._build(low, high, number, domain, **parameters)
+        low, high, number = check_intervals(lows, highs, ids, domain)
+        return cls._build(low, high, number, check_domain(domain), **parameters)
 
     def insert(self, low: int, high: int, id: int) -> None:  # noqa: A002
         """Add one interval."""
@@ -210,6 +198,26 @@ def check_domain(domain: int) -> int:
     if not 0 <= cells <= MAX_DOMAIN:
         raise OptionError(f"domain is {cells}: give 0 to {MAX_DOMAIN} cells")
     return cells
+
+
+def check_intervals(
+    lows: ArrayLike, highs: ArrayLike, ids: ArrayLike, domain: int
+) -> tuple[Int32s, Int32s, Int32s]:
+    """Return n intervals as int32 arrays; OptionError names the first that cannot be taken."""
+    domain = check_domain(domain)
+    low, high = as_int32(lows, "lows"), as_int32(highs, "highs")
+    number = as_int32(ids, "ids")
+    if not len(low) == len(high) == len(number):
+        raise OptionError(
+            f"lows, highs and ids have {len(low)}, {len(high)} and {len(number)} items: "
+            "give one of each per interval"
+        )
+    if len(low):
+        wrong = (low < 0) | (low > high) | (high >= domain) | (number < 0)
+        if wrong.any():
+            first = int(np.argmax(wrong))
+            check_interval(int(low[first]), int(high[first]), int(number[first]), domain)
+    return low, high, number
 
 
 def check_interval(low: int, high: int, id: int, domain: int) -> tuple[int, int, int]:  # noqa: A002

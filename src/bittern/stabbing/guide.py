@@ -1,0 +1,85 @@
+"""A guide: where a number lies among many, found in about one step instead of a binary search.
+
+The stretch from the least constant to the greatest is cut into as many buckets of equal width as
+there are constants, and ``starts`` tells which constants each bucket holds::
+
+    constants   0.5  2.0  2.5  7.0  8.5       width 1.6, 5 buckets from 0.5 on
+    bucket        0    0    1    4    4
+    starts        0  2  3  3  3  5            bucket b has constants[starts[b]:starts[b + 1]]
+
+The bucket of a value never falls as the value grows, as rounding keeps order: so constants of lower
+buckets are below it, those of higher ones above, and a binary search inside its own decides,
+exactly. Evenly spread constants have about one per bucket; crowded ones cost what they did before.
+4 bytes per constant.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bittern.engine.jit import f8, f8r, i4r, i4w, kernel, u1r, void
+from bittern.stabbing.contract import Int32s
+
+
+@kernel(void, f8r, i4r, f8, f8, f8r, u1r, i4w)
+def _find_places(
+    constants: Any, starts: Any, least: Any, factor: Any, values: Any, valid: Any, places: Any
+) -> None:
+    count, last = len(constants), len(starts) - 2
+    for row in range(len(values)):
+        value = values[row]
+        if len(valid) and not valid[row]:
+            places[row] = -1
+            continue
+        if np.isnan(value):
+            places[row] = 2 * count
+            continue
+        scaled = (value - least) * factor
+        bucket = 0
+        if scaled >= last:
+            bucket = last
+        elif scaled > 0:
+            bucket = int(scaled)
+        low = int(starts[np.uint64(bucket)])
+        high = int(starts[np.uint64(bucket + 1)])
+        while low < high:
+            middle = (low + high) >> 1
+            if constants[np.uint64(middle)] < value:
+                low = middle + 1
+            else:
+                high = middle
+        places[row] = 2 * low + (low < count and constants[low] == value)
+
+
+class Guide:
+    """Ascending distinct finite floats with their buckets; immutable."""
+
+    def __init__(self, constants: NDArray[np.float64]) -> None:
+        """O(n)."""
+        self.constants = constants
+        buckets = len(constants)
+        self._least = float(constants[0])
+        with np.errstate(all="ignore"):
+            self._factor = float(buckets / (constants[-1] - constants[0])) if buckets > 1 else 0.0
+            scaled = (constants - self._least) * self._factor
+        if not np.isfinite(scaled).all() or self._factor == 0:  # too close, or too far apart
+            buckets, self._factor, scaled = 1, 0.0, np.zeros(len(constants))
+        own = np.minimum(scaled, buckets - 1).astype(np.int32)
+        self._starts = np.searchsorted(own, np.arange(buckets + 1, dtype=np.int32)).astype(np.int32)
+
+    @property
+    def arrays(self) -> tuple[NDArray[Any], ...]:
+        """What occupies memory."""
+        return self.constants, self._starts
+
+    def places(self, values: NDArray[np.float64], valid: NDArray[np.uint8]) -> Int32s:
+        """2i + 1 for what equals constant i, the even place beside if nothing does; -1: not valid.
+
+        NaN is above all. O(1) per value, expected.
+        """
+        places = np.empty(len(values), np.int32)
+        _find_places(self.constants, self._starts, self._least, self._factor, values, valid, places)
+        return places

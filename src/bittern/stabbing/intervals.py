@@ -1,0 +1,357 @@
+"""Intervals over real values: which of them contain this number, time or string?
+
+``Intervals`` puts any structure of this package under values of any ordered kind (``layer``): the
+structure only ever sees cells. Beside it stand 12 bytes per interval and some 20 per distinct end,
+and a value costs two look-ups more: of its place, and of the place's cell.
+
+An interval that is inserted later goes straight into the structure if its ends are known cuts. One
+with a new end would renumber all cells: it is kept *aside*, in a small layer of its own that is
+made when it is next searched. Once more than 4 sqrt(n) are aside and searched, or n / 2 in any
+case, the next insertion builds all of them into one layer. So a change costs what the structure
+asks for it, and where ends are new O(sqrt n) amortised if every change is followed by a search,
+O(1) amortised if few are.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from math import isqrt
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from bittern.engine.jit import i4r, i4w, i8r, kernel, void
+from bittern.errors import OptionError
+from bittern.model.numbers import exact
+from bittern.model.rank import TIME
+from bittern.stabbing.axis import Axis
+from bittern.stabbing.cei import CEI
+from bittern.stabbing.choose import AUTO, check_name, choose
+from bittern.stabbing.contract import Int32s, Int64s, StabbingIndex, as_int32, check_interval
+from bittern.stabbing.layer import Cells, Interval, Layer, columns, refuse_order, show, spans
+from bittern.stabbing.registry import structure as structure_named
+from bittern.stabbing.values import Values, as_ends, kind_name, read
+
+CLOSED = {
+    "both": (True, True),
+    "left": (True, False),
+    "right": (False, True),
+    "neither": (False, False),
+}
+"""Whether the low and the high end belong to an interval; the words are those of pandas."""
+
+_SOME = 64
+_ROOTS = 4
+
+
+@kernel(void, i8r, i4r, i8r, i4r, i4w)
+def _interleave(offsets_a: Any, ids_a: Any, offsets_b: Any, ids_b: Any, ids: Any) -> None:
+    """The ids of each value from a, then those from b."""
+    at = 0
+    for i in range(len(offsets_a) - 1):
+        for k in range(offsets_a[i], offsets_a[i + 1]):
+            ids[at] = ids_a[k]
+            at += 1
+        for k in range(offsets_b[i], offsets_b[i + 1]):
+            ids[at] = ids_b[k]
+            at += 1
+
+
+class Intervals:
+    """Intervals with ids, searched by value. Build one with ``Intervals.build``.
+
+    An id is reported once for every interval of it that contains the value, in no particular
+    order. Searching may go on in many threads at once, but not while another thread changes it.
+
+    >>> prices = Intervals.build([10, 15, None], [20, 20, 12.5], closed="left")
+    >>> prices.stab(12).tolist()
+    [0, 2]
+    >>> offsets, ids = prices.stab_batch([5, 15.0, 20])
+    >>> offsets.tolist()
+    [0, 1, 3, 3]
+    """
+
+    def __init__(
+        self, layer: Layer, kind: int | None, scale: int, closed: str, structure: tuple[str, Any]
+    ) -> None:
+        self.closed = closed
+        self._layer = layer
+        self._kind, self._scale = kind, scale
+        self._structure = structure
+        self._aside: Counter[Interval] = Counter()
+        self._aside_layer: Layer | None = None
+        # Since the layer was built, what its structure got and lost.
+        self._added: Counter[Cells] = Counter()
+        self._removed: Counter[Cells] = Counter()
+        self._size = len(layer.ids)
+
+    @classmethod
+    def build(
+        cls,
+        lows: Any,
+        highs: Any,
+        ids: ArrayLike | None = None,
+        *,
+        closed: str = "both",
+        structure: str = "cei",
+        **parameters: Any,
+    ) -> Self:
+        """Build from n intervals between ``lows[i]`` and ``highs[i]``: O(n log n).
+
+        Ends are NumPy or Arrow arrays or lists: numbers (integers, floats and decimals, mixed as
+        you like), times, or strings. ``None``, an Arrow null, NaT, and an infinity that points
+        outward mean that there is no end on that side; such an interval also contains infinities,
+        and one without a high end NaN, which is above every number. ``closed`` tells which
+        ends belong to an interval: "both", "left", "right" or "neither". ``ids`` are 0 .. n-1
+        unless given, from 0 to 2**31 - 1, and may repeat.
+
+        ``structure`` is a name in ``bittern.stabbing.registry``, with its own ``parameters``, or
+        "auto" to have one chosen, in at most ``memory`` bytes if that is given.
+        """
+        left, right = _closed(closed)
+        low, high = read(lows, "lows"), read(highs, "highs")
+        if len(low.data) != len(high.data):
+            raise OptionError(
+                f"there are {len(low.data)} lows and {len(high.data)} highs: give one of each"
+            )
+        kind = high.kind if low.kind is None else low.kind
+        if high.kind not in (None, kind):
+            raise OptionError(f"lows are {kind_name(kind)} and highs are {kind_name(high.kind)}")
+        scale = max(0, low.scale, high.scale) if kind == TIME else 0
+        low, high = as_ends(low, low=True, scale=scale), as_ends(high, low=False, scale=scale)
+        numbers = _ids(ids, len(low.data))
+        axis = Axis([low, high])
+        placed = spans(axis, low, high, np.bool_(left), np.bool_(right), numbers)
+        if structure == AUTO:
+            check_name(structure, parameters.get("memory"))
+        else:
+            structure_named(structure)
+        layer = Layer(axis, placed, _maker(structure, parameters))
+        return cls(layer, kind, scale, closed, (structure, parameters))
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __repr__(self) -> str:
+        return f"<bittern.Intervals: {len(self):,} intervals of {kind_name(self._kind)}>"
+
+    # -- searching -----------------------------------------------------------------------------
+
+    def stab(self, value: Any) -> Int32s:
+        """Ids of the intervals that contain one value."""
+        return self.stab_batch([value])[1]
+
+    def stab_batch(self, values: Any) -> tuple[Int64s, Int32s]:
+        """Ids per value, as offsets and one flat array: O(n + ids), fastest on sorted values.
+
+        The intervals that contain ``values[i]`` are ``ids[offsets[i]:offsets[i + 1]]``. Values
+        come in the same forms as ends; NULL is in no interval, NaN is above every number, and
+        whatever lies outside of all ends is no error. OptionError if they are of another kind.
+        """
+        column = self._read(values, "values")
+        offsets, ids = self._layer.stab(column)
+        if not self._aside:
+            return offsets, ids
+        if self._aside_layer is None:
+            self._aside_layer = self._made_aside()
+        more_offsets, more_ids = self._aside_layer.stab(column)
+        both = np.empty(len(ids) + len(more_ids), np.int32)
+        _interleave(offsets, ids, more_offsets, more_ids, both)
+        return offsets + more_offsets, both
+
+    def _read(self, values: Any, what: str) -> Values:
+        column = read(values, what)
+        if self._kind is not None and column.kind not in (None, self._kind):
+            raise OptionError(
+                f"{what} are {kind_name(column.kind)}, but the intervals are of "
+                f"{kind_name(self._kind)}"
+            )
+        return column
+
+    def _made_aside(self) -> Layer:
+        low, high, *more = columns(list(self._aside.elements()), self._kind, self._scale)
+        axis = Axis([low, high])
+        return Layer(axis, spans(axis, low, high, *more), _maker(CEI.name, {}))
+
+    # -- changes -------------------------------------------------------------------------------
+
+    def insert(self, low: Any, high: Any, id: int, *, closed: str | None = None) -> None:  # noqa: A002
+        """Add one interval, closed as the others unless said otherwise; the module says the cost.
+
+        Times count in the unit that the index was built in (nanoseconds if an end was, else
+        microseconds); an end that is finer is refused. A refused interval changes nothing.
+        """
+        interval, ends = self._one(low, high, id, closed)
+        if self._is_due():
+            self._fold()
+        cells = self._layer.find(*ends, interval)
+        if cells is None:
+            self._aside[interval] += 1
+            self._aside_layer = None
+        else:
+            self._layer.index.insert(*cells)
+            if not _less(self._removed, cells):
+                self._added[cells] += 1
+        if self._kind is None:
+            kinds = {end.kind for end in ends} - {None}
+            self._kind, self._scale = next(iter(kinds), None), self._scale_of(ends)
+        self._size += 1
+
+    def delete(self, low: Any, high: Any, id: int, *, closed: str | None = None) -> None:  # noqa: A002
+        """Take one interval out, as it was put in; OptionError, and no change, if it is not there.
+
+        Equal ends may be written differently (2 and 2.0). O(log n) beside the structure's cost;
+        the first deletion sorts the intervals.
+        """
+        interval, ends = self._one(low, high, id, closed)
+        if _less(self._aside, interval):
+            self._aside_layer = None
+            self._size -= 1
+            return
+        cells = self._layer.find(*ends, interval)
+        if cells is None or not self._holds(cells):
+            raise OptionError(
+                f"interval {show(interval, ends[0].kind or ends[1].kind, self._scale_of(ends))} "
+                "is not in the index: delete exactly what was inserted"
+            )
+        self._layer.index.delete(*cells)
+        if not _less(self._added, cells):
+            self._removed[cells] += 1
+        self._size -= 1
+
+    def _one(
+        self,
+        low: Any,
+        high: Any,
+        id: int,  # noqa: A002
+        closed: str | None,
+    ) -> tuple[Interval, tuple[Values, Values]]:
+        """Read one interval; OptionError if it is none."""
+        left, right = _closed(self.closed if closed is None else closed)
+        _, _, number = check_interval(0, 0, id, 1)
+        ends = self._read([low], "low ends"), self._read([high], "high ends")
+        kinds = {end.kind for end in ends} - {None}
+        if len(kinds) > 1:
+            raise OptionError("the low end and the high end are of different kinds")
+        scale = self._scale_of(ends)
+        ends = as_ends(ends[0], low=True, scale=scale), as_ends(ends[1], low=False, scale=scale)
+        first, last = ends[0].scalar(0), ends[1].scalar(0)
+        interval = Interval(first, last, left or first is None, right or last is None, number)
+        if first is not None and last is not None:
+            a, b = _order(first), _order(last)
+            if a > b or (a == b and not (left and right)):
+                refuse_order(interval, next(iter(kinds)), scale, "the interval")
+        return interval, ends
+
+    def _scale_of(self, ends: tuple[Values, Values]) -> int:
+        """The unit of the index; where it has none yet, that of its first ends."""
+        if self._kind is not None:
+            return self._scale
+        return max([0, *(end.scale for end in ends if end.kind == TIME)])
+
+    def _holds(self, cells: Cells) -> bool:
+        begin, end = self._layer.rows(cells)
+        return end - begin + self._added[cells] > self._removed[cells]
+
+    def _is_due(self) -> bool:
+        """Whether to build all into one layer; see the module."""
+        n, aside = len(self._layer.ids), self._aside.total()
+        searched = self._aside_layer is not None and aside > _SOME + _ROOTS * isqrt(n)
+        changed = len(self._added) + len(self._removed) > _SOME + n
+        return searched or changed or aside > _SOME + n // 2
+
+    def _fold(self) -> None:
+        """Build one layer of everything; OptionError, and no change, if it does not fit."""
+        held = self._layer.intervals(self._added, self._removed)
+        others = list(self._aside.elements())
+        axis, placed = self._layer.moved(held, others, kind=self._kind, scale=self._scale)
+        self._layer = Layer(axis, placed, _maker(*self._structure))
+        self._aside_layer = None
+        for changes in (self._aside, self._added, self._removed):
+            changes.clear()
+
+    # -- looking inside ------------------------------------------------------------------------
+
+    @property
+    def structure(self) -> StabbingIndex:
+        """The structure under all intervals that are not aside; it holds cells, not values."""
+        return self._layer.index
+
+    @property
+    def cells(self) -> tuple[Int32s, Int32s, int]:
+        """Lows, highs and domain that the structure was built from, as another one would get."""
+        return self._layer.lows, self._layer.highs, self._layer.n_cells
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays; changes since the last build, kept as objects, not included."""
+        aside = 0 if self._aside_layer is None else self._aside_layer.nbytes
+        return self._layer.nbytes + aside
+
+    def statistics(self) -> dict[str, Any]:
+        """Figures that explain size and speed, the structure's own among them."""
+        return {
+            "intervals": len(self),
+            "aside": self._aside.total(),
+            "kind": kind_name(self._kind),
+            "ends": len(self._layer.axis.constants),
+            "cells": self._layer.n_cells,
+            "bytes": self.nbytes,
+            "structure": {"name": self.structure.name, **self.structure.statistics()},
+        }
+
+    def check(self) -> None:
+        """Verify every invariant; AssertionError says which one is broken. O(size)."""
+        held = self._layer.intervals(self._added, self._removed)
+        self._layer.check(held)
+        assert len(held[0]) + self._aside.total() == self._size, "the number of intervals is off"
+        if self._aside_layer is not None:
+            layer = self._aside_layer
+            layer.check((layer.lows, layer.highs, layer.ids))
+
+
+def _closed(closed: str) -> tuple[bool, bool]:
+    try:
+        return CLOSED[closed]
+    except (KeyError, TypeError):
+        raise OptionError(f"closed is {closed!r}: choose from {', '.join(CLOSED)}") from None
+
+
+def _ids(ids: ArrayLike | None, n: int) -> Int32s:
+    if ids is None:
+        return np.arange(n, dtype=np.int32)
+    numbers = as_int32(ids, "ids")
+    if len(numbers) != n:
+        raise OptionError(f"there are {n} intervals and {len(numbers)} ids: give one of each")
+    if n and numbers.min() < 0:
+        row = int(np.argmax(numbers < 0))
+        raise OptionError(f"id {numbers[row]} of interval {row} is negative: ids are from 0 on")
+    return numbers
+
+
+def _order(end: Any) -> Any:
+    return end if isinstance(end, bytes) else exact(end)
+
+
+def _less(counts: Counter[Any], key: Any) -> bool:
+    """Count one less, and say whether there was one."""
+    if key not in counts:
+        return False
+    counts[key] -= 1
+    if not counts[key]:
+        del counts[key]
+    return True
+
+
+def _maker(name: str, parameters: dict[str, Any]) -> Any:
+    """What builds the structure of this name, or the one that is chosen for the intervals."""
+
+    def make(lows: Int32s, highs: Int32s, ids: Int32s, domain: int) -> StabbingIndex:
+        chosen, own = name, parameters
+        if name == AUTO:
+            choice = choose(lows, highs, domain, **parameters)
+            chosen, own = choice.name, choice.parameters
+        return structure_named(chosen).build(lows, highs, ids, domain=domain, **own)
+
+    return make
