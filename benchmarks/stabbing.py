@@ -57,7 +57,7 @@ def search_row(name: str, index: CEI, values: np.ndarray) -> None:
     shuffled = np.random.default_rng(SEED).permutation(values)
     masks = index.masks
     times = [
-        best(7, lambda: index.offsets_batch(values)),
+        best(7, lambda: index.locate_batch(values)),
         best(7, lambda: index.stab_batch(values)),
         best(3, lambda: index.stab_batch(shuffled)),
     ]

@@ -47,7 +47,7 @@ def stabs(index: StabbingIndex, values: list[int]) -> list[list[int]]:
     assert ids.dtype == np.int32
     assert offsets[0] == 0
     assert offsets[-1] == len(ids)
-    assert index.offsets_batch(np.array(values, np.int64)).tolist() == offsets.tolist()
+    assert index.locate_batch(np.array(values, np.int64)).offsets.tolist() == offsets.tolist()
     return [sorted(part.tolist()) for part in np.split(ids, offsets[1:-1])][: len(values)]
 
 

@@ -284,14 +284,14 @@ def test_parts_of_a_batch_can_be_filled_apart(name: str) -> None:
     for given in ("skewed", "short"):
         index = WORLDS[given].build(name)
         values = np.random.default_rng(8).integers(-3, WORLDS[given].domain + 3, 100)
-        ends = index.offsets_batch(values)
-        whole = index.fill_batch(values, ends)
-        assert whole.tolist() == index.stab_batch(values)[1].tolist()
+        located = index.locate_batch(values)
+        ends, whole = index.stab_batch(values)
+        assert np.array_equal(located.offsets, ends)
         for first, last in ((0, 0), (0, 1), (0, 50), (50, 100), (99, 100), (100, 100), (13, 77)):
-            offsets = ends[first : last + 1] - ends[first]
-            assert np.array_equal(offsets, index.offsets_batch(values[first:last]))
-            part = index.fill_batch(values[first:last], offsets)
+            part = located.ids(first, last)
             assert part.tolist() == whole[ends[first] : ends[last]].tolist()
+            again = index.locate_batch(values[first:last])
+            assert np.array_equal(again.offsets, ends[first : last + 1] - ends[first])
 
 
 # ------------------------------------------------------------------ bad input

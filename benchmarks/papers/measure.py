@@ -186,7 +186,7 @@ def measure(name: str, intervals: Intervals, values: Values, x: float, **paramet
 
     def count() -> None:
         for batch in batches:
-            index.offsets_batch(as_cells(values[batch]))
+            index.locate_batch(as_cells(values[batch]))
 
     singles = as_cells(values[:SINGLES]).tolist()
 

@@ -109,17 +109,6 @@ class StabbingIndex(ABC):
         """How many ids each value gives, and where they are, without copying them: O(n)."""
         return self._locate(as_values(values))
 
-    def offsets_batch(self, values: ArrayLike) -> Int64s:
-        """Where each value's ids would begin, and the end, without reading them: O(n).
-
-        Lets a caller cut a batch by memory before it asks for the ids with ``fill_batch``.
-        """
-        return self.locate_batch(values).offsets
-
-    def fill_batch(self, values: ArrayLike, offsets: Int64s) -> Int32s:
-        """The ids of values whose ``offsets_batch`` is known: O(n + ids)."""
-        return self.locate_batch(values).ids(0, len(offsets) - 1)
-
     @property
     def nbytes(self) -> int:
         """Bytes that the arrays occupy now, room for growth included."""
@@ -162,34 +151,13 @@ class StabbingIndex(ABC):
     def _delete(self, low: int, high: int, id: int) -> bool:  # noqa: A002
         """Take a valid interval out, or change nothing and say False."""
 
+    @abstractmethod
     def _locate(self, values: Int32s) -> Located:
-        """Find the ids of the values."""
-        return _Counted(self, values)
-
-    def _count(self, values: Int32s) -> Int64s:
-        """Offsets (n + 1, from 0) of the ids that the values will give."""
-        raise NotImplementedError
-
-    def _fill(self, values: Int32s, offsets: Int64s, ids: Int32s) -> None:
-        """Write the ids of ``values[i]`` from ``ids[offsets[i]]`` on."""
-        raise NotImplementedError
+        """Find the ids of the values, without copying them."""
 
     @abstractmethod
     def _held(self) -> tuple[NDArray[Any], ...]:
         """Name the arrays that occupy memory, each once."""
-
-
-class _Counted(Located):
-    """A search that counts first and walks the same way again to copy."""
-
-    def __init__(self, index: StabbingIndex, values: Int32s) -> None:
-        self.offsets = index._count(values)
-        self._index = index
-        self._values = values
-
-    def _fill(self, first: int, last: int, ids: Int32s) -> None:
-        offsets = self.offsets[first : last + 1]
-        self._index._fill(self._values[first:last], offsets - offsets[0], ids)
 
 
 def check_domain(domain: int) -> int:

@@ -171,7 +171,7 @@ class Layer:
         covering = np.zeros(self.n_cells + 1, np.int64)
         np.add.at(covering, lows, 1)
         np.subtract.at(covering, highs + 1, 1)
-        found = np.diff(self.index.offsets_batch(np.arange(self.n_cells)))
+        found = np.diff(self.index.locate_batch(np.arange(self.n_cells)).offsets)
         assert np.array_equal(found, np.cumsum(covering[:-1])), "a cell finds too many or too few"
         assert np.array_equal(self.index.ids(), np.unique(ids)), "the structure has other ids"
 
