@@ -336,9 +336,10 @@ class TestSnapshot:
             {"nodes": np.repeat(arrays["nodes"], 9, axis=0)},
             {"lists": arrays["lists"][:-1].copy()},
             {"lists": arrays["lists"].astype(np.int64)},
-            {"shape": np.array([-1])},
-            {"shape": np.array([2**40])},
-            {"shape": np.array([100, 1])},
+            {"nodes": arrays["nodes"][:-1].copy()},
+            {"shape": np.array([-1, len(arrays["nodes"])])},
+            {"shape": np.array([2**40, len(arrays["nodes"])])},
+            {"shape": np.array([100])},
         ]
         for wrong in wrongs:
             with pytest.raises(SnapshotError, match="fit together"):

@@ -332,7 +332,7 @@ class IntervalTree(StabbingIndex):
         if not self._built:
             self._rebuild(0)
         self.nodes, self.lists = read_only(self.nodes), read_only(self.lists)
-        shape = np.array([self.domain], np.int64)
+        shape = np.array([self.domain, len(self.nodes)], np.int64)
         return {"shape": shape, "nodes": self.nodes, "lists": self.lists}
 
     @classmethod
@@ -340,11 +340,12 @@ class IntervalTree(StabbingIndex):
         """Search the given arrays where they are; SnapshotError if their sizes disagree: O(1)."""
         shape, nodes, lists = (np.asarray(arrays[name]) for name in ("shape", "nodes", "lists"))
         fit = (
-            shape.shape == (1,)
+            shape.shape == (2,)
             and 0 <= shape[0] <= MAX_DOMAIN
             and nodes.dtype == lists.dtype == np.int32
             and nodes.ndim == lists.ndim == 2
             and (nodes.shape[1], lists.shape[0]) == (N_COLUMNS, N_LISTS)
+            and len(nodes) == shape[1]
             and min(1, lists.shape[1]) <= len(nodes) <= lists.shape[1]
         )
         if not fit:
