@@ -217,7 +217,7 @@ class TestClusters:
         ends = np.sort(np.random.default_rng(3).integers(0, 5000, (1000, 2)))
         held = [(*pair, i) for i, pair in enumerate(ends.tolist())]
         index = build(ClusterIndex, held, 5000)
-        monkeypatch.setattr("bittern.stabbing.bit_vectors_bulk.MAX_BYTES", 50_000)
+        monkeypatch.setattr("bittern.stabbing.contract.MAX_BYTES", 50_000)
         with pytest.raises(OptionError, match="bytes"):
             build(ClusterIndex, held, 5000)
         with pytest.raises(OptionError, match="bytes"):

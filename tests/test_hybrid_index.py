@@ -158,7 +158,7 @@ class TestLeaves:
         ends = np.sort(np.random.default_rng(3).integers(0, 5000, (1000, 2)))
         held = [(*pair, i) for i, pair in enumerate(ends.tolist())]
         index = build(HybridIndex, held, 5000)
-        monkeypatch.setattr("bittern.stabbing.bit_vectors_bulk.MAX_BYTES", 50_000)
+        monkeypatch.setattr("bittern.stabbing.contract.MAX_BYTES", 50_000)
         with pytest.raises(OptionError, match="bytes"):
             build(HybridIndex, held, 5000)
         monkeypatch.undo()

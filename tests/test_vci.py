@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bittern.errors import OptionError, SnapshotError
-from bittern.stabbing import constructs
 from bittern.stabbing.constructs import ConstructIndex
 from bittern.stabbing.covering import BitmapIndex
 from bittern.stabbing.lci import LCI
@@ -320,8 +319,8 @@ class TestMemory:
     @pytest.mark.parametrize(
         ("cls", "domain", "longest", "message"),
         [
-            (SCI, 100_000, 16, "sci over 100000 cells .* takes 20006400004 bytes .* sci-bc"),
-            (LCI, 100_000, 32, "lci over 100000 cells .* takes 7502400004 bytes .* lci-bc"),
+            (SCI, 100_000, 16, "sci over 100000 cells .* would take 20006400004 bytes .* sci-bc"),
+            (LCI, 100_000, 32, "lci over 100000 cells .* would take 7502400004 bytes .* lci-bc"),
             (ClippedSCI, 100_000, 1024, "sci-bc over .* sci-dt"),
             (ClippedLCI, 2**22, 1024, "lci-bc over .* lci-dt"),
             (VirtualSCI, 2**20, 2048, "sci-bv over .* lci-dt"),
@@ -339,7 +338,7 @@ class TestMemory:
         intervals = [(0, 99, i) for i in range(1000)]
         needed = build(cls, [], 100, longest=1)
         fixed = sum(array.nbytes for name, array in needed.arrays().items() if name != "shape")
-        monkeypatch.setattr(constructs, "MAX_BYTES", fixed + 4 * 100_000)
+        monkeypatch.setattr("bittern.stabbing.contract.MAX_BYTES", fixed + 4 * 100_000)
         assert build(cls, intervals, 100, longest=1).statistics()["entries"] == 100_000
         with pytest.raises(OptionError, match="longer constructs"):
             build(cls, [*intervals, (0, 0, 1)], 100, longest=1)

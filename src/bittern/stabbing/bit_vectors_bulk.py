@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bittern.engine.jit import i4r, i4w, i8r, i8w, inline, kernel, u8w, void
-from bittern.errors import OptionError
 from bittern.stabbing.bitmaps import NO_BITS, ONE_BIT
+from bittern.stabbing.contract import check_bytes
 
 if TYPE_CHECKING:
     from bittern.stabbing.contract import Int32s, Int64s
@@ -30,8 +30,6 @@ UInt64s: TypeAlias = NDArray[np.uint64]
 Rows: TypeAlias = "tuple[Int32s, Int32s, UInt64s]"
 """Packed rows: offsets, and the numbers and words between them."""
 
-MAX_BYTES = 4 * 2**30
-"""Bit vectors that would take more are refused before they are allocated."""
 
 WORD_BYTES = 12
 """A word and its number."""
@@ -140,9 +138,5 @@ def _for_counts(counts: Int64s, *, refuse: bool) -> tuple[Int64s, Int32s, UInt64
 
 def refuse_too_many(n_words: int, n_rows: int) -> None:
     """OptionError if this many words in this many rows exceed ``MAX_BYTES``."""
-    n_bytes = n_words * WORD_BYTES + n_rows * 4
-    if n_bytes > MAX_BYTES:
-        raise OptionError(
-            f"{n_rows} bit vectors over these intervals take {n_bytes} bytes, more than the "
-            f"{MAX_BYTES} allowed: too many of them overlap; use 'cei'"
-        )
+    what = f"{n_rows} bit vectors over these intervals, many of which overlap,"
+    check_bytes(n_words * WORD_BYTES + n_rows * 4, what, "cei")

@@ -40,7 +40,7 @@ from bittern.engine.jit import i4r, i4w, i8, i8r, i8w, inline, kernel, prefetch,
 from bittern.errors import OptionError, SnapshotError
 from bittern.stabbing.blocks import block_level, decompose_one
 from bittern.stabbing.contract import MAX_DOMAIN, Int32s, StabbingIndex
-from bittern.stabbing.id_lists import IdLists
+from bittern.stabbing.id_lists import IdLists, in_order_of_ids
 from bittern.stabbing.runs import Runs, add_run
 
 if TYPE_CHECKING:
@@ -201,9 +201,7 @@ class CEI(StabbingIndex):
             bits = choose_bits(lows, highs, domain)
         else:
             bits = min(_checked_bits(segment), _bits_of_domain(domain))
-        if len(ids) and (ids[:-1] > ids[1:]).any():
-            order = np.argsort(ids, kind="stable")
-            lows, highs, ids = lows[order], highs[order], ids[order]
+        lows, highs, ids = in_order_of_ids(lows, highs, ids)
         counts = np.zeros(n_lists(domain, bits) + 1, np.int32)
         _count_entries(lows, highs, bits, counts)
         lists, offsets = IdLists.for_counts(counts)

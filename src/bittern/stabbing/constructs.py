@@ -51,16 +51,13 @@ import numpy as np
 
 from bittern.engine.jit import i4r, i4w, i8, inline, kernel, void
 from bittern.errors import OptionError, SnapshotError
-from bittern.stabbing.contract import MAX_DOMAIN, Int32s, StabbingIndex
-from bittern.stabbing.id_lists import IdLists
+from bittern.stabbing.contract import MAX_DOMAIN, Int32s, StabbingIndex, check_bytes
+from bittern.stabbing.id_lists import IdLists, in_order_of_ids
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
-
-MAX_BYTES = 1 << 32
-"""What an index may take when it is built; lists that were changed since take more."""
 
 MAX_LONGEST = 1 << 16
 """A search that visits more beginnings than this is no index."""
@@ -325,17 +322,3 @@ def choose_longest(scheme: Scheme, lows: Int32s, highs: Int32s) -> int:
         return scheme.default
     mean = int((highs.sum(dtype=np.int64) - lows.sum(dtype=np.int64)) // len(lows)) + 1
     return min(1 << (mean.bit_length() - 1), scheme.default)
-
-
-def check_bytes(needed: int, what: str, instead: str) -> None:
-    """Refuse to build what would take too much memory."""
-    if needed > MAX_BYTES:
-        raise OptionError(f"{what} takes {needed} bytes (at most {MAX_BYTES}): use {instead}")
-
-
-def in_order_of_ids(lows: Int32s, highs: Int32s, ids: Int32s) -> tuple[Int32s, Int32s, Int32s]:
-    """Sort intervals by id, as filling lists backwards asks; no copy where they are."""
-    if not len(ids) or (ids[:-1] <= ids[1:]).all():
-        return lows, highs, ids
-    order = np.argsort(ids, kind="stable")
-    return lows[order], highs[order], ids[order]

@@ -44,6 +44,9 @@ Int64s: TypeAlias = NDArray[np.int64]
 MAX_DOMAIN = 2**30
 """Lists are numbered in int32, and a structure may need two of them per cell."""
 
+MAX_BYTES = 4 * 2**30
+"""What an index may take when it is built; one that was changed since may take more."""
+
 _INT32 = np.iinfo(np.int32)
 
 
@@ -158,6 +161,12 @@ class StabbingIndex(ABC):
     @abstractmethod
     def _held(self) -> tuple[NDArray[Any], ...]:
         """Name the arrays that occupy memory, each once."""
+
+
+def check_bytes(needed: int, what: str, instead: str) -> None:
+    """Refuse to build what would take too much memory, before any of it is taken."""
+    if needed > MAX_BYTES:
+        raise OptionError(f"{what} would take {needed} bytes (at most {MAX_BYTES}): use {instead}")
 
 
 def check_domain(domain: int) -> int:

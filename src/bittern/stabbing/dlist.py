@@ -22,9 +22,8 @@ import numpy as np
 
 from bittern.engine.jit import i4r, i4w, i8, i8w, kernel, prefetch, void
 from bittern.errors import SnapshotError
-from bittern.stabbing.constructs import check_bytes, in_order_of_ids
-from bittern.stabbing.contract import MAX_DOMAIN, Int32s, StabbingIndex
-from bittern.stabbing.id_lists import IdLists
+from bittern.stabbing.contract import MAX_DOMAIN, Int32s, StabbingIndex, check_bytes
+from bittern.stabbing.id_lists import IdLists, in_order_of_ids
 from bittern.stabbing.runs import Runs, add_run
 
 if TYPE_CHECKING:
