@@ -133,11 +133,14 @@ def main(work: Path) -> None:
     base = Index.open(changes["base"])
     if base.id != changes["id"]:  # positions would mean other subscriptions
         raise CompactionError(f"{changes['base']} was replaced while it was read")
+    parameters = base.subscriptions.parameters
     index = Index.build(
         _rows(base, changes["kept"], changes["added"]),
         sample=sample,
         strategy=base.subscriptions.name,
-        stabbing=base.subscriptions.parameters.get("stabbing", "cei"),
+        # What was asked for, not what was chosen then: the intervals have changed.
+        stabbing=parameters.get("asked", parameters.get("stabbing", "cei")),
+        stabbing_memory=parameters.get("memory"),
     )
     index.save(work / "result")
 

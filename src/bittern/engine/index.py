@@ -33,7 +33,7 @@ from bittern.model.pattern_sets import pack_sets, unpack_sets
 from bittern.model.patterns import PatternSet
 from bittern.model.rank import COUNT, PATTERN, RankSpace, under
 from bittern.model.strings import arrow_strings
-from bittern.stabbing.registry import structure as stabbing_named
+from bittern.stabbing.choose import check_name as check_stabbing
 
 _NONE_TIMED: dict[str, float] = {}
 
@@ -80,6 +80,7 @@ class Index:
         sample: Any = None,
         strategy: str = "pivot",
         stabbing: str = "cei",
+        stabbing_memory: int | None = None,
         on_error: str = "raise",
         progress: Progress | None = None,
     ) -> Index:
@@ -88,7 +89,10 @@ class Index:
         ``subscriptions`` is a mapping from id to expression, an iterable of (id, expression), or
         an Arrow or pandas table with the columns ``id``, ``expression`` and optionally ``weight``.
         ``sample`` is a batch of typical events: it tells which attributes are frequent and how
-        their values are spread, and so which predicates to file subscriptions under. All bad
+        their values are spread, and so which predicates to file subscriptions under. ``stabbing``
+        names the structure that finds the filed predicates of a value (``docs/stabbing.md``), or
+        is "auto": then the best one for them is chosen that is predicted to take at most
+        ``stabbing_memory`` bytes (default: 16 MiB and 64 for each predicate). All bad
         subscriptions are raised as one ``SubscriptionError``, or with ``on_error="skip"`` are left
         out and listed in ``index.bad``. O(total text), about 5 us for each subscription.
 
@@ -97,7 +101,7 @@ class Index:
         2
         """
         strategy_named(strategy)
-        stabbing_named(stabbing)
+        check_stabbing(stabbing, stabbing_memory)
         started = time.perf_counter()
         shapes = Shapes()
         catalog = read_catalog(subscriptions, shapes, on_error=on_error, progress=progress)
@@ -105,7 +109,12 @@ class Index:
         if progress:
             progress("build", 0, 1)
         index = cls.of_catalog(
-            catalog, shapes.templates, sample=sample, strategy=strategy, stabbing=stabbing
+            catalog,
+            shapes.templates,
+            sample=sample,
+            strategy=strategy,
+            stabbing=stabbing,
+            stabbing_memory=stabbing_memory,
         )
         index.timings = {"read": read - started, "build": time.perf_counter() - read}
         if progress:
@@ -121,6 +130,7 @@ class Index:
         sample: Any = None,
         strategy: str = "pivot",
         stabbing: str = "cei",
+        stabbing_memory: int | None = None,
     ) -> Index:
         """Compile what has been read already. O(parameters)."""
         compiled = compile_catalog(templates, catalog.shape_ids, catalog.parameters)
@@ -131,6 +141,7 @@ class Index:
             compiled.rank.n_cells,
             n_channels=compiled.rank.n_channels,
             stabbing=stabbing,
+            stabbing_memory=stabbing_memory,
         )
         index = cls(
             ids=Ids.of(catalog.ids),

@@ -45,6 +45,7 @@ class SubscriptionIndex(ABC):
         *,
         n_channels: int,
         stabbing: str = "cei",
+        stabbing_memory: int | None = None,
     ) -> tuple[SubscriptionIndex, npt.NDArray[np.int32]]:
         """Index classes; ``mass`` is the running sum of expected events per cell.
 

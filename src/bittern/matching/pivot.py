@@ -55,6 +55,7 @@ from bittern.matching.filing import file_classes
 from bittern.matching.program import accepts, is_first_pivot
 from bittern.model.encoded import EVENTS, EncodedEvents, cell_of, may_have
 from bittern.model.rank import under
+from bittern.stabbing.choose import AUTO, build_named
 from bittern.stabbing.contract import StabbingIndex
 from bittern.stabbing.registry import structure
 
@@ -295,9 +296,12 @@ class Pivot(SubscriptionIndex):
 
     name: ClassVar[str] = "pivot"
 
-    def __init__(self, arrays: PivotArrays, stabbing: StabbingIndex) -> None:
+    def __init__(
+        self, arrays: PivotArrays, stabbing: StabbingIndex, asked: Mapping[str, Any]
+    ) -> None:
         self._arrays = frozen(arrays)
         self._stabbing = stabbing
+        self._asked = dict(asked)
 
     @classmethod
     def build(
@@ -308,13 +312,14 @@ class Pivot(SubscriptionIndex):
         *,
         n_channels: int,
         stabbing: str = "cei",
+        stabbing_memory: int | None = None,
     ) -> tuple[Self, npt.NDArray[np.int32]]:
         """Choose covers, file the classes under them, index the filed intervals."""
         filed, numbers = file_classes(classes, mass, n_channels)
         arrays = PivotArrays(*filed)
-        ids = np.arange(len(arrays.lows), dtype=np.int32)
-        index = structure(stabbing).build(arrays.lows, arrays.highs, ids, domain=max(1, n_cells))
-        return cls(arrays, index), numbers
+        index = build_named(stabbing, arrays.lows, arrays.highs, max(1, n_cells), stabbing_memory)
+        asked = {"asked": AUTO, "memory": stabbing_memory} if stabbing == AUTO else {}
+        return cls(arrays, index, asked), numbers
 
     def match(self, events: EncodedEvents) -> Found:
         """Candidates of all events, verified. O(pairs + candidates)."""
@@ -381,12 +386,13 @@ class Pivot(SubscriptionIndex):
         return cls(
             PivotArrays(*(arrays[field] for field in PivotArrays._fields)),
             structure(parameters["stabbing"]).from_arrays(inner),
+            {name: parameters[name] for name in ("asked", "memory") if name in parameters},
         )
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """The name of the stabbing index."""
-        return {"stabbing": self._stabbing.name}
+        """The name of the stabbing index and, if it was chosen, what was asked for."""
+        return {"stabbing": self._stabbing.name, **self._asked}
 
     def statistics(self) -> dict[str, Any]:
         """Postings, classes on the always list, and the stabbing index's own figures."""
@@ -400,7 +406,7 @@ class Pivot(SubscriptionIndex):
             "always": len(arrays.always),
             "never": int(np.count_nonzero(~filed)),
             "rows": len(arrays.rows),
-            "stabbing": self._stabbing.statistics(),
+            "stabbing": {"structure": self._stabbing.name} | self._stabbing.statistics(),
         }
 
     def check(self, n_channels: int, n_cells: int) -> None:

@@ -96,6 +96,7 @@ class Scan(SubscriptionIndex):
         *,
         n_channels: int,  # noqa: ARG003
         stabbing: str = "cei",  # noqa: ARG003
+        stabbing_memory: int | None = None,  # noqa: ARG003
     ) -> tuple[Self, npt.NDArray[np.int32]]:
         """Write one program per class. O(tests)."""
         check_size("tests", int(classes.counts.sum()))

@@ -1,4 +1,4 @@
-"""The command line: ``bittern build | match | explain | inspect``.
+"""The command line: ``bittern build | match | explain | inspect | advise``.
 
 ``main`` parses, runs one command and turns every way a user can be wrong into one sentence on
 standard error and an exit code: 0 fine, 1 the data is wrong, 2 the command is, 130 interrupted.
@@ -82,6 +82,8 @@ def _build(options: argparse.Namespace) -> int:
             source,
             on_error="raise" if options.on_error == "fail" else "skip",
             sample=_sample(options.sample),
+            stabbing=options.stabbing,
+            stabbing_memory=options.stabbing_memory,
             progress=progress,
         )
         identity = index.save(options.output)
@@ -215,6 +217,12 @@ def _inspect(options: argparse.Namespace) -> int:
     return 0
 
 
+def _advise(options: argparse.Namespace) -> int:
+    from bittern.service import advise  # noqa: PLC0415 (cold start)
+
+    return advise.run(options)
+
+
 def _plain(value: Any) -> Any:
     """Turn a NumPy scalar or array into what JSON has."""
     return value.tolist()
@@ -268,6 +276,7 @@ exit codes: 0 fine, 1 the data is wrong, 2 the command is wrong""",
     _add_match(commands)
     _add_explain(commands)
     _add_inspect(commands)
+    _add_advise(commands)
     return parser
 
 
@@ -301,6 +310,8 @@ example:
         default="fail",
         help="what to do when subscriptions are not valid (default: fail)",
     )
+    add("--stabbing", metavar="NAME", default="cei", help="index under the pivots, or auto")
+    add("--stabbing-memory", metavar="BYTES", type=_positive, help="what auto may choose from")
     add("--quiet", action="store_true", help="no progress and no summary")
 
 
@@ -376,6 +387,29 @@ def _add_inspect(commands: Any) -> None:
         "--check", action="store_true", help="verify digests and structure; exit 1 when damaged"
     )
     command.add_argument("--json", action="store_true", help="print JSON instead of tables")
+
+
+def _add_advise(commands: Any) -> None:
+    command = _command(
+        commands,
+        "advise",
+        _advise,
+        "tell which stabbing index suits intervals or subscriptions",
+        """FILE is CSV, JSON lines or Parquet, with the columns low and high (one interval per row,
+an empty end means none) or id and expression (as bittern build reads it; the intervals are those
+that it would file). Every index is predicted, built and searched; docs/stabbing.md describes them.
+
+example:
+  bittern advise intervals.csv --memory 100000000 --picture advice.svg
+""",
+    )
+    add = command.add_argument
+    add("file", metavar="FILE")
+    add("--format", choices=_FORMATS, help="of FILE (default: by its extension)")
+    add("--memory", metavar="BYTES", type=_positive, help="what the index may take")
+    add("--values", metavar="N", type=_positive, default=50_000, help="to search (default: 50000)")
+    add("--picture", metavar="FILE.svg", help="storage against search time, drawn")
+    add("--json", action="store_true", help="print JSON instead of tables")
 
 
 if __name__ == "__main__":

@@ -183,6 +183,43 @@ def _subscriptions_json(data: bytes, wanted: tuple[str, str, str]) -> pa.Table:
     return table
 
 
+# Intervals
+
+
+def columns_of(name: str, form: str) -> list[str]:
+    """Names of a file's columns, told from its beginning; of JSON lines, from the first one."""
+    with _told(name), _opened(name) as file:
+        if form == "parquet":
+            names: list[str] = pyarrow.parquet.ParquetFile(file).schema_arrow.names
+            return names
+        if form == "csv":
+            options = pyarrow.csv.ParseOptions(newlines_in_values=True)
+            return list(pyarrow.csv.open_csv(file, parse_options=options).schema.names)
+        first = next((line for line in file if line.strip(_BOM + b" \t\r\n")), b"{}")
+        try:
+            row = json.loads(first.removeprefix(_BOM))
+        except (ValueError, RecursionError) as error:
+            raise BitternError(f"{_shown(name)}: the first line is no JSON: {error}") from error
+        return list(row) if isinstance(row, dict) else []
+
+
+def read_intervals(name: str, form: str) -> tuple[pa.ChunkedArray, pa.ChunkedArray]:
+    """Read the columns ``low`` and ``high``, of any ordered type. O(bytes)."""
+    wanted = ["low", "high"]
+    with _told(name):
+        data = pa.BufferReader(_read_all(name))
+        if form == "csv":
+            convert = pyarrow.csv.ConvertOptions(include_columns=wanted, strings_can_be_null=True)
+            table = pyarrow.csv.read_csv(data, convert_options=convert)
+        elif form == "jsonl":
+            table = pyarrow.json.read_json(
+                data, read_options=pyarrow.json.ReadOptions(block_size=_BLOCK)
+            )
+        else:
+            table = pyarrow.parquet.ParquetFile(data).read(columns=wanted)
+        return table.column("low"), table.column("high")
+
+
 # Events
 
 

@@ -1,0 +1,340 @@
+"""``bittern advise``: tables in, a choice with figures out, as text, JSON and SVG."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import re
+import sys
+import xml.etree.ElementTree as ET
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+import pytest
+
+import bittern
+from bittern.service import advise, tables
+from bittern.service.cli import main
+from bittern.service.picture import Mark, bars, figure, in_bytes, scatter
+from bittern.stabbing.registry import STRUCTURES
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def save(path, rows):
+    if path.suffix == ".jsonl":
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    elif path.suffix == ".csv":
+        pa.csv.write_csv(pa.Table.from_pylist(rows), path)
+    else:
+        pa.parquet.write_table(pa.Table.from_pylist(rows), path)
+    return path
+
+
+@pytest.fixture
+def run(capsys, monkeypatch):
+    def call(*arguments):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"")))
+        monkeypatch.setattr(advise, "_PASSES", 1)
+        capsys.readouterr()
+        try:
+            code = main(["advise", *map(str, arguments)])
+        except SystemExit as exit_:
+            code = exit_.code
+        out, err = capsys.readouterr()
+        assert "Traceback" not in err
+        return code, out, err
+
+    return call
+
+
+@pytest.fixture
+def intervals(tmp_path):
+    rng = np.random.default_rng(1)
+    lows = rng.integers(0, 900, 300).tolist()
+    return save(
+        tmp_path / "i.csv", [{"id": i, "low": v, "high": v + 40} for i, v in enumerate(lows)]
+    )
+
+
+# What it says
+
+
+def test_the_table_has_every_structure_best_first(run, intervals):
+    code, out, err = run(intervals, "--values", 100)
+    assert code == 0
+    lines = out.splitlines()
+    assert lines[0].startswith("bittern advises ")
+    heading = next(i for i, line in enumerate(lines) if line.startswith("structure "))
+    rows = lines[heading + 2 : heading + 2 + len(STRUCTURES)]
+    assert {row.split()[0] for row in rows} == set(STRUCTURES)
+    assert rows[0].endswith("chosen")
+    assert lines[0].split()[2] == rows[0].split()[0]
+    assert sum("chosen" in row for row in rows) == 1
+    assert "measuring: 17 of 17" in err
+    ends = {re.search(r"B +[\d.,]+(?= |$)", row).end() for row in rows}
+    assert len(ends) == 1, "columns are not aligned"
+
+
+def test_json_says_the_same_to_machines(run, intervals):
+    code, out, _ = run(intervals, "--values", 100, "--json")
+    said = json.loads(out)
+    assert code == 0
+    assert said["intervals"] == 300
+    assert {row["structure"] for row in said["structures"]} == set(STRUCTURES)
+    first = said["structures"][0]
+    assert said["choice"]["structure"] == first["structure"]
+    assert said["choice"]["parameters"] == first["parameters"]
+    assert said["choice"]["reasons"]
+    for row in said["structures"]:
+        assert row["predicted"]["bytes"] > 0
+        if row["measured"] is not None:
+            assert row["measured"]["bytes"] > 0
+            assert row["measured"]["nanoseconds"] > 0
+            assert row["measured"]["build_seconds"] >= 0
+            assert row["measured"]["bytes"] == pytest.approx(row["predicted"]["bytes"], rel=0.25)
+        assert row["fits"] == (row["predicted"]["bytes"] <= said["memory"])
+
+
+def test_what_is_too_large_is_not_measured(run, intervals, monkeypatch):
+    monkeypatch.setattr(advise, "MEASURED_UP_TO", 20_000)
+    code, out, _ = run(intervals, "--values", 100, "--memory", 15_000)
+    assert code == 0
+    assert re.search(r"^sci .*not measured: needs [\d.,]+ [kM]B$", out, re.MULTILINE)
+    assert re.search(r"^sci .* predicted$", out, re.MULTILINE)
+    assert "memory allowed: 15 kB" in out
+    assert re.search(r"^\w.* over 15 kB$", out, re.MULTILINE)
+
+
+def test_what_refuses_to_be_built_is_not_measured(run, intervals, monkeypatch):
+    from bittern.errors import OptionError
+    from bittern.stabbing.sci import SCI
+
+    def refuse(*_, **__):
+        raise OptionError("too much of it")
+
+    monkeypatch.setattr(SCI, "_build", refuse)
+    code, out, _ = run(intervals, "--values", 10)
+    assert code == 0
+    assert "not measured: too much of it" in out
+
+
+def test_a_limit_that_nothing_fits_into(run, intervals):
+    code, out, err = run(intervals, "--memory", 10)
+    assert (code, out) == (2, "")
+    assert "the smallest" in err
+
+
+def test_help_has_an_example(run):
+    code, out, _ = run("--help")
+    assert code == 0
+    assert "example:\n  " in out
+
+
+def test_what_is_advised_can_be_built(tmp_path, capsys):
+    rows = [{"id": i, "expression": f"a > {i}"} for i in range(30)]
+    source, target = str(save(tmp_path / "s.csv", rows)), str(tmp_path / "x")
+    command = ["build", source, "--output", target, "--quiet", "--stabbing"]
+    assert main([*command, "auto", "--stabbing-memory", "100000"]) == 0
+    asked = bittern.Index.open(target).subscriptions.parameters
+    assert (asked["asked"], asked["memory"]) == ("auto", 100_000)
+    assert main([*command, "interval-tree"]) == 0
+    assert bittern.Index.open(target).subscriptions.parameters == {"stabbing": "interval-tree"}
+    for wrong in (
+        ["nothing"],
+        ["cei", "--stabbing-memory", "9"],
+        ["auto", "--stabbing-memory", "9"],
+    ):
+        capsys.readouterr()
+        assert main([*command, *wrong]) == 2
+        assert capsys.readouterr().err.startswith("bittern: ")
+
+
+# What it reads
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet"])
+def test_intervals_in_every_format(run, tmp_path, suffix):
+    rows = [{"low": i, "high": i + 3} for i in range(50)]
+    code, out, _ = run(save(tmp_path / f"i{suffix}", rows), "--json", "--values", 10)
+    assert (code, json.loads(out)["intervals"]) == (0, 50)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [{"low": 0.5, "high": 2.25}, {"low": -1e300, "high": 1e300}],
+        [{"low": "a", "high": "b"}, {"low": "aa", "high": "zz"}],
+        [{"low": "2026-01-31 00:00:00", "high": "2026-02-01 00:00:00"}],
+        [{"low": None, "high": 5}, {"low": 3, "high": None}],
+    ],
+)
+def test_ends_of_every_kind(run, tmp_path, rows):
+    for suffix in (".csv", ".jsonl"):
+        code, out, err = run(save(tmp_path / f"i{suffix}", rows), "--json", "--values", 10)
+        assert (code, json.loads(out or "{}").get("intervals")) == (0, len(rows)), err
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet"])
+def test_subscriptions_are_advised_on_by_what_is_filed(run, tmp_path, suffix):
+    rows = [{"id": f"s{i}", "expression": f"price > {i} AND price < {i + 9}"} for i in range(200)]
+    code, out, _ = run(save(tmp_path / f"s{suffix}", rows), "--json", "--values", 10)
+    said = json.loads(out)
+    index = bittern.Index.build({row["id"]: row["expression"] for row in rows})
+    assert code == 0
+    assert said["cells"] == index.rank.n_cells
+    assert said["intervals"] == index.statistics()["pivot"]["postings"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("i.csv", "low,high\n5,3\n", "reversed"),
+        ("i.csv", "low,high\n1,2\nx,3\n", "lows are"),
+        ("i.csv", "low,high\n", "no intervals to advise on"),
+        ("i.csv", "low,height\n1,2\n", "it has: low, height"),
+        ("i.csv", "", "i.csv"),
+        ("i.jsonl", "", "neither the columns"),
+        ("i.jsonl", "[1, 2]\n", "neither the columns"),
+        ("i.jsonl", "nonsense\n", "no JSON"),
+        ("i.parquet", "nonsense", "i.parquet"),
+        ("s.csv", "id,expression\n", "no intervals to advise on"),
+        ("s.csv", "id,expression\ns1,a IS NULL\n", "no intervals to advise on"),
+        ("s.csv", "id,expression\ns1,a >\n", "not valid"),
+    ],
+)
+def test_bad_files_are_said_in_a_sentence(run, tmp_path, name, content, message):
+    (tmp_path / name).write_text(content)
+    code, out, err = run(tmp_path / name)
+    assert (code, out) == (1, "")
+    assert "bittern: " in err
+    assert message in err
+
+
+def test_wrong_commands(run, tmp_path):
+    for arguments in (["-"], ["i.doc"], [], ["i.csv", "--values", "0"], ["i.csv", "--memory", "x"]):
+        code, out, err = run(*arguments)
+        assert (code, out) == (2, ""), arguments
+        assert "bittern" in err
+    code, _, err = run(tmp_path / "none.csv")
+    assert (code, err.count("\n")) == (1, 1)
+
+
+def test_the_columns_of_a_file(tmp_path):
+    path = tmp_path / "i.jsonl"
+    path.write_bytes(b"\xef\xbb\xbf\n  \n" + b'{"low": 1, "high": 2}\n')
+    assert tables.columns_of(str(path), "jsonl") == ["low", "high"]
+
+
+# Pictures
+
+
+def marks():
+    rng = np.random.default_rng(2)
+    return [
+        Mark(
+            name,
+            (10 ** rng.uniform(5, 6), 10 ** rng.uniform(1, 1.5)),
+            None if name == "sci" else (10 ** rng.uniform(5, 6), 10 ** rng.uniform(1, 1.5)),
+            chosen=name == "cei",
+        )
+        for name in STRUCTURES
+    ]
+
+
+def labels(root):
+    """Boxes of the structures' names, as wide as a browser may draw them."""
+    found = {}
+    for text in root.iter(f"{SVG}text"):
+        if text.text in STRUCTURES:
+            x, y = float(text.get("x")), float(text.get("y"))
+            found[text.text] = (x, y - 11, x + 7.5 * len(text.text), y + 3)
+    return found
+
+
+def overlap(a, b):
+    return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
+
+
+def test_no_label_lies_on_another_one_or_on_a_mark():
+    for each in (marks(), [Mark(name, (1e6, 50.0), (1e6, 50.0)) for name in STRUCTURES]):
+        root = ET.fromstring(scatter(each, "all at once"))
+        found = labels(root)
+        assert set(found) == set(STRUCTURES)
+        boxes = list(found.values())
+        assert not any(overlap(a, b) for i, a in enumerate(boxes) for b in boxes[i + 1 :])
+        for circle in root.iter(f"{SVG}circle"):
+            x, y = float(circle.get("cx")), float(circle.get("cy"))
+            assert not any(overlap((x - 4, y - 4, x + 4, y + 4), box) for box in boxes)
+        for left, top, right, bottom in boxes:
+            assert 0 <= left < right <= float(root.get("width"))
+            assert 0 <= top < bottom <= float(root.get("height"))
+
+
+def test_axes_are_logarithmic_and_marks_connected():
+    two = [
+        Mark("cei", (1e6, 10.0), (1e6, 100.0), chosen=True),
+        Mark("ui", (1e8, 10.0), (1e8, 1000.0)),
+        Mark("sci", (1e7, 10.0), None),
+    ]
+    root = ET.fromstring(scatter(two, "a < b & c"))
+    circles = {
+        (round(float(c.get("cx")), 1), round(float(c.get("cy")), 1)): c.get("fill")
+        for c in root.iter(f"{SVG}circle")
+    }
+    xs = sorted({x for x, _ in circles})
+    ys = sorted({y for _, y in circles})
+    assert math.isclose(xs[1] - xs[0], xs[2] - xs[1], abs_tol=0.3)  # 1e6, 1e7, 1e8
+    assert math.isclose(ys[1] - ys[0], ys[2] - ys[1], abs_tol=0.3)  # 1000, 100, 10
+    assert sorted(circles.values()).count("white") == 3
+    joined = [
+        line
+        for line in root.iter(f"{SVG}line")
+        if line.get("stroke") in ("#c00", "#246") and line.get("x1") == line.get("x2")
+    ]
+    assert len(joined) == 2
+    assert root.find(f"{SVG}title").text == "a < b & c"
+
+
+def test_the_picture_is_written_as_a_whole(run, intervals, tmp_path):
+    target = tmp_path / "advice.svg"
+    code, out, err = run(intervals, "--values", 10, "--picture", target)
+    assert code == 0
+    assert "structure" in out
+    assert f"{target} is written" in err
+    assert set(labels(ET.parse(target).getroot())) == set(STRUCTURES)
+    code, _, err = run(intervals, "--values", 10, "--picture", tmp_path / "no" / "x.svg")
+    assert (code, err.count("No such file")) == (1, 1)
+
+
+def test_bars_are_longer_for_more():
+    text = bars(
+        [
+            Mark("small", (1e3, 10.0), (1e3, 10.0)),
+            Mark("middle", (1e5, 100.0), (1e5, 100.0)),
+            Mark("large", (1e7, 1000.0), None),
+        ]
+    )
+    rows = [re.findall("#+", line) for line in text.splitlines()[1:]]
+    assert [len(search) for search, _ in rows] == [1, 10, 20] or [
+        len(search) for search, _ in rows
+    ] == [1, 11, 20]
+    assert [len(search) == len(stored) for search, stored in rows] == [True] * 3
+    assert [line.endswith("predicted") for line in text.splitlines()[1:]] == [False, False, True]
+    alone = bars([Mark("cei", (0.0, 5.0), None)])
+    assert alone.count("#") == 40
+
+
+def test_numbers_as_people_read_them():
+    assert [in_bytes(n) for n in (0, 17, 1500, 28_100_000, 3e9, 2.2e12)] == [
+        "0 bytes",
+        "17 bytes",
+        "1.5 kB",
+        "28.1 MB",
+        "3 GB",
+        "2.2 TB",
+    ]
+    assert [figure(n) for n in (0.123456, 5.0, 54.321, 1234.5)] == ["0.123", "5", "54.3", "1,234"]
