@@ -28,6 +28,7 @@ from typing import Any, NamedTuple
 import pytest
 
 import bittern
+from bittern.stabbing.registry import STRUCTURES, structure
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *ROOT.glob("docs/**/*.md")])
@@ -223,3 +224,19 @@ def _table(rows: list[dict[str, Any]]) -> Any:
     import pyarrow as pa
 
     return pa.Table.from_pylist(rows)
+
+
+def test_the_arrays_of_every_stabbing_index_are_listed() -> None:
+    rows: dict[str, list[str]] = {}
+    for line in (ROOT / "docs" / "file_format.md").read_text().splitlines():
+        cells = line.split("|")
+        names = re.findall(r"`([a-z-]+)`", cells[1]) if len(cells) == 4 else []
+        if names and set(names) <= set(STRUCTURES):
+            listed = re.findall(r"`([a-z_]+)`", cells[2])
+            if listed[0] in STRUCTURES:
+                listed = rows[listed[0]] + listed[1:]
+            rows |= dict.fromkeys(names, listed)
+    assert rows.keys() | {"cei"} == STRUCTURES.keys()
+    for name, arrays in rows.items():
+        built = structure(name).build([1, 2], [3, 4], [0, 1], domain=10)
+        assert list(built.arrays()) == arrays
