@@ -15,5 +15,5 @@ Searching a batch writes ``runs`` (of ids) or ``bit_runs`` (of bits) down before
 
 What goes with them: ``cost`` has the papers' closed forms, ``predict`` (from a ``summary``, with
 constants ``measured``) bytes and times, ``choose`` the best structure; ``profiles`` combines
-attributes; ``intervals`` (``values``, ``axis``, ``guide``, ``layer``) takes values instead of cells.
+attributes; ``intervals`` (``values``, ``axis``, ``guide``, ``layer``) takes values, not cells.
 """
