@@ -279,6 +279,8 @@ class StabbingContract:
         for domain in (-1, MAX_DOMAIN + 1):
             with pytest.raises(OptionError, match="domain"):
                 self.cls.build([], [], [], domain=domain)
+        with pytest.raises(OptionError, match="has no parameter 'colour'"):
+            self.cls.build([], [], [], domain=10, colour=1)
         index = build(self.cls, [], 10)
         with pytest.raises(OptionError, match="whole number"):
             index.insert(1.0, 2, 3)  # type: ignore[arg-type]

@@ -26,6 +26,7 @@ go on in many threads at once, but not while another thread inserts or deletes.
 
 from __future__ import annotations
 
+import inspect
 import operator
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
@@ -81,8 +82,22 @@ class StabbingIndex(ABC):
         cls, lows: ArrayLike, highs: ArrayLike, ids: ArrayLike, *, domain: int, **parameters: Any
     ) -> Self:
         """Build from n intervals [lows[i], highs[i]] with ids[i], in bulk."""
+        cls.check_parameters(parameters)
         low, high, number = check_intervals(lows, highs, ids, domain)
         return cls._build(low, high, number, check_domain(domain), **parameters)
+
+    @classmethod
+    def check_parameters(cls, parameters: Mapping[str, Any]) -> None:
+        """Refuse parameters that this structure does not have."""
+        known = [
+            name
+            for name, parameter in inspect.signature(cls._build).parameters.items()
+            if parameter.kind is parameter.KEYWORD_ONLY
+        ]
+        for name in parameters:
+            if name not in known:
+                has = f"has only {', '.join(known)}" if known else "has none"
+                raise OptionError(f"{cls.name} has no parameter {name!r}: it {has}")
 
     def insert(self, low: int, high: int, id: int) -> None:  # noqa: A002
         """Add one interval."""
