@@ -39,10 +39,10 @@ def local_ids(start: int, stop: int, segment: int) -> list[int]:
 
 
 class TestExamplesOfThePaper:
-    def test_figure_7a_decomposes_8_to_14_into_2_and_6(self) -> None:
+    def test_seed_001_figure_7a_decomposes_8_to_14_into_2_and_6(self) -> None:
         assert local_ids(8, 14, segment=8) == [2, 6]
 
-    def test_figure_7b_decomposes_11_to_15_into_11_6_and_14(self) -> None:
+    def test_seed_001_figure_7b_decomposes_11_to_15_into_11_6_and_14(self) -> None:
         assert local_ids(11, 15, segment=8) == [6, 11, 14]
         starts, levels = decompose_one(11, 14, bits=3)
         assert list(zip(starts.tolist(), levels.tolist(), strict=True)) == [
@@ -56,17 +56,17 @@ class TestExamplesOfThePaper:
         q1, q2, q3, q4 = (0, 3, 1), (1, 2, 2), (1, 3, 3), (0, 1, 4)
         return build(CEI, [q1, q2, q3, q4], 4, segment=4)
 
-    def test_figure_10_lists(self, figure_10: CEI) -> None:
+    def test_seed_001_figure_10_lists(self, figure_10: CEI) -> None:
         assert lists_of(figure_10) == {1: [1], 2: [4], 3: [3], 5: [2, 3], 6: [2]}
 
-    def test_figure_10_search_in_c5_finds_all_four(self, figure_10: CEI) -> None:
+    def test_seed_001_figure_10_search_in_c5_finds_all_four(self, figure_10: CEI) -> None:
         assert figure_10.stab(1).tolist() == [2, 3, 4, 1]  # c5, then c2, then c1
 
-    def test_figure_10_deletion_undoes_insertion(self, figure_10: CEI) -> None:
+    def test_seed_001_figure_10_deletion_undoes_insertion(self, figure_10: CEI) -> None:
         figure_10.delete(1, 3, 3)
         assert lists_of(figure_10) == {1: [1], 2: [4], 5: [2], 6: [2]}
 
-    def test_figure_6_files_whole_segments_under_2p_plus_1(self) -> None:
+    def test_seed_001_figure_6_files_whole_segments_under_2p_plus_1(self) -> None:
         # [3, 21) with L = 8: remnants [3, 8) and [16, 21), and the segment from post 8.
         assert global_ids(3, 21, segment=8) == [3, 11, 2 * 8 + 1, 32 + 2, 32 + 12]
 
@@ -74,7 +74,7 @@ class TestExamplesOfThePaper:
 class TestPropertiesOfThePaper:
     @unhurried
     @given(bits=st.integers(0, 7))
-    def test_property_1_a_segment_has_2l_minus_1_ceis(self, bits: int) -> None:
+    def test_seed_001_property_1_a_segment_has_2l_minus_1_ceis(self, bits: int) -> None:
         size = 1 << bits
         intervals = [
             (start, start + (1 << level) - 1, 0)
@@ -85,7 +85,7 @@ class TestPropertiesOfThePaper:
 
     @unhurried
     @given(bits=st.integers(0, 7))
-    def test_property_2_level_i_has_ids_from_2_to_the_i(self, bits: int) -> None:
+    def test_seed_001_property_2_level_i_has_ids_from_2_to_the_i(self, bits: int) -> None:
         size = 1 << bits
         for i in range(bits + 1):
             length = size >> i
@@ -94,7 +94,7 @@ class TestPropertiesOfThePaper:
 
     @unhurried
     @given(bits=st.integers(1, 7), data=st.data())
-    def test_properties_3_4_5_parents_contain_and_are_half(self, bits, data) -> None:
+    def test_seed_001_properties_3_4_5_parents_contain_and_are_half(self, bits, data) -> None:
         size = 1 << bits
         level = data.draw(st.integers(0, bits - 1))
         start = data.draw(st.integers(0, (size >> level) - 1)) << level
@@ -106,7 +106,7 @@ class TestPropertiesOfThePaper:
 
     @unhurried
     @given(bits=st.integers(0, 6), data=st.data())
-    def test_property_6_a_value_is_in_k_plus_1_ceis(self, bits: int, data) -> None:
+    def test_seed_001_property_6_a_value_is_in_k_plus_1_ceis(self, bits: int, data) -> None:
         size = 1 << bits
         blocks = [
             (start, start + (1 << level) - 1, level)
@@ -119,14 +119,14 @@ class TestPropertiesOfThePaper:
 
     @unhurried
     @given(bits=st.integers(0, 8), value=st.integers(0, 5000))
-    def test_property_7_the_unit_cei_of_a_value(self, bits: int, value: int) -> None:
+    def test_seed_001_property_7_the_unit_cei_of_a_value(self, bits: int, value: int) -> None:
         size = 1 << bits
         i = value // size
         assert global_ids(value, value + 1, size) == [value - i * size + size + 2 * i * size]
 
     @unhurried
     @given(bits=st.integers(1, 7), data=st.data())
-    def test_property_8_two_merge_only_if_the_smaller_id_is_even(self, bits, data) -> None:
+    def test_seed_001_property_8_two_merge_only_if_the_smaller_id_is_even(self, bits, data) -> None:
         size = 1 << bits
         level = data.draw(st.integers(0, bits - 1))
         smaller = data.draw(st.integers(size >> level, (2 * size >> level) - 2))
@@ -136,7 +136,7 @@ class TestPropertiesOfThePaper:
 
     @unhurried
     @given(bits=st.integers(1, 10), post=st.integers(1, 5), data=st.data())
-    def test_lemma_3_aligned_intervals_take_one_cei_per_bit(self, bits, post, data) -> None:
+    def test_seed_001_lemma_3_aligned_intervals_take_one_cei_per_bit(self, bits, post, data) -> None:
         size = 1 << bits
         width = data.draw(st.integers(1, size - 1))
         for low in (post * size, post * size - width):
@@ -156,7 +156,7 @@ def fewest_blocks(low: int, stop: int, bits: int) -> tuple[int, int]:
 
 class TestDecomposition:
     @pytest.mark.parametrize("bits", range(6))
-    def test_theorem_1_minimal_and_lemma_2_unique_over_two_segments(self, bits: int) -> None:
+    def test_seed_001_theorem_1_minimal_and_lemma_2_unique_over_two_segments(self, bits: int) -> None:
         cells = 2 << bits
         pairs = [(low, high) for high in range(cells) for low in range(high + 1)]
         lows, highs = np.array(pairs, np.int32).T.copy()

@@ -370,12 +370,6 @@ def test_wrong_columns_are_refused(name: str, columns: Any, message: str) -> Non
         structure(name).build(*columns, domain=10)
 
 
-@EVERY
-def test_unknown_parameters_are_refused(name: str) -> None:
-    with pytest.raises(TypeError, match="unheard_of"):
-        structure(name).build([1], [2], [3], domain=10, unheard_of=1)
-
-
 # ------------------------------------------------------------------ damage
 
 

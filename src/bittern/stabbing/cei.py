@@ -39,7 +39,7 @@ import numpy as np
 from bittern.engine.jit import i4r, i4w, i8, i8r, i8w, inline, kernel, prefetch, read_only, void
 from bittern.errors import OptionError, SnapshotError
 from bittern.stabbing.blocks import block_level, decompose_one
-from bittern.stabbing.contract import MAX_DOMAIN, Int32s, StabbingIndex
+from bittern.stabbing.contract import MAX_DOMAIN, Int32s, StabbingIndex, check_bytes, whole_number
 from bittern.stabbing.id_lists import IdLists, in_order_of_ids
 from bittern.stabbing.runs import Runs, add_run
 
@@ -143,6 +143,7 @@ def _search(
     """Lists of the values from ``first`` on, as runs, while there is room for a whole path."""
     domain, bits, group_bits = shape[0], shape[1], shape[2]
     size = 1 << bits
+    levels = (2 << bits) - 1  # what a damaged mask has beyond would make the search endless
     total, n = offsets[first], ends[first]
     for i in range(first, len(values)):
         if n + bits + 1 > len(begins):
@@ -157,7 +158,7 @@ def _search(
         prefetch(list_begins, base + (local >> 4))
         value = int(values[i])
         if 0 <= value < domain:
-            mask = int(masks[np.uint64(value >> group_bits)])
+            mask = int(masks[np.uint64(value >> group_bits)]) & levels
             base = (value >> bits) << (bits + 1)
             local = size + (value & (size - 1))
             while mask:
@@ -201,6 +202,11 @@ class CEI(StabbingIndex):
             bits = choose_bits(lows, highs, domain)
         else:
             bits = min(_checked_bits(segment), _bits_of_domain(domain))
+        # At least the whole segments: what is far too much is refused before it is counted.
+        whole = np.maximum(((highs.astype(np.int64) - lows + 1) >> bits) - 1, 1)
+        directory = n_lists(domain, bits) + 1 + n_masks(domain, bits)
+        what = f"cei over {domain} cells with segment={1 << bits}"
+        check_bytes(4 * (directory + int(whole.sum())), what, "interval-tree, or longer segments")
         lows, highs, ids = in_order_of_ids(lows, highs, ids)
         counts = np.zeros(n_lists(domain, bits) + 1, np.int32)
         _count_entries(lows, highs, bits, counts)
@@ -264,6 +270,7 @@ class CEI(StabbingIndex):
         assert (stops <= self.domain).all(), "a block reaches past the domain"
         needed = masks_of(lists, self.domain, self.bits)
         assert len(self.masks) == len(needed), "wrong number of masks"
+        assert not (self.masks & ~np.int32((2 << self.bits) - 1)).any(), "a mask has a level more"
         assert not (needed & ~self.masks).any(), "a mask hides a level that holds entries"
 
     def arrays(self) -> dict[str, NDArray[Any]]:
@@ -339,7 +346,7 @@ def _bits_of_domain(domain: int) -> int:
 
 
 def _checked_bits(segment: int) -> int:
-    bits = int(segment).bit_length() - 1
+    bits = whole_number(segment, "segment").bit_length() - 1
     if bits not in range(_LARGEST_BITS + 1) or segment != 1 << bits:
         raise OptionError(
             f"segment is {segment}: give a power of two from 1 to 2**{_LARGEST_BITS} cells"

@@ -88,6 +88,12 @@ class Scheme:
             raise OptionError(f"longest is {longest!r}: give {kind} from 1 to {MAX_LONGEST} cells")
         return given
 
+    def n_entries(self, lows: Int32s, highs: Int32s, longest: int) -> int:
+        """How many constructs the intervals are cut into, without cutting them: O(n)."""
+        whole, rest = np.divmod(highs.astype(np.int64) - lows + 1, longest)
+        parts = np.bitwise_count(rest) if self.logarithmic else rest > 0
+        return int(whole.sum()) + int(parts.sum(dtype=np.int64))
+
     def within(self, longest: int, domain: int) -> int:
         """Shorten to what fits into the domain: longer constructs would never be used."""
         if longest <= domain:
@@ -130,18 +136,15 @@ def first_of_segment(value: Any, per: Any, longest: Any, reach: Any) -> Any:
     return (value - d) * per + int(reach[np.uint64(d)])
 
 
-@kernel(i8, i4r, i4r, i4r, i4r, i4w)
-def _count_entries(lows: Any, highs: Any, lengths: Any, fits: Any, counts: Any) -> Any:
+@kernel(void, i4r, i4r, i4r, i4r, i4w)
+def _count_entries(lows: Any, highs: Any, lengths: Any, fits: Any, counts: Any) -> None:
     per, longest = len(lengths), len(fits) - 1
-    total = 0
     for i in range(len(lows)):
         low, stop = int(lows[i]), int(highs[i]) + 1
         while low < stop:
             at = int(fits[np.uint64(min(stop - low, longest))])
             counts[np.uint64(low * per + at)] += 1
             low += int(lengths[np.uint64(at)])
-            total += 1
-    return total
 
 
 @kernel(void, i4r, i4r, i4r, i4r, i4r, i4w, i4w)
@@ -198,9 +201,10 @@ class ConstructIndex(StabbingIndex):
         fixed = 4 * (domain * tables.per + 1) + cls._bytes_beside(tables, domain)
         what = f"{cls.name} over {domain} cells with longest={longest}"
         check_bytes(fixed, what, f"{cls.instead}, or a shorter longest")
+        entries = cls.scheme.n_entries(lows, highs, longest)
+        check_bytes(fixed + 4 * entries, what, "longer constructs, or several indexes")
         counts = np.zeros(domain * tables.per + 1, np.int32)
-        entries = _count_entries(lows, highs, tables.lengths, tables.fits, counts)
-        check_bytes(fixed + 4 * int(entries), what, "longer constructs, or several indexes")
+        _count_entries(lows, highs, tables.lengths, tables.fits, counts)
         lows, highs, ids = in_order_of_ids(lows, highs, ids)
         lists, offsets = IdLists.for_counts(counts)
         _place_entries(lows, highs, ids, tables.lengths, tables.fits, offsets, lists.items)

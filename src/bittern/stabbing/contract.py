@@ -21,7 +21,11 @@ A structure stores lists of ids, rarely the intervals themselves, and that shows
 
 This class checks arguments and shapes results, once for all structures. A structure adds the
 underscored methods; their arguments are already checked, contiguous int32 arrays. Searching may
-go on in many threads at once, but not while another thread inserts or deletes.
+go on in many threads at once, but not while another thread inserts, deletes, or folds changes in
+(``arrays``), nor is what a search has ``Located`` good for anything after that.
+
+``from_arrays`` compares sizes and types and trusts the contents, since reading them all would take
+as long as building anew: damaged ones can give wrong ids, or worse. ``check`` reads them all.
 """
 
 from __future__ import annotations
@@ -186,7 +190,7 @@ def check_bytes(needed: int, what: str, instead: str) -> None:
 
 def check_domain(domain: int) -> int:
     """Refuse a number of cells that lists cannot be numbered for."""
-    cells = _index(domain)
+    cells = whole_number(domain)
     if not 0 <= cells <= MAX_DOMAIN:
         raise OptionError(f"domain is {cells}: give 0 to {MAX_DOMAIN} cells")
     return cells
@@ -214,7 +218,7 @@ def check_intervals(
 
 def check_interval(low: int, high: int, id: int, domain: int) -> tuple[int, int, int]:  # noqa: A002
     """Refuse an interval that is reversed or outside the domain, or an id that is negative."""
-    low, high, id = _index(low), _index(high), _index(id)  # noqa: A001
+    low, high, id = whole_number(low), whole_number(high), whole_number(id)  # noqa: A001
     if low > high:
         raise OptionError(f"interval [{low}, {high}] with id {id} is reversed: low must be <= high")
     if low < 0 or high >= domain:
@@ -226,11 +230,13 @@ def check_interval(low: int, high: int, id: int, domain: int) -> tuple[int, int,
     return low, high, id
 
 
-def _index(number: int) -> int:
+def whole_number(number: int, parameter: str = "") -> int:
+    """Refuse what is not a whole number, as an end, an id or a parameter."""
     try:
         return operator.index(number)
     except TypeError:
-        raise OptionError(f"{number!r} is not a whole number") from None
+        where = f"{parameter}: " if parameter else ""
+        raise OptionError(f"{where}{number!r} is not a whole number") from None
 
 
 def as_int32(numbers: ArrayLike, what: str) -> Int32s:
@@ -245,7 +251,10 @@ def as_int32(numbers: ArrayLike, what: str) -> Int32s:
 
 def as_values(values: ArrayLike) -> Int32s:
     """Make values contiguous int32; what does not fit becomes -1, which stabs nothing."""
-    given = _whole(values, "values")
+    given = np.asarray(values)
+    if given.dtype == object and all(isinstance(value, int) for value in given.ravel()):
+        given = np.where((given >= 0) & (given <= _INT32.max), given, -1).astype(np.int32)
+    given = _whole(given, "values")
     if given.dtype != np.int32:
         given = np.where((given >= 0) & (given <= _INT32.max), given, -1)
     return np.ascontiguousarray(given, dtype=np.int32)
@@ -256,6 +265,8 @@ def _whole(numbers: ArrayLike, what: str) -> NDArray[Any]:
     given = np.asarray(numbers)
     if given.ndim != 1:
         raise OptionError(f"{what} must be one-dimensional, not of shape {given.shape}")
-    if given.dtype.kind not in "iu" and len(given):
+    if given.dtype.kind in "iu":
+        return given
+    if len(given):
         raise OptionError(f"{what} must be whole numbers, not {given.dtype}")
-    return given
+    return np.empty(0, np.int32)  # an empty list has no type of its own

@@ -173,6 +173,8 @@ class BitmapIndex(ConstructIndex):
         return index
 
     def _mark(self, coordinates: Int32s, *, on: bool) -> None:
+        if not len(coordinates):
+            return
         if not self.words.flags.writeable:
             self.words = self.words.copy()
         tables = self.tables

@@ -204,8 +204,8 @@ class IdLists:
         """Name the arrays that occupy memory, each once."""
         if self._limits is None:
             assert self._offsets is not None
-            return self._offsets, self.items
-        return self.begins, self.ends, self._limits, self.items
+            return self._offsets, self.items, self._figures
+        return self.begins, self.ends, self._limits, self.items, self._figures
 
     def insert(self, lists: Int32s, number: int) -> None:
         """Add an id to each of these distinct lists: O(their lengths), amortised."""
@@ -244,15 +244,19 @@ class IdLists:
         offsets = np.empty(self.n_lists + 1, np.int32)
         items = np.empty(min(entries + room, MAX_ENTRIES), np.int32)
         _pack(self.begins, self.ends, self.items, offsets, items)
-        self.begins, self.ends, self.items = offsets[:-1].copy(), offsets[1:].copy(), items
+        begins, ends, limits = offsets[:-1].copy(), offsets[1:].copy(), offsets[1:].copy()
+        # All memory is there: from here on nothing fails half way.
+        self.begins, self.ends, self.items = begins, ends, items
         self._offsets = None
-        self._limits = self.ends.copy()
+        self._limits = limits
         self._figures[_USED] = entries
         return self._limits
 
     def ids(self) -> Int32s:
         """Distinct ids in all lists, ascending: O(n log n)."""
-        return np.unique(self.pack()[1])
+        items = np.empty(self.n_entries, np.int32)
+        _pack(self.begins, self.ends, self.items, np.empty(self.n_lists + 1, np.int32), items)
+        return np.unique(items)
 
     def check(self) -> None:
         """Verify order, bounds and that no two lists share a slot: O(lists + entries)."""

@@ -52,12 +52,7 @@ def _copy_runs(items: Any, begins: Any, lengths: Any, first: Any, last: Any, ids
     Runs are short and of all lengths: a loop that stops exactly mispredicts the end of each.
     """
     at = 0
-    run = first
-    while run < last:
-        begin, length = int(begins[np.uint64(run)]), int(lengths[np.uint64(run)])
-        wide = (length + _WIDE - 1) & -_WIDE
-        if at + wide > len(ids) or begin + wide > len(items):
-            break
+    for run in range(first, last):
         ahead = np.uint64(min(run + _AHEAD, last - 1))
         later = np.uint64(begins[ahead])
         prefetch(items, later)
@@ -65,6 +60,13 @@ def _copy_runs(items: Any, begins: Any, lengths: Any, first: Any, last: Any, ids
             prefetch(items, later + np.uint64(_LINE))
             prefetch(items, later + np.uint64(2 * _LINE))
             prefetch(items, later + np.uint64(3 * _LINE))
+        begin, length = int(begins[np.uint64(run)]), int(lengths[np.uint64(run)])
+        wide = (length + _WIDE - 1) & -_WIDE
+        if at + wide > len(ids) or begin + wide > len(items):
+            for i in range(length):  # too near the end of an array for eight at a time
+                ids[at + i] = items[begin + i]
+            at += length
+            continue
         source, target = np.uint64(begin), np.uint64(at)
         at += length
         while True:
@@ -82,12 +84,6 @@ def _copy_runs(items: Any, begins: Any, lengths: Any, first: Any, last: Any, ids
             length -= _WIDE
             if length <= 0:
                 break
-        run += 1
-    while run < last:  # too near the end of an array for eight at a time
-        for i in range(lengths[run]):
-            ids[at + i] = items[begins[run] + i]
-        at += int(lengths[run])
-        run += 1
 
 
 class Runs(Located):
