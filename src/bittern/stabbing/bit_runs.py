@@ -3,6 +3,8 @@
 A row of ``bit_vectors`` is a run of words, as a list of ids is a run of items, so that a search
 kernel writes down rows exactly as ``runs`` has it write down lists; only the offsets are counts of
 bits. Reading a run walks the bits of its words and writes the id of each slot.
+
+A structure that finds one row per value needs no more than the rows' numbers (``of_rows``).
 """
 
 from __future__ import annotations
@@ -11,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bittern.engine.jit import i4r, i4w, i8, i8r, inline, kernel, u8r, void
+from bittern.engine.jit import i4r, i4w, i8, i8r, i8w, inline, kernel, prefetch, u8r, void
+from bittern.stabbing.bit_words import count_row
 from bittern.stabbing.bitmaps import NO_BITS, ONE_BIT, count_bits, lowest_bit
-from bittern.stabbing.runs import Runs
+from bittern.stabbing.runs import Runs, add_run
 
 if TYPE_CHECKING:
     from bittern.stabbing.bit_vectors import BitVectors
@@ -26,6 +29,55 @@ _6 = np.uint64(6)
 _2 = np.uint64(2)
 _3 = np.uint64(3)
 _4 = np.uint64(4)
+
+_AHEAD = 32
+"""Rows or runs between asking for something and reading it: covers a miss of all caches."""
+
+_SOON = 8
+"""Runs between asking for what belongs to slots and reading it."""
+
+_LINES, _LINE = np.uint64(8), np.uint64(16)
+"""Cache lines of int32 that are asked for: two words of slots, as many as most runs have."""
+
+
+@inline
+def ask_for_slots(numbers: Any, begins: Any, run: Any, last: Any, of_slots: Any) -> None:
+    """Ask for the items of slots that a run, soon to be read, begins with; the last is ``last``."""
+    soon = np.uint64(numbers[np.uint64(begins[np.uint64(min(run + _SOON, last))])]) << _6
+    for line in range(_LINES):
+        prefetch(of_slots, soon + line * _LINE)
+
+
+@kernel(void, i4r, i4r, i4r, u8r, i8w, i8w, i4w, i4w)
+def _runs_of_rows(
+    rows: Any,
+    row_begins: Any,
+    row_ends: Any,
+    words: Any,
+    offsets: Any,
+    ends: Any,
+    begins: Any,
+    lengths: Any,
+) -> None:
+    """The row of each value (-1: none) as a run.
+
+    Each waits for memory twice, for where the row is and for its words, and asks for both before.
+    """
+    total, n = 0, 0
+    for i in range(len(rows)):
+        row = rows[np.uint64(min(i + 2 * _AHEAD, len(rows) - 1))]
+        prefetch(row_begins, row)
+        prefetch(row_ends, row)
+        row = rows[np.uint64(min(i + _AHEAD, len(rows) - 1))]
+        if row >= 0:
+            prefetch(words, row_begins[np.uint64(row)])
+        row = rows[i]
+        if row >= 0:
+            begin, end = row_begins[np.uint64(row)], row_ends[np.uint64(row)]
+            total += count_row(words, begin, end)
+            n = add_run(begin, end, begins, lengths, n)
+        offsets[i + 1] = total
+        ends[i + 1] = n
 
 
 @inline
@@ -50,9 +102,13 @@ def _write_runs(
     Words have all numbers of bits: a loop that stops exactly mispredicts the end of each.
     """
     at, room = np.uint64(0), np.uint64(len(ids))
-    for run in range(np.uint64(first), np.uint64(last)):
-        begin = np.uint64(begins[run])
-        for i in range(begin, begin + np.uint64(lengths[run])):
+    for run in range(first, last):
+        later = begins[np.uint64(min(run + _AHEAD, last - 1))]
+        prefetch(words, later)
+        prefetch(numbers, later)
+        ask_for_slots(numbers, begins, run, last - 1, slot_ids)
+        begin = np.uint64(begins[np.uint64(run)])
+        for i in range(begin, begin + np.uint64(lengths[np.uint64(run)])):
             word, base = words[i], np.uint64(numbers[i]) << _6
             if at + _64 <= room:
                 end = at + count_bits(word)
@@ -106,6 +162,14 @@ class BitRuns(Runs):
         """Make room for ``n_values``, of which none has more than ``most`` rows."""
         super().__init__(slots.ids, n_values, most)
         self.numbers, self.words = bits.numbers, bits.words
+
+    @classmethod
+    def of_rows(cls, bits: BitVectors, slots: Slots, rows: Int32s) -> BitRuns:
+        """One row per value, or none where it is -1."""
+        runs = cls(bits, slots, len(rows), 1)
+        found = runs.offsets, runs.ends, runs.begins, runs.lengths
+        _runs_of_rows(rows, bits.begins, bits.ends, bits.words, *found)
+        return runs
 
     def _fill(self, first: int, last: int, ids: Int32s) -> None:
         a, b = int(self.ends[first]), int(self.ends[last])

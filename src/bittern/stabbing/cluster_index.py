@@ -30,14 +30,34 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from bittern.engine.jit import i4r, i4r2, i4w, i8, i8r, i8w, inline, kernel, read_only, u8r, void
+from bittern.engine.jit import (
+    i4r,
+    i4r2,
+    i4w,
+    i8,
+    i8w,
+    inline,
+    kernel,
+    read_only,
+    u8r,
+    u8w,
+    void,
+)
 from bittern.errors import SnapshotError
-from bittern.stabbing.bit_runs import BitRuns, find_slot
+from bittern.stabbing.bit_runs import BitRuns, ask_for_slots, find_slot
 from bittern.stabbing.bit_vectors import BitVectors
 from bittern.stabbing.bit_words import count_row
 from bittern.stabbing.bitmaps import NO_BITS, ONE_BIT, count_bits, lowest_bit
-from bittern.stabbing.cluster_tree import ClusterTree, checked_minimum, keys_to, leaf_of
-from bittern.stabbing.contract import MAX_DOMAIN, Int32s, Int64s, Located, StabbingIndex, as_values
+from bittern.stabbing.cluster_tree import ClusterTree, checked_minimum, way_to
+from bittern.stabbing.contract import (
+    MAX_DOMAIN,
+    Int32s,
+    Int64s,
+    Located,
+    StabbingIndex,
+    as_values,
+    check_bytes,
+)
 from bittern.stabbing.runs import add_run
 from bittern.stabbing.slots import Slots
 
@@ -70,91 +90,42 @@ def _matching(word: Any, base: Any, lows: Any, highs: Any, value: Any) -> Any:
     return matching
 
 
-@kernel(i8, i4r2, i4r, i4r, u8r, i8, i4r, i8, i8w, i8w, i4w, i4w)
-def _search(
-    nodes: Any,
-    row_begins: Any,
-    row_ends: Any,
-    words: Any,
-    domain: Any,
-    values: Any,
-    first: Any,
-    offsets: Any,
-    ends: Any,
-    begins: Any,
-    lengths: Any,
-) -> Any:
-    """The row of each value from ``first`` on, as a run of words; offsets count candidates."""
-    total, n = offsets[first], ends[first]
-    for i in range(first, len(values)):
-        if n + 1 > len(begins):
-            return i
-        value = values[i]
-        if 0 <= value < domain:
-            leaf = np.uint64(leaf_of(nodes, value))
-            begin, end = row_begins[leaf], row_ends[leaf]
-            total += count_row(words, begin, end)
-            n = add_run(begin, end, begins, lengths, n)
-        offsets[i + 1] = total
-        ends[i + 1] = n
-    return len(values)
-
-
-@kernel(void, i4r, i4r, i4r, u8r, i4r, i4r, i8r, i4r, i8w)
-def _count_matches(
+@kernel(void, i4r, i4r, i4r, u8r, i4r, i8w, i8w, i4w, i4w, i4w, u8w)
+def _keep_matches(
     lows: Any,
     highs: Any,
     numbers: Any,
     words: Any,
-    begins: Any,
-    lengths: Any,
-    ends: Any,
     values: Any,
     offsets: Any,
+    ends: Any,
+    begins: Any,
+    lengths: Any,
+    kept_numbers: Any,
+    kept_words: Any,
 ) -> None:
-    """Compare the candidates of all values, so that offsets count those that match.
+    """Compare the candidates of all values, and make the runs those of the words that are kept.
 
-    This is a pass of its own because finding a leaf waits for memory, which many values can do at
-    the same time if nothing else is done in between.
+    A run is written over one that was read: there are no more of them, and in the same order.
     """
-    total = NO_BITS
+    total, kept, n, run = NO_BITS, np.uint64(0), 0, 0
+    last = ends[len(values)] - 1
     for i in range(len(values)):
-        for run in range(ends[i], ends[i + 1]):
-            begin = np.uint64(begins[run])
-            for j in range(begin, begin + np.uint64(lengths[run])):
-                base = np.uint64(numbers[j]) << _6
-                total += count_bits(_matching(words[j], base, lows, highs, values[i]))
-        offsets[i + 1] = np.int64(total)
-
-
-@kernel(void, i4r, i4r, i4r, u8r, i4r, i4r, i8r, i4r, i4r, i8, i8, i4w)
-def _write_matches(
-    lows: Any,
-    highs: Any,
-    numbers: Any,
-    words: Any,
-    begins: Any,
-    lengths: Any,
-    ends: Any,
-    values: Any,
-    slot_ids: Any,
-    first: Any,
-    last: Any,
-    ids: Any,
-) -> None:
-    """Compare the candidates of values first .. last-1 and write the ids of those that match."""
-    at = NO_BITS
-    for i in range(first, last):
         value = values[i]
-        for run in range(ends[i], ends[i + 1]):
-            begin = np.uint64(begins[run])
+        while run < ends[i + 1]:
+            ask_for_slots(numbers, begins, run, last, lows)
+            ask_for_slots(numbers, begins, run, last, highs)
+            begin, begun = np.uint64(begins[run]), kept
             for j in range(begin, begin + np.uint64(lengths[run])):
                 base = np.uint64(numbers[j]) << _6
                 word = _matching(words[j], base, lows, highs, value)
-                while word != NO_BITS:
-                    ids[at] = slot_ids[base + lowest_bit(word)]
-                    word &= word - ONE_BIT
-                    at += ONE_BIT
+                kept_numbers[kept], kept_words[kept] = numbers[j], word
+                kept += np.uint64(word != NO_BITS)
+                total += count_bits(word)
+            n = add_run(begun, kept, begins, lengths, n)
+            run += 1
+        offsets[i + 1] = np.int64(total)
+        ends[i + 1] = n
 
 
 @kernel(void, i4r2, i4r, i4r, u8r, i8, i4r, i8w)
@@ -165,29 +136,8 @@ def _evaluate(
         value = values[i]
         counts[i] = 0
         if 0 <= value < domain:
-            leaf = leaf_of(nodes, value)
-            candidates = count_row(words, row_begins[leaf], row_ends[leaf])
-            counts[i] = keys_to(nodes, value) + candidates
-
-
-class _Matches(BitRuns):
-    """The candidates of a batch, of which only those are counted and read that match."""
-
-    def __init__(self, bits: BitVectors, slots: Slots, values: Int32s) -> None:
-        super().__init__(bits, slots, len(values), 1)
-        self._slots = slots
-        self._values = values
-
-    def _candidates(self) -> tuple[NDArray[Any], ...]:
-        ends = self._slots.lows, self._slots.highs
-        return *ends, self.numbers, self.words, self.begins, self.lengths, self.ends, self._values
-
-    def count(self) -> None:
-        """Make the offsets those of the matches, when the candidates are found."""
-        _count_matches(*self._candidates(), self.offsets)
-
-    def _fill(self, first: int, last: int, ids: Int32s) -> None:
-        _write_matches(*self._candidates(), self.items, first, last, ids)
+            leaf, keys = way_to(nodes, value)
+            counts[i] = keys + count_row(words, row_begins[leaf], row_ends[leaf])
 
 
 class ClusterIndex(StabbingIndex):
@@ -232,23 +182,23 @@ class ClusterIndex(StabbingIndex):
         return True
 
     def _locate(self, values: Int32s) -> BitRuns:
-        matches = _Matches(self.bits, self.slots, values)
-        self._find_rows(matches, values)
-        matches.count()
-        return matches
+        runs = self._candidates(values)
+        candidates = runs.numbers, runs.words
+        room = int(runs.lengths[: runs.ends[-1]].sum(dtype=np.int64))
+        check_bytes(12 * room, "what these values are compared with", "smaller batches")
+        runs.numbers, runs.words = np.empty(room, np.int32), np.empty(room, np.uint64)
+        found = runs.offsets, runs.ends, runs.begins, runs.lengths
+        _keep_matches(
+            self.slots.lows, self.slots.highs, *candidates, values, *found, runs.numbers, runs.words
+        )
+        return runs
 
     def candidates_batch(self, values: ArrayLike) -> Located:
         """The candidates of each value, matching or not: where they are, before they are copied."""
-        cells = as_values(values)
-        candidates = BitRuns(self.bits, self.slots, len(cells), 1)
-        self._find_rows(candidates, cells)
-        return candidates
+        return self._candidates(as_values(values))
 
-    def _find_rows(self, runs: BitRuns, values: Int32s) -> None:
-        bits = self.bits
-        runs.search(
-            _search, self.tree.nodes, bits.begins, bits.ends, bits.words, self.domain, values
-        )
+    def _candidates(self, values: Int32s) -> BitRuns:
+        return BitRuns.of_rows(self.bits, self.slots, self.tree.leaves_of(values, self.domain))
 
     def evaluations(self, values: ArrayLike) -> Int64s:
         """Count the predicate evaluations for each value, as figures 7 and 8 of seed 004 do.

@@ -39,8 +39,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from bittern.engine.jit import i4r, i4w2, i8, i8r, inline, kernel
+from bittern.engine.jit import i4r, i4r2, i4w, i4w2, i8, i8r, inline, kernel, void
 from bittern.errors import OptionError
+from bittern.stabbing.descents import GROUP, descend
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -55,24 +56,33 @@ N_COLUMNS = 3
 
 
 @inline
-def leaf_of(nodes: Any, value: Any) -> Any:
-    """The leaf of a value."""
-    node = -1 if len(nodes) == 0 else 0
-    while node >= 0:
-        row = np.uint64(node)
-        node = int(nodes[row, LEFT] if value < nodes[row, KEY] else nodes[row, RIGHT])
-    return ~node
+def _child(nodes: Any, node: Any, value: Any) -> Any:
+    """The child on the value's side, both read so that no jump depends on the key."""
+    key, left, right = nodes[node, KEY], nodes[node, LEFT], nodes[node, RIGHT]
+    return int(left if value < key else right)
 
 
 @inline
-def keys_to(nodes: Any, value: Any) -> Any:
-    """How many keys a value is compared with on the way to its leaf."""
+def way_to(nodes: Any, value: Any) -> Any:
+    """The leaf of a value, and how many keys it is compared with on the way there."""
     node = -1 if len(nodes) == 0 else 0
     keys = 0
     while node >= 0:
         keys += 1
-        node = int(nodes[node, LEFT] if value < nodes[node, KEY] else nodes[node, RIGHT])
-    return keys
+        node = _child(nodes, np.uint64(node), value)
+    return ~node, keys
+
+
+@kernel(void, i4r2, i8, i4r, i4w)
+def _leaves_of(nodes: Any, domain: Any, values: Any, leaves: Any) -> None:
+    """The leaf of each value, or -1 outside the domain."""
+    turns, path = np.empty(GROUP, np.int64), np.empty(GROUP, np.int32)
+    root = min(0, len(nodes) - 1)
+    for first in range(0, len(values), GROUP):
+        size = min(GROUP, len(values) - first)
+        descend(_child, nodes, root, domain, values, first, size, turns, path, 0)
+        for g in range(size):
+            leaves[first + g] = ~path[g] if 0 <= values[first + g] < domain else -1
 
 
 @inline
@@ -156,6 +166,12 @@ class ClusterTree:
         if self._bounds is None:
             self._bounds = np.append(np.int32(0), np.sort(self.nodes[:, KEY]))
         return self._bounds
+
+    def leaves_of(self, values: Int32s, domain: int) -> Int32s:
+        """Go down the tree to the leaf of each value; -1 for one outside the domain."""
+        leaves = np.empty(len(values), np.int32)
+        _leaves_of(self.nodes, domain, values, leaves)
+        return leaves
 
     def leaves(self, cells: Int32s) -> Int32s:
         """The leaf of each cell."""

@@ -37,15 +37,13 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from bittern.engine.jit import i4r, i4r2, i4w, i8, i8w, kernel, read_only, u8r, void
+from bittern.engine.jit import i4r, i4r2, i4w, i8, i8w, kernel, prefetch, read_only, void
 from bittern.errors import SnapshotError
 from bittern.stabbing.bit_runs import BitRuns
-from bittern.stabbing.bit_words import count_row
-from bittern.stabbing.cluster_tree import ClusterTree, checked_minimum, keys_to, leaf_of
+from bittern.stabbing.cluster_tree import ClusterTree, checked_minimum, way_to
 from bittern.stabbing.contract import Int32s, Int64s, StabbingIndex, as_values
 from bittern.stabbing.elementary import last_within
 from bittern.stabbing.interval_index import IntervalIndex
-from bittern.stabbing.runs import add_run
 from bittern.stabbing.slots import Slots
 
 if TYPE_CHECKING:
@@ -56,42 +54,34 @@ if TYPE_CHECKING:
 DEFAULT_MINIMUM = 128
 """Intervals that a leaf's cluster may have and is not split any more; the module says why."""
 
+_AHEAD = 32
+"""Values between asking for the nodes of a leaf and searching them."""
 
-@kernel(i8, i4r2, i4r, i4r, i4r, i4r, i4r, i4r, u8r, i8, i4r, i8, i8w, i8w, i4w, i4w)
+_LINES, _LINE = 4, 16
+"""Cache lines of nodes that are asked for: as many as a leaf has by default."""
+
+
+@kernel(void, i4r, i4r, i4r, i4r, i4r, i4w)
 def _search(
-    keys: Any,
-    leaf_begins: Any,
-    leaf_ends: Any,
-    lows: Any,
-    highs: Any,
-    row_begins: Any,
-    row_ends: Any,
-    words: Any,
-    domain: Any,
-    values: Any,
-    first: Any,
-    offsets: Any,
-    ends: Any,
-    begins: Any,
-    lengths: Any,
-) -> Any:
-    """The row of each value from ``first`` on, as a run of words."""
-    total, n = offsets[first], ends[first]
-    for i in range(first, len(values)):
-        if n + 1 > len(begins):
-            return i
-        value = values[i]
-        if 0 <= value < domain:
-            leaf = np.uint64(leaf_of(keys, value))
-            begin, end = np.uint64(leaf_begins[leaf]), np.uint64(leaf_ends[leaf])
+    leaf_begins: Any, leaf_ends: Any, lows: Any, highs: Any, values: Any, rows: Any
+) -> None:
+    """Make the leaf of each value in ``rows`` its node, or -1 if none has the value."""
+    last = len(values) - 1
+    for i in range(len(values)):
+        later = leaf_begins[np.uint64(max(rows[np.uint64(min(i + _AHEAD, last))], 0))]
+        for line in range(_LINES):
+            prefetch(lows, later + line * _LINE)
+        leaf, rows[i] = rows[i], -1
+        if leaf >= 0:
+            at = np.uint64(leaf)
+            begin, end = np.uint64(leaf_begins[at]), np.uint64(leaf_ends[at])
             if begin < end:
-                node = last_within(lows, begin, end, value)
-                if lows[node] <= value <= highs[node]:
-                    total += count_row(words, row_begins[node], row_ends[node])
-                    n = add_run(row_begins[node], row_ends[node], begins, lengths, n)
-        offsets[i + 1] = total
-        ends[i + 1] = n
-    return len(values)
+                node = last_within(lows, begin, end, values[i])
+                rows[i] = node if lows[node] <= values[i] else -1
+    # In a loop of its own, so that as many wait for their high ends at a time as can.
+    for i in range(len(values)):
+        if rows[i] >= 0 and highs[np.uint64(rows[i])] < values[i]:
+            rows[i] = -1
 
 
 @kernel(void, i4r2, i4r, i4r, i4r, i4r, i8, i4r, i8w)
@@ -109,8 +99,7 @@ def _evaluate(
         value = values[i]
         counts[i] = 0
         if 0 <= value < domain:
-            leaf = leaf_of(keys, value)
-            counts[i] = keys_to(keys, value)
+            leaf, counts[i] = way_to(keys, value)
             begin, end = int(leaf_begins[leaf]), int(leaf_ends[leaf])
             while begin < end:
                 middle = (begin + end - 1) >> 1
@@ -177,11 +166,10 @@ class HybridIndex(StabbingIndex):
         self.begins, self.ends = _parts(self.tree, self.leaves)
 
     def _locate(self, values: Int32s) -> BitRuns:
-        leaves, bits = self.leaves, self.leaves.bits
-        runs = BitRuns(bits, leaves.slots, len(values), 1)
-        nodes = leaves.lows, leaves.highs, bits.begins, bits.ends, bits.words
-        runs.search(_search, self.tree.nodes, self.begins, self.ends, *nodes, self.domain, values)
-        return runs
+        leaves = self.leaves
+        rows = self.tree.leaves_of(values, self.domain)
+        _search(self.begins, self.ends, leaves.lows, leaves.highs, values, rows)
+        return BitRuns.of_rows(leaves.bits, leaves.slots, rows)
 
     def evaluations(self, values: ArrayLike) -> Int64s:
         """Count the predicate evaluations for each value, as figures 7 and 8 of seed 004 do.

@@ -35,14 +35,12 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from bittern.engine.jit import i4r, i4w, i8, i8r, i8w, kernel, read_only, u8r, void
+from bittern.engine.jit import i4r, i4w, i8, i8r, i8w, kernel, prefetch, read_only, void
 from bittern.errors import OptionError, SnapshotError
 from bittern.stabbing.bit_runs import BitRuns, find_slot
 from bittern.stabbing.bit_vectors import BitVectors
-from bittern.stabbing.bit_words import count_row
 from bittern.stabbing.contract import MAX_DOMAIN, Int32s, Int64s, StabbingIndex, as_values
 from bittern.stabbing.elementary import bounds_of, highs_of, last_within, split
-from bittern.stabbing.runs import add_run
 from bittern.stabbing.slots import Slots
 
 if TYPE_CHECKING:
@@ -52,43 +50,36 @@ if TYPE_CHECKING:
 
 
 _NODES_PER_TOP = 8
+_AHEAD = 32
+"""Values between asking for the nodes around a value and searching them."""
+
 _LARGEST_SHIFT = 30
 
 
-@kernel(i8, i8r, i4r, i4r, i4r, i4r, i4r, u8r, i4r, i8, i8w, i8w, i4w, i4w)
-def _search(
-    shape: Any,
-    tops: Any,
-    lows: Any,
-    highs: Any,
-    row_begins: Any,
-    row_ends: Any,
-    words: Any,
-    values: Any,
-    first: Any,
-    offsets: Any,
-    ends: Any,
-    begins: Any,
-    lengths: Any,
-) -> Any:
-    """The row of each value from ``first`` on, as a run of words."""
+@kernel(void, i8r, i4r, i4r, i4r, i4r, i4w)
+def _search(shape: Any, tops: Any, lows: Any, highs: Any, values: Any, found: Any) -> None:
+    """The node of each value, or -1; asks for tops first, and for the nodes between two then."""
     domain, shift = shape[0] if len(lows) else 0, shape[1]
-    total, n = offsets[first], ends[first]
     one = np.uint64(1)
-    for i in range(first, len(values)):
-        if n + 1 > len(begins):
-            return i
+    last = len(values) - 1
+    for i in range(len(values)):
+        prefetch(tops, values[np.uint64(min(i + 2 * _AHEAD, last))] >> shift)
+        later = values[np.uint64(min(i + _AHEAD, last))]
+        if 0 <= later < domain:
+            top = np.uint64(later >> shift)
+            begin, end = tops[top], tops[top + one]
+            prefetch(lows, begin)
+            prefetch(lows, end)
+            prefetch(highs, begin)
+            prefetch(highs, end)
         value = values[i]
+        found[i] = -1
         if 0 <= value < domain:
             top = np.uint64(value >> shift)
             begin, end = np.uint64(tops[top]), np.uint64(tops[top + one])
             node = last_within(lows, begin - min(begin, one), end, value)
             if lows[node] <= value <= highs[node]:
-                total += count_row(words, row_begins[node], row_ends[node])
-                n = add_run(row_begins[node], row_ends[node], begins, lengths, n)
-        offsets[i + 1] = total
-        ends[i + 1] = n
-    return len(values)
+                found[i] = node
 
 
 @kernel(void, i4r, i4r, i8, i4r, i8w)
@@ -196,11 +187,9 @@ class IntervalIndex(StabbingIndex):
         self.tops[first:last] = _tops_of(self.lows, first, last, shift)
 
     def _locate(self, values: Int32s) -> BitRuns:
-        bits = self.bits
-        runs = BitRuns(bits, self.slots, len(values), 1)
-        nodes = self._shape, self.tops, self.lows, self.highs
-        runs.search(_search, *nodes, bits.begins, bits.ends, bits.words, values)
-        return runs
+        nodes = np.empty(len(values), np.int32)
+        _search(self._shape, self.tops, self.lows, self.highs, values, nodes)
+        return BitRuns.of_rows(self.bits, self.slots, nodes)
 
     def evaluations(self, values: ArrayLike) -> Int64s:
         """Count the predicate evaluations for each value, as figures 7 and 8 of seed 004 do.

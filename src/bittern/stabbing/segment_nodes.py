@@ -114,20 +114,19 @@ def _canonical(
 
 @inline
 def below(nodes: Any, n: Any, value: Any) -> Any:
-    """The child of an inner node that contains the value."""
-    return nodes[n, CHILD] + (1 if value >= nodes[n, BOUND] else 0)
+    """The child that contains the value, or -1 below a leaf."""
+    bound, child = nodes[n, BOUND], nodes[n, CHILD]
+    return int(child + int(value >= bound) if child else -1)
 
 
 @kernel(i8, i4r2, i8, i4w)
 def _path(nodes: Any, value: Any, path: Any) -> Any:
     """Nodes from the root to the leaf of a value, and how many."""
-    n = 0
-    path[0] = 0
-    size = 1
-    while nodes[n, CHILD]:
-        n = below(nodes, n, value)
+    n, size = 0, 0
+    while n >= 0:
         path[size] = n
         size += 1
+        n = below(nodes, n, value)
     return size
 
 

@@ -32,12 +32,13 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from bittern.engine.jit import i4r, i4r2, i4w, i8, i8w, kernel, read_only, u8r, void
+from bittern.engine.jit import i4r, i4r2, i4w, i8, i8w, kernel, prefetch, read_only, u8r, void
 from bittern.errors import OptionError, SnapshotError
 from bittern.stabbing.bit_runs import BitRuns, find_slot
 from bittern.stabbing.bit_vectors import BitVectors
 from bittern.stabbing.bit_words import count_row
 from bittern.stabbing.contract import MAX_DOMAIN, Int32s, Int64s, StabbingIndex, as_values
+from bittern.stabbing.descents import GROUP, descend
 from bittern.stabbing.elementary import bounds_of, cuts_of
 from bittern.stabbing.runs import add_run
 from bittern.stabbing.segment_nodes import (
@@ -58,6 +59,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
+_AHEAD = 16
+"""Runs between asking for their words and counting the bits."""
+
 _SLACK = 4
 _LEAST_ROOM = 64
 
@@ -77,23 +81,33 @@ def _search(
     begins: Any,
     lengths: Any,
 ) -> Any:
-    """Rows of the values from ``first`` on, as runs, while there is room for a whole path."""
+    """Rows of the values from ``first`` on, as runs, while there is room for a whole group."""
+    turns, path = np.empty(GROUP, np.int64), np.zeros(GROUP * (depth + 1), np.int32)
+    froms, tos = np.empty(len(path), np.int32), np.empty(len(path), np.int32)
     total, n = offsets[first], ends[first]
-    for i in range(first, len(values)):
-        if n + depth > len(begins):
-            return i
-        value = values[i]
-        if 0 <= value < domain:
-            at = np.uint64(0)
-            while True:
-                begin, end = row_begins[at], row_ends[at]
-                total += count_row(words, begin, end)
-                n = add_run(begin, end, begins, lengths, n)
-                if not nodes[at, CHILD]:
-                    break
-                at = np.uint64(below(nodes, at, value))
-        offsets[i + 1] = total
-        ends[i + 1] = n
+    for base in range(first, len(values), GROUP):
+        if n + GROUP * depth > len(begins):
+            return base
+        size = min(GROUP, len(values) - base)
+        used = descend(below, nodes, 0, domain, values, base, size, turns, path, GROUP)
+        # Level by level too: many read at once. What is behind the end of a path is not used.
+        for i in range(np.uint64(used)):
+            row = np.uint64(max(path[i], 0))
+            froms[i], tos[i] = row_begins[row], row_ends[row]
+        run = n
+        for g in range(size):
+            at = g
+            while path[np.uint64(at)] >= 0:
+                n = add_run(froms[np.uint64(at)], tos[np.uint64(at)], begins, lengths, n)
+                at += GROUP
+            ends[base + g + 1] = n
+        for g in range(size):
+            while run < ends[base + g + 1]:
+                prefetch(words, begins[np.uint64(min(run + _AHEAD, n - 1))])
+                begin = begins[np.uint64(run)]
+                total += count_row(words, begin, begin + lengths[np.uint64(run)])
+                run += 1
+            offsets[base + g + 1] = total
     return len(values)
 
 
@@ -103,10 +117,9 @@ def _evaluate(nodes: Any, domain: Any, values: Any, counts: Any) -> None:
         counts[i] = 0
         if 0 <= values[i] < domain:
             n = 0
-            counts[i] = 1
-            while nodes[n, CHILD]:
-                n = below(nodes, n, values[i])
+            while n >= 0:
                 counts[i] += 1
+                n = below(nodes, n, values[i])
 
 
 class SegmentTree(StabbingIndex):
@@ -225,7 +238,7 @@ class SegmentTree(StabbingIndex):
 
     def _locate(self, values: Int32s) -> BitRuns:
         bits = self.bits
-        runs = BitRuns(bits, self.slots, len(values), self.depth)
+        runs = BitRuns(bits, self.slots, len(values), GROUP * self.depth)
         rows = bits.begins, bits.ends, bits.words
         runs.search(_search, self.nodes, *rows, self.domain, self.depth, values)
         return runs
