@@ -253,7 +253,7 @@ def test_the_choice_of_a_structure_can_be_left_to_the_library() -> None:
     assert found(roomy, values) == found(exact, values)
     with pytest.raises(OptionError, match="memory"):
         Intervals.build(lows, highs, structure="auto", memory=0)
-    with pytest.raises(OptionError, match="fits into 1 bytes"):
+    with pytest.raises(OptionError, match="fits into 1 byte:"):
         Intervals.build(lows, highs, structure="auto", memory=1)
 
 
@@ -881,6 +881,9 @@ def test_check_notices_damage() -> None:
     def lost(index: Intervals) -> None:
         index._size += 1
 
+    def miscounted(index: Intervals) -> None:
+        index._n_aside += 1
+
     def unknown(index: Intervals) -> None:
         index._layer.ids = index._layer.ids + np.int32(1)
 
@@ -906,7 +909,8 @@ def test_check_notices_damage() -> None:
         index._layer.index.lists.items[0] = -1  # type: ignore[attr-defined]
 
     for damage, message in (
-        (lost, "number of intervals"),
+        (lost, "number of intervals is off"),
+        (miscounted, "number of intervals aside"),
         (unknown, "other ids"),
         (shifted, "too many or too few"),
         (jumped, "ascend"),

@@ -242,7 +242,10 @@ def _table(strings: pa.Array) -> StringTable:
 
 
 def _with_fractions(arrays: RankArrays, constants: NDArray[Any]) -> RankArrays:
-    """The same channel with these constants, which are not all integers of 64 bits."""
+    """The same channel with these constants, which are not all integers of 64 bits.
+
+    ``NumberColumns.of`` would not do: it holds up to 18 digits, and goes number by number.
+    """
     cells = np.arange(len(constants), dtype=np.int32) * 2 + 1
     if constants.dtype == np.float64:
         doubles, down = constants, np.floor(constants)

@@ -7,9 +7,14 @@ and a value costs two look-ups more: of its place, and of the place's cell.
 An interval that is inserted later goes straight into the structure if its ends are known cuts. One
 with a new end would renumber all cells: it is kept *aside*, in a small layer of its own that is
 made when it is next searched. Once more than 4 sqrt(n) are aside and searched, or n / 2 in any
-case, the next insertion builds all of them into one layer. So a change costs what the structure
-asks for it, and where ends are new O(sqrt n) amortised if every change is followed by a search,
-O(1) amortised if few are.
+case, the next one with a new end builds all of them into one layer. So a change costs what the
+structure asks for it, and where ends are new O(sqrt n) amortised if every change is followed by a
+search, O(1) amortised if few are.
+
+A layer keeps what it was built from, and beside it what its structure got and lost since. After
+n / 2 such changes all is built anew, O(1) amortised, which gives back what deletions freed. Where
+that does not fit into the ``memory`` of "auto", the layer stays as it is, and goes on to take known
+ends and deletions; new ends are refused.
 """
 
 from __future__ import annotations
@@ -27,11 +32,19 @@ from bittern.model.numbers import exact
 from bittern.model.rank import TIME
 from bittern.stabbing.axis import Axis
 from bittern.stabbing.cei import CEI
-from bittern.stabbing.choose import AUTO, check_name, choose
-from bittern.stabbing.contract import Int32s, Int64s, StabbingIndex, as_int32, check_interval
-from bittern.stabbing.layer import Cells, Interval, Layer, columns, refuse_order, show, spans
-from bittern.stabbing.registry import structure as structure_named
-from bittern.stabbing.values import Values, as_ends, kind_name, read
+from bittern.stabbing.contract import Int32s, Int64s, StabbingIndex, as_int32, whole_number
+from bittern.stabbing.layer import (
+    Cells,
+    Interval,
+    Layer,
+    check_structure,
+    columns,
+    maker,
+    refuse_order,
+    show,
+    spans,
+)
+from bittern.stabbing.values import Values, as_ends, brief, kind_name, read
 
 CLOSED = {
     "both": (True, True),
@@ -43,6 +56,7 @@ CLOSED = {
 
 _SOME = 64
 _ROOTS = 4
+_LAST_ID = 2**31 - 1
 
 
 @kernel(void, i8r, i4r, i8r, i4r, i4w)
@@ -80,10 +94,12 @@ class Intervals:
         self._kind, self._scale = kind, scale
         self._structure = structure
         self._aside: Counter[Interval] = Counter()
+        self._n_aside = 0
         self._aside_layer: Layer | None = None
         # Since the layer was built, what its structure got and lost.
         self._added: Counter[Cells] = Counter()
         self._removed: Counter[Cells] = Counter()
+        self._changes = 0
         self._size = len(layer.ids)
 
     @classmethod
@@ -99,17 +115,18 @@ class Intervals:
     ) -> Self:
         """Build from n intervals between ``lows[i]`` and ``highs[i]``: O(n log n).
 
-        Ends are NumPy or Arrow arrays or lists: numbers (integers, floats and decimals, mixed as
-        you like), times, or strings. ``None``, an Arrow null, NaT, and an infinity that points
-        outward mean that there is no end on that side; such an interval also contains infinities,
-        and one without a high end NaN, which is above every number. ``closed`` tells which
-        ends belong to an interval: "both", "left", "right" or "neither". ``ids`` are 0 .. n-1
-        unless given, from 0 to 2**31 - 1, and may repeat.
+        Ends are NumPy or Arrow arrays, series of pandas or polars, or lists: numbers (integers,
+        floats and decimals, mixed as you like), times, or strings. ``None``, NULL in any other
+        form, and an infinity that points outward mean that there is no end on that side; such an
+        interval also contains infinities, and one without a high end NaN, which is above every
+        number. ``closed`` tells which ends belong to an interval: "both", "left", "right" or
+        "neither". ``ids`` are 0 .. n-1 unless given, from 0 to 2**31 - 1, and may repeat.
 
         ``structure`` is a name in ``bittern.stabbing.registry``, with its own ``parameters``, or
         "auto" to have one chosen, in at most ``memory`` bytes if that is given.
         """
         left, right = _closed(closed)
+        check_structure(structure, parameters)
         low, high = read(lows, "lows"), read(highs, "highs")
         if len(low.data) != len(high.data):
             raise OptionError(
@@ -123,11 +140,7 @@ class Intervals:
         numbers = _ids(ids, len(low.data))
         axis = Axis([low, high])
         placed = spans(axis, low, high, np.bool_(left), np.bool_(right), numbers)
-        if structure == AUTO:
-            check_name(structure, parameters.get("memory"))
-        else:
-            structure_named(structure)
-        layer = Layer(axis, placed, _maker(structure, parameters))
+        layer = Layer(axis, placed, maker(structure, parameters))
         return cls(layer, kind, scale, closed, (structure, parameters))
 
     def __len__(self) -> int:
@@ -172,7 +185,7 @@ class Intervals:
     def _made_aside(self) -> Layer:
         low, high, *more = columns(list(self._aside.elements()), self._kind, self._scale)
         axis = Axis([low, high])
-        return Layer(axis, spans(axis, low, high, *more), _maker(CEI.name, {}))
+        return Layer(axis, spans(axis, low, high, *more), maker(CEI.name, {}))
 
     # -- changes -------------------------------------------------------------------------------
 
@@ -183,29 +196,34 @@ class Intervals:
         microseconds); an end that is finer is refused. A refused interval changes nothing.
         """
         interval, ends = self._one(low, high, id, closed)
-        if self._is_due():
-            self._fold()
         cells = self._layer.find(*ends, interval)
-        if cells is None:
-            self._aside[interval] += 1
-            self._aside_layer = None
-        else:
-            self._layer.index.insert(*cells)
-            if not _less(self._removed, cells):
-                self._added[cells] += 1
+        if cells is None and self._is_due():
+            self._fold()
+            cells = self._layer.find(*ends, interval)
+        if cells is not None:
+            self._layer.index.insert(*cells)  # first of all: what it refuses changes nothing
         if self._kind is None:
             kinds = {end.kind for end in ends} - {None}
             self._kind, self._scale = next(iter(kinds), None), self._scale_of(ends)
         self._size += 1
+        if cells is None:
+            self._aside[interval] += 1
+            self._n_aside += 1
+            self._aside_layer = None
+        else:
+            if not _less(self._removed, cells):
+                self._added[cells] += 1
+            self._changed()
 
     def delete(self, low: Any, high: Any, id: int, *, closed: str | None = None) -> None:  # noqa: A002
         """Take one interval out, as it was put in; OptionError, and no change, if it is not there.
 
         Equal ends may be written differently (2 and 2.0). O(log n) beside the structure's cost;
-        the first deletion sorts the intervals.
+        the first deletion after all was built sorts the intervals.
         """
         interval, ends = self._one(low, high, id, closed)
         if _less(self._aside, interval):
+            self._n_aside -= 1
             self._aside_layer = None
             self._size -= 1
             return
@@ -219,6 +237,7 @@ class Intervals:
         if not _less(self._added, cells):
             self._removed[cells] += 1
         self._size -= 1
+        self._changed()
 
     def _one(
         self,
@@ -229,13 +248,16 @@ class Intervals:
     ) -> tuple[Interval, tuple[Values, Values]]:
         """Read one interval; OptionError if it is none."""
         left, right = _closed(self.closed if closed is None else closed)
-        _, _, number = check_interval(0, 0, id, 1)
+        number = _id(id)
         ends = self._read([low], "low ends"), self._read([high], "high ends")
         kinds = {end.kind for end in ends} - {None}
         if len(kinds) > 1:
             raise OptionError("the low end and the high end are of different kinds")
         scale = self._scale_of(ends)
-        ends = as_ends(ends[0], low=True, scale=scale), as_ends(ends[1], low=False, scale=scale)
+        ends = (
+            as_ends(ends[0], low=True, scale=scale, alone=True),
+            as_ends(ends[1], low=False, scale=scale, alone=True),
+        )
         first, last = ends[0].scalar(0), ends[1].scalar(0)
         interval = Interval(first, last, left or first is None, right or last is None, number)
         if first is not None and last is not None:
@@ -255,19 +277,28 @@ class Intervals:
         return end - begin + self._added[cells] > self._removed[cells]
 
     def _is_due(self) -> bool:
-        """Whether to build all into one layer; see the module."""
-        n, aside = len(self._layer.ids), self._aside.total()
+        """Whether to build what is aside in before there is more of it; see the module."""
+        n, aside = len(self._layer.ids), self._n_aside
         searched = self._aside_layer is not None and aside > _SOME + _ROOTS * isqrt(n)
-        changed = len(self._added) + len(self._removed) > _SOME + n
-        return searched or changed or aside > _SOME + n // 2
+        return searched or aside > _SOME + n // 2
+
+    def _changed(self) -> None:
+        """Count a change of the structure, and build all anew after many."""
+        self._changes += 1
+        if self._changes > _SOME + len(self._layer.ids) // 2:
+            try:
+                self._fold()
+            except OptionError:  # the change itself was possible: try again after as many
+                self._changes = 0
 
     def _fold(self) -> None:
         """Build one layer of everything; OptionError, and no change, if it does not fit."""
         held = self._layer.intervals(self._added, self._removed)
         others = list(self._aside.elements())
         axis, placed = self._layer.moved(held, others, kind=self._kind, scale=self._scale)
-        self._layer = Layer(axis, placed, _maker(*self._structure))
+        self._layer = Layer(axis, placed, maker(*self._structure))
         self._aside_layer = None
+        self._n_aside = self._changes = 0
         for changes in (self._aside, self._added, self._removed):
             changes.clear()
 
@@ -293,7 +324,7 @@ class Intervals:
         """Figures that explain size and speed, the structure's own among them."""
         return {
             "intervals": len(self),
-            "aside": self._aside.total(),
+            "aside": self._n_aside,
             "kind": kind_name(self._kind),
             "ends": len(self._layer.axis.constants),
             "cells": self._layer.n_cells,
@@ -305,7 +336,8 @@ class Intervals:
         """Verify every invariant; AssertionError says which one is broken. O(size)."""
         held = self._layer.intervals(self._added, self._removed)
         self._layer.check(held)
-        assert len(held[0]) + self._aside.total() == self._size, "the number of intervals is off"
+        assert self._aside.total() == self._n_aside, "the number of intervals aside is off"
+        assert len(held[0]) + self._n_aside == self._size, "the number of intervals is off"
         if self._aside_layer is not None:
             layer = self._aside_layer
             layer.check((layer.lows, layer.highs, layer.ids))
@@ -318,9 +350,20 @@ def _closed(closed: str) -> tuple[bool, bool]:
         raise OptionError(f"closed is {closed!r}: choose from {', '.join(CLOSED)}") from None
 
 
+def _id(number: Any) -> int:
+    if isinstance(number, bool):
+        raise OptionError(f"{number} is not a whole number: an id is one")
+    whole = whole_number(number, "id")
+    if not 0 <= whole <= _LAST_ID:
+        raise OptionError(f"id {brief(whole)} is not in 0 to {_LAST_ID}")
+    return whole
+
+
 def _ids(ids: ArrayLike | None, n: int) -> Int32s:
     if ids is None:
         return np.arange(n, dtype=np.int32)
+    if np.ma.is_masked(ids):
+        raise OptionError("some ids are masked: give one per interval")
     numbers = as_int32(ids, "ids")
     if len(numbers) != n:
         raise OptionError(f"there are {n} intervals and {len(numbers)} ids: give one of each")
@@ -342,16 +385,3 @@ def _less(counts: Counter[Any], key: Any) -> bool:
     if not counts[key]:
         del counts[key]
     return True
-
-
-def _maker(name: str, parameters: dict[str, Any]) -> Any:
-    """What builds the structure of this name, or the one that is chosen for the intervals."""
-
-    def make(lows: Int32s, highs: Int32s, ids: Int32s, domain: int) -> StabbingIndex:
-        chosen, own = name, parameters
-        if name == AUTO:
-            choice = choose(lows, highs, domain, **parameters)
-            chosen, own = choice.name, choice.parameters
-        return structure_named(chosen).build(lows, highs, ids, domain=domain, **own)
-
-    return make

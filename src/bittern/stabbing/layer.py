@@ -23,8 +23,10 @@ from numpy.typing import NDArray
 from bittern.errors import OptionError
 from bittern.model.rank import STRING, TIME
 from bittern.stabbing.axis import Axis
+from bittern.stabbing.choose import AUTO, checked_memory, choose
 from bittern.stabbing.contract import Int32s, Int64s, StabbingIndex
-from bittern.stabbing.values import NANOSECONDS, Scalar, Values, of_scalars
+from bittern.stabbing.registry import structure as structure_named
+from bittern.stabbing.values import NANOSECONDS, Scalar, Values, brief, of_scalars
 
 Maker: TypeAlias = Callable[[Int32s, Int32s, Int32s, int], StabbingIndex]
 """Builds a structure from lows, highs, ids and domain."""
@@ -224,11 +226,38 @@ def show(interval: Interval, kind: int | None, scale: int) -> str:
 
     def text(end: Any) -> str:
         if kind == STRING:
-            return repr(end.decode())
+            return brief(end.decode())
         if kind != TIME:
-            return str(end)
+            return brief(end)
         return str(np.datetime64(end, "ns") if scale == NANOSECONDS else np.datetime64(end, "us"))
 
     low = "(-inf" if interval.low is None else f"{'(['[interval.left]}{text(interval.low)}"
     high = "inf)" if interval.high is None else f"{text(interval.high)}{')]'[interval.right]}"
     return f"{low}, {high} with id {interval.id}"
+
+
+def check_structure(name: str, parameters: dict[str, Any]) -> None:
+    """Refuse a structure that there is not, and a parameter that it does not have."""
+    memory = parameters.get("memory")
+    if name != AUTO:
+        if memory is not None:
+            raise OptionError(f'memory is for structure="{AUTO}", not for {name!r}')
+        structure_named(name).check_parameters(parameters)
+        return
+    for each in parameters:
+        if each != "memory":
+            raise OptionError(f'structure="{AUTO}" has no parameter {each!r}: it has only memory')
+    checked_memory(memory, 0)
+
+
+def maker(name: str, parameters: dict[str, Any]) -> Maker:
+    """What builds the structure of this name, or the one that is chosen for the intervals."""
+
+    def make(lows: Int32s, highs: Int32s, ids: Int32s, domain: int) -> StabbingIndex:
+        chosen, own = name, parameters
+        if name == AUTO:
+            choice = choose(lows, highs, domain, **parameters)
+            chosen, own = choice.name, choice.parameters
+        return structure_named(chosen).build(lows, highs, ids, domain=domain, **own)
+
+    return make

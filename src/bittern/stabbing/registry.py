@@ -36,7 +36,7 @@ def structure(name: str) -> type[StabbingIndex]:
     """Return the structure of this name; OptionError lists the known names."""
     try:
         module, cls = STRUCTURES[name].split(".")
-    except KeyError:
+    except (KeyError, TypeError):
         known = ", ".join(sorted(STRUCTURES))
         raise OptionError(f"no stabbing index is called {name!r}: choose from {known}") from None
     found: type[StabbingIndex] = getattr(import_module(f"bittern.stabbing.{module}"), cls)

@@ -1,7 +1,8 @@
 """Values as users have them, read as one kind: numbers, times or strings.
 
-NumPy and Arrow arrays, pandas series and lists become ``Values``: one array of the cheapest form
-that is exact, and which of them are NULL (None, NaT, an Arrow null)::
+NumPy and Arrow arrays, series of pandas and polars, and lists become ``Values``: one array of the
+cheapest form that is exact, and which of them are NULL (None, NaT, pandas' NA, masked, an Arrow
+null)::
 
     [1, None, 3]                      int64      1 . 3
     [0.5, 2**53 + 1]                  objects    0.5 9007199254740993    no float is the second
@@ -16,7 +17,8 @@ from __future__ import annotations
 
 import datetime as dt
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from decimal import Context, Decimal
 from types import NoneType
 from typing import Any, NamedTuple, TypeAlias
@@ -41,6 +43,12 @@ _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _MICROSECOND = dt.timedelta(microseconds=1)
 _DIGITS = Context(prec=50)  # of 64 bits there are 19; the caller's own context must not matter
 _SMALLEST = Decimal(10) ** (1 - BEYOND)
+_SHORT = 60
+
+_SCALES = {"s": -6, "ms": -3, "us": 0, "ns": NANOSECONDS}
+_DAY = 86_400
+_SECONDS = {"Y": 366 * _DAY, "M": 31 * _DAY, "W": 7 * _DAY, "D": _DAY, "h": 3_600, "m": 60}
+"""NumPy's longer units, and how many seconds one has at most."""
 
 
 class Values(NamedTuple):
@@ -112,7 +120,7 @@ def canonical(value: Any) -> int | float | Decimal:
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
-        raise TypeError(f"{value!r} is not a number")
+        raise TypeError(f"{brief(value)} is not a number")
     if isinstance(value, float) and not math.isfinite(value):
         return value
     if isinstance(value, Decimal) and not value.is_finite():
@@ -131,21 +139,38 @@ def decimals(values: Values) -> NDArray[Any]:
     )
 
 
+def brief(value: Any) -> str:
+    """A value as messages write it, which is not at length."""
+    if isinstance(value, int) and abs(value) > INT64_MAX:
+        value = Decimal(value)  # Python does not print integers of many digits
+    text = repr(value) if isinstance(value, str) else str(value)
+    if len(text) <= _SHORT:
+        return text
+    return f"{value:.5e}" if isinstance(value, Decimal) else f"{text[:_SHORT]}..."
+
+
 def read(values: Any, what: str) -> Values:
     """Read values in any form; OptionError says what cannot be read. O(n)."""
+    shape = getattr(values, "shape", (0,))
+    if len(shape) != 1:
+        raise OptionError(f"{what} must be one-dimensional, not of shape {shape}")
+    if isinstance(values, np.ma.MaskedArray):
+        return _read_masked(values, what)
     if isinstance(values, np.ndarray):
-        if values.ndim != 1:
-            raise OptionError(f"{what} must be one-dimensional, not of shape {values.shape}")
         kind, size = values.dtype.kind, values.dtype.itemsize
         if kind == "i" or (kind == "u" and size < 8):
             return Values(NUMBER, np.ascontiguousarray(values, np.int64))
         if kind == "f" and size <= 8:
             return Values(NUMBER, np.ascontiguousarray(values, np.float64))
-        if kind == "M" and np.datetime_data(values.dtype)[0] in ("Y", "M", "W", "h", "m"):
-            values = values.astype("M8[s]")  # Arrow has no such units
-    if isinstance(values, str | bytes):
+        if not values.dtype.isnative:  # Arrow does not take these
+            values = values.astype(values.dtype.newbyteorder("="))
+        if kind == "M":
+            return _read_datetimes(values, what)
+    if isinstance(values, str | bytes | Mapping | AbstractSet):
         raise OptionError(f"{what} must be a list or an array, not {type(values).__name__}")
     try:
+        if hasattr(values, "to_arrow"):  # a polars series
+            values = values.to_arrow()
         if isinstance(values, pa.Array | pa.ChunkedArray):
             return _read_arrow(plain(values), what)
         if getattr(values, "dtype", None) in (None, np.dtype(object)):
@@ -154,7 +179,41 @@ def read(values: Any, what: str) -> Values:
     except OptionError:
         raise
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as wrong:
-        raise OptionError(f"{what} cannot be read: {wrong}") from None
+        raise OptionError(f"{what} cannot be read: {str(wrong)[: 4 * _SHORT]}") from None
+
+
+def _read_masked(values: np.ma.MaskedArray[Any, Any], what: str) -> Values:
+    mask, data = np.ma.getmaskarray(values), values.data
+    if data.dtype.kind in "OM":  # under a mask may be what cannot be read
+        data = data.copy()
+        data[mask] = None
+    column = read(data, what)
+    return column._replace(valid=_as_valid(column.is_valid & ~mask))
+
+
+def _as_valid(valid: NDArray[np.bool_]) -> NDArray[np.uint8]:
+    return ALL_VALID if valid.all() else valid.view(np.uint8)
+
+
+def _read_datetimes(values: NDArray[np.datetime64], what: str) -> Values:
+    """NumPy's times: what is longer than seconds in seconds, else as they are."""
+    unit, step = np.datetime_data(values.dtype)
+    if unit in ("ps", "fs", "as"):
+        raise OptionError(f"{what} are {values.dtype}, which is finer than nanoseconds")
+    target = unit if unit in _SCALES else "s"
+    known = ~np.isnat(values)
+    most = INT64_MAX // (_SECONDS.get(unit, 1) * step)
+    if most < INT64_MAX:  # or NumPy would wrap around
+        ticks = values.view(np.int64)
+        wrong = known & ((ticks > most) | (ticks < -most))
+        if wrong.any():
+            far = int(ticks[np.argmax(wrong)])
+            raise OptionError(
+                f"{what} are {values.dtype}, and {far} of these since 1970 are beyond 64 bits of "
+                f"{target}"
+            )
+    data = np.ascontiguousarray(values.astype(f"M8[{target}]").view(np.int64))
+    return Values(TIME, data, _as_valid(known), _SCALES[target])
 
 
 def _read_arrow(array: pa.Array, what: str) -> Values:
@@ -174,30 +233,39 @@ def _read_arrow(array: pa.Array, what: str) -> Values:
 def _read_objects(values: list[Any], what: str) -> Values:
     """Python objects: Arrow reads them if they are of one type, and exactly."""
     types = set(map(type, values)) - {NoneType}
+    missing = {each for each in types if each.__name__ in ("NAType", "MaskedConstant")}
+    if missing:  # of pandas and of NumPy
+        types -= missing
+        values = [None if type(value) in missing else value for value in values]
     is_time = [issubclass(each, dt.date | np.datetime64) for each in types]
     if any(is_time) and types != {dt.datetime}:
         if not all(is_time):
             raise OptionError(f"{what} mix times with other values")
-        return _read_times(values)
+        return _read_times(values, what)
     try:
         return _read_arrow(pa.array(values, from_pandas=False), what)
-    except (pa.ArrowException, OverflowError):
+    except (pa.ArrowException, OverflowError, TypeError):
         if str in types:
             raise OptionError(f"{what} mix strings with other values") from None
     valid = np.array([value is not None for value in values], np.uint8)
     return Values(NUMBER, cheapest(0 if n is None else canonical(n) for n in values), valid)
 
 
-def _read_times(values: list[Any]) -> Values:
-    """Times of any classes: in nanoseconds if one is and all fit, else in microseconds."""
-    moments, units = zip(*map(_nanoseconds, values), strict=True)
+def _read_times(values: list[Any], what: str) -> Values:
+    """Times of any classes, in the first unit that is exact and holds all.
+
+    That is nanoseconds if one is in these, else microseconds, else a longer one.
+    """
+    moments, scales = zip(*(_nanoseconds(value, what) for value in values), strict=True)
     valid = np.array([moment is not None for moment in moments], np.uint8)
     known = [0 if moment is None else moment for moment in moments]
-    if "ns" in units and all(map(fits, known)):
-        return Values(TIME, np.array(known, np.int64), valid, NANOSECONDS)
-    if any(moment % 1000 for moment in known):
-        raise OptionError("there are nanoseconds among times that these do not fit for")
-    return Values(TIME, np.array([moment // 1000 for moment in known], np.int64), valid)
+    finest = max(0, *scales)
+    for scale in (finest, 0, -3, -6):
+        unit = 10 ** (NANOSECONDS - scale)
+        if all(moment % unit == 0 and fits(moment // unit) for moment in known):
+            units = np.array([moment // unit for moment in known], np.int64)
+            return Values(TIME, units, valid, scale)
+    raise OptionError(f"{what} are of times too far apart: 64 bits of no unit hold them all")
 
 
 def cheapest(numbers: Iterable[Any]) -> NDArray[Any]:
@@ -212,33 +280,29 @@ def cheapest(numbers: Iterable[Any]) -> NDArray[Any]:
     return out
 
 
-def _nanoseconds(value: Any) -> tuple[int | None, str]:
-    """Nanoseconds since 1970 of one time of any class, and the unit that it came in."""
+def _nanoseconds(value: Any, what: str) -> tuple[int | None, int]:
+    """Nanoseconds since 1970 of one time of any class, and the scale that it came in."""
     if value is None or value != value:  # noqa: PLR0124  NaT differs from itself
-        return None, ""
+        return None, 0
     if hasattr(value, "to_datetime64"):  # pandas' Timestamp, which has nanoseconds
         value = value.to_datetime64()
     if isinstance(value, np.datetime64):
-        unit = np.datetime_data(value.dtype)[0]
-        if unit in ("ps", "fs", "as"):
-            raise OptionError(f"{value!r} is finer than nanoseconds")
-        if unit == "ns":
-            return int(value.astype(np.int64)), unit
-        return int(value.astype("M8[us]").astype(np.int64)) * 1000, unit
+        one = _read_datetimes(np.array([value]), what)
+        return int(one.data[0]) * 10 ** (NANOSECONDS - one.scale), one.scale
     if isinstance(value, dt.datetime):
         aware = value if value.tzinfo else value.replace(tzinfo=dt.UTC)
-        return (aware - _EPOCH) // _MICROSECOND * 1000, "us"
-    return (value - _EPOCH.date()) // _MICROSECOND * 1000, "D"
+        return (aware - _EPOCH) // _MICROSECOND * 1000, 0
+    return (value - _EPOCH.date()) // _MICROSECOND * 1000, 0
 
 
-def as_ends(values: Values, *, low: bool, scale: int) -> Values:
+def as_ends(values: Values, *, low: bool, scale: int, alone: bool = False) -> Values:
     """Values as low or high ends: infinite ones as NULL (no end), times in the index's unit.
 
-    OptionError names the first row that cannot be an end.
+    OptionError names the first row that cannot be an end, unless it is ``alone``.
     """
     side, outward = ("low", -math.inf) if low else ("high", math.inf)
     if values.kind == TIME:
-        return values._replace(data=_in_unit(values, scale, side), scale=scale)
+        return values._replace(data=_in_unit(values, scale, side, alone=alone), scale=scale)
     if values.kind != NUMBER:
         return values
     data = decimals(values) if values.scale else values.data
@@ -253,11 +317,14 @@ def as_ends(values: Values, *, low: bool, scale: int) -> Values:
     if wrong.any():
         row = int(np.argmax(wrong))
         raise OptionError(
-            f"interval {row} has the {side} end {data[row]}: an end is a finite number within the "
-            f"range of floats, or None or {outward} where there is none"
+            f"{_which(row, alone=alone)} has the {side} end {brief(data[row])}: an end is a finite "
+            f"number within the range of floats, or None or {outward} where there is none"
         )
-    bounded = values.is_valid & ~none
-    return Values(NUMBER, data, ALL_VALID if bounded.all() else bounded.view(np.uint8))
+    return Values(NUMBER, data, _as_valid(values.is_valid & ~none))
+
+
+def _which(row: int, *, alone: bool) -> str:
+    return "the interval" if alone else f"interval {row}"
 
 
 def _usable(number: float | Decimal) -> bool:
@@ -265,7 +332,7 @@ def _usable(number: float | Decimal) -> bool:
     return far and (not isinstance(number, Decimal) or number == 0 or abs(number) >= _SMALLEST)
 
 
-def _in_unit(values: Values, scale: int, side: str) -> NDArray[np.int64]:
+def _in_unit(values: Values, scale: int, side: str, *, alone: bool) -> NDArray[np.int64]:
     """Times in the unit of the index; OptionError if one is finer or does not fit."""
     data: NDArray[np.int64] = values.data
     by = scale - values.scale
@@ -280,9 +347,10 @@ def _in_unit(values: Values, scale: int, side: str) -> NDArray[np.int64]:
         units, rest = np.divmod(data, factor)
         wrong = values.is_valid & (rest != 0)
     if wrong.any():
+        row = int(np.argmax(wrong))
         unit = "nanoseconds" if scale == NANOSECONDS else "microseconds"
         raise OptionError(
-            f"the {side} end of interval {int(np.argmax(wrong))} is no whole number of {unit} in "
-            "64 bits, which is what the index counts in"
+            f"the {side} end of {_which(row, alone=alone)} is no whole number of "
+            f"{unit} in 64 bits, which is what the index counts in"
         )
     return units
