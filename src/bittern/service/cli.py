@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import bittern
 from bittern.errors import BitternError, OptionError, SubscriptionError
+from bittern.service.arguments import Version, n_bytes, positive
 from bittern.service.report import Rejects, count, list_bad, print_table, say
 
 if TYPE_CHECKING:
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 _FORMATS = ("csv", "jsonl", "parquet")
 _SAMPLE_EVENTS = 100_000
 _VERIFIED_UP_TO = 1 << 28  # bytes of a snapshot: what can be read in a fraction of a second
-_GREATEST = 1_000_000_000
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -45,7 +45,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except SubscriptionError as error:
-        say(f"{count(len(error.bad), 'subscription')} not valid; nothing was written")
+        written = "; nothing was written" if options.run is _build else ""
+        say(f"{count(len(error.bad), 'subscription')} not valid{written}")
         list_bad(error.bad)
         return 1
     except BitternError as error:
@@ -231,23 +232,6 @@ def _plain(value: Any) -> Any:
 # The parser
 
 
-class _Version(argparse.Action):
-    """Print the release; looking it up takes time that other commands need not spend."""
-
-    def __call__(self, parser: argparse.ArgumentParser, *_: Any, **__: Any) -> None:
-        from importlib.metadata import version  # noqa: PLC0415
-
-        print(f"bittern {version('bittern')}")
-        parser.exit()
-
-
-def _positive(text: str) -> int:
-    number = int(text) if text.isdecimal() and len(text) <= len(str(_GREATEST)) else 0
-    if not 1 <= number <= _GREATEST:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 to {_GREATEST:,}")
-    return number
-
-
 def _command(commands: Any, name: str, run: Any, short: str, text: str) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = commands.add_parser(
         name,
@@ -270,7 +254,7 @@ def _parser() -> argparse.ArgumentParser:
 exit codes: 0 fine, 1 the data is wrong, 2 the command is wrong""",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--version", action=_Version, nargs=0, help="print the release and exit")
+    parser.add_argument("--version", action=Version, nargs=0, help="print the release and exit")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     _add_build(commands)
     _add_match(commands)
@@ -311,7 +295,7 @@ example:
         help="what to do when subscriptions are not valid (default: fail)",
     )
     add("--stabbing", metavar="NAME", default="cei", help="index under the pivots, or auto")
-    add("--stabbing-memory", metavar="BYTES", type=_positive, help="what auto may choose from")
+    add("--stabbing-memory", metavar="BYTES", type=n_bytes, help="for auto, such as 500M or 2GiB")
     add("--quiet", action="store_true", help="no progress and no summary")
 
 
@@ -341,11 +325,11 @@ example:
     add("--format", choices=_FORMATS, help="of EVENTS (default: by its extension)")
     add("--output-format", choices=_FORMATS, help="of FILE (default: by its extension)")
     add("--flat", action="store_true", help="one line per match instead of one per event")
-    add("--limit", metavar="K", type=_positive, help="only the K matches of highest weight")
+    add("--limit", metavar="K", type=positive, help="only the K matches of highest weight")
     add(
         "--batch-size",
         metavar="N",
-        type=_positive,
+        type=positive,
         default=10_000,
         help="events matched at a time (default: 10000)",
     )
@@ -400,14 +384,16 @@ an empty end means none) or id and expression (as bittern build reads it; the in
 that it would file). Every index is predicted, built and searched; docs/stabbing.md describes them.
 
 example:
-  bittern advise intervals.csv --memory 100000000 --picture advice.svg
+  bittern advise intervals.csv --memory 100M --picture advice.svg
 """,
     )
     add = command.add_argument
     add("file", metavar="FILE")
     add("--format", choices=_FORMATS, help="of FILE (default: by its extension)")
-    add("--memory", metavar="BYTES", type=_positive, help="what the index may take")
-    add("--values", metavar="N", type=_positive, default=50_000, help="to search (default: 50000)")
+    add("--id-column", metavar="NAME", help="default: id")
+    add("--expression-column", metavar="NAME", help="default: expression")
+    add("--memory", metavar="BYTES", type=n_bytes, help="for the index, such as 500M or 2GiB")
+    add("--values", metavar="N", type=positive, default=50_000, help="to search (default: 50000)")
     add("--picture", metavar="FILE.svg", help="storage against search time, drawn")
     add("--json", action="store_true", help="print JSON instead of tables")
 

@@ -7,9 +7,10 @@ Both axes are logarithmic, because structures differ by factors::
     lci-dt        ################      310     #############       61.2 MB
 
 In the plot every structure has a hollow mark where it was predicted and, if it was measured, a
-filled one, joined by a line. Labels are placed around the marks one after the other, each at the
-nearest place where it touches neither a mark nor a label; one that had to go far away gets a
-hair line to its mark. Nothing here depends on more than the standard library.
+filled one, joined by a line; the filled ones lie on top, and are smaller, so that both are seen
+where they meet. Labels are placed around the marks one after the other, each at the nearest place
+where it touches neither a mark nor a label, nor a line if there is such a place; one that had to
+go far away gets a hair line to its mark. Nothing here depends on more than the standard library.
 """
 
 from __future__ import annotations
@@ -18,15 +19,20 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
+from itertools import chain
+
+from bittern.stabbing.estimate import figure, in_bytes
 
 _WIDTH, _HEIGHT = 900, 620
-_LEFT, _RIGHT, _TOP, _BOTTOM = 80, 30, 50, 60
+_LEFT, _RIGHT, _TOP, _BOTTOM = 110, 30, 50, 60
 _FONT = 13
 _LETTER = 0.62 * _FONT  # a letter's width, of the widest fonts that a browser may take
 _MARK = 5
-_BAR = 20
+_RING = 7  # radius of a hollow mark
+_BAR = 16
 
-_At = Callable[[tuple[float, float]], tuple[float, float]]
+_Point = tuple[float, float]
+_At = Callable[[_Point], _Point]
 
 
 @dataclass(frozen=True)
@@ -44,29 +50,16 @@ class Mark:
         return self.measured or self.predicted
 
 
-def in_bytes(number: float) -> str:
-    """A number of bytes as people read it: 17 bytes, 1.5 kB, 28.1 MB."""
-    for unit, size in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if number >= size:
-            return f"{figure(number / size)} {unit}"
-    return f"{number:.0f} bytes"
-
-
-def figure(number: float) -> str:
-    """Three digits and no more than the number has."""
-    return f"{number:,.0f}" if number >= 100 else f"{number:.3g}"
-
-
 def bars(marks: Sequence[Mark]) -> str:
     """Two bars per structure, search and storage, on logarithmic scales: a text for a terminal."""
     names = max(len(mark.name) for mark in marks)
-    title = f"{'structure':<{names}}  {'search, ns per value':<{_BAR + 9}}  storage"
+    title = f"{'structure':<{names}}  {'search, ns per value':<{_BAR + 10}}  storage"
     lines = [title.rstrip()]
     stored = [mark.shown[0] for mark in marks]
     times = [mark.shown[1] for mark in marks]
     for mark, size, time in zip(marks, stored, times, strict=True):
-        search = f"{_bar(time, times):<{_BAR}}{figure(time):>9}"
-        line = f"{mark.name:<{names}}  {search}  {_bar(size, stored):<{_BAR}} {in_bytes(size):>9}"
+        search = f"{_bar(time, times):<{_BAR}} {figure(time):>9}"
+        line = f"{mark.name:<{names}}  {search}  {_bar(size, stored):<{_BAR}} {in_bytes(size):>7}"
         lines.append(line if mark.measured else f"{line}  predicted")
     return "\n".join(lines) + "\n"
 
@@ -88,12 +81,15 @@ def scatter(marks: Sequence[Mark], title: str) -> str:
         return across.at(point[0]), up.at(point[1])
 
     taken = [_Box.around(*at(point)) for point in points]
-    parts = [*_frame(title), *_grid(across, up)]
-    for mark in marks:
-        parts += _drawn(mark, at)
-    for mark in sorted(marks, key=lambda mark: not mark.chosen):
-        parts += _label(mark, at(mark.shown), taken)
-    return "\n".join([*parts, "</svg>"]) + "\n"
+    joined = [(at(mark.predicted), at(mark.measured)) for mark in marks if mark.measured]
+    lines = list(chain.from_iterable(_along(*ends) for ends in joined))
+    drawn = sorted(marks, key=lambda mark: mark.chosen)
+    placed = [_placed(mark, at(mark.shown), taken, lines) for mark in reversed(drawn)]
+    hairs = chain.from_iterable(hair for hair, _ in placed)
+    parts = [*_frame(title), *_grid(across, up), *hairs]
+    for draw in (_joint, _hollow, _filled):
+        parts += chain.from_iterable(draw(mark, at) for mark in drawn)
+    return "\n".join([*parts, *(label for _, label in placed), "</svg>"]) + "\n"
 
 
 class _Axis:
@@ -127,7 +123,7 @@ class _Box:
     @classmethod
     def around(cls, x: float, y: float) -> _Box:
         """The room of a mark."""
-        return cls(x - _MARK - 1, y - _MARK - 1, x + _MARK + 1, y + _MARK + 1)
+        return cls(x - _RING - 1, y - _RING - 1, x + _RING + 1, y + _RING + 1)
 
     def free(self, others: Sequence[_Box]) -> bool:
         """Whether it is inside the frame and touches none of the others."""
@@ -150,7 +146,7 @@ def _frame(title: str) -> Iterator[str]:
     yield f"<title>{escape(title)}</title>"
     yield f'<rect width="{_WIDTH}" height="{_HEIGHT}" fill="white"/>'
     yield _text(_LEFT, 22, title, "font-weight='bold'")
-    yield _text(_LEFT, 40, "hollow: predicted   filled: measured   red: chosen", "fill='#666'")
+    yield _text(_LEFT, 40, "hollow: predicted, filled: measured, red: chosen", "fill='#666'")
     yield _text((_LEFT + _WIDTH - _RIGHT) / 2, _HEIGHT - 15, "storage", "text-anchor='middle'")
     middle = (_TOP + _HEIGHT - _BOTTOM) / 2
     turned = f"text-anchor='middle' transform='rotate(-90 18 {middle})'"
@@ -173,31 +169,53 @@ def _grid(across: _Axis, up: _Axis) -> Iterator[str]:
     )
 
 
-def _drawn(mark: Mark, at: _At) -> Iterator[str]:
-    colour = "#c00" if mark.chosen else "#246"
-    x, y = at(mark.predicted)
+def _colour(mark: Mark) -> str:
+    return "#c00" if mark.chosen else "#246"
+
+
+def _joint(mark: Mark, at: _At) -> Iterator[str]:
     if mark.measured:
-        to_x, to_y = at(mark.measured)
-        yield _line(x, y, to_x, to_y, colour)
-        yield f'<circle cx="{to_x:.1f}" cy="{to_y:.1f}" r="{_MARK}" fill="{colour}"/>'
-    yield f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{_MARK}" fill="white" stroke="{colour}"/>'
+        yield _line(*at(mark.predicted), *at(mark.measured), _colour(mark))
 
 
-def _label(mark: Mark, at: tuple[float, float], taken: list[_Box]) -> Iterator[str]:
-    """Put the name at the nearest free place, and that place among those which are taken."""
+def _hollow(mark: Mark, at: _At) -> Iterator[str]:
+    x, y = at(mark.predicted)
+    yield f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{_RING}" fill="white" stroke="{_colour(mark)}"/>'
+
+
+def _filled(mark: Mark, at: _At) -> Iterator[str]:
+    if mark.measured:
+        x, y = at(mark.measured)
+        yield f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{_MARK}" fill="{_colour(mark)}"/>'
+
+
+def _along(start: _Point, end: _Point) -> Iterator[_Box]:
+    """Small boxes that hide a line."""
+    steps = 1 + int(math.dist(start, end) / _MARK)
+    for step in range(steps + 1):
+        x, y = (a + (b - a) * step / steps for a, b in zip(start, end, strict=True))
+        yield _Box(x - 2, y - 2, x + 2, y + 2)
+
+
+def _placed(mark: Mark, at: _Point, taken: list[_Box], lines: list[_Box]) -> tuple[list[str], str]:
+    """Put the name at the nearest free place, and that place among those which are taken.
+
+    Returns the hair line, if there is one, and the name as they are drawn.
+    """
     x, y = at
     wide = _LETTER * len(mark.name)
-    for box in _places(x, y, wide):
-        if box.free(taken):
-            break
-    else:  # a picture this full is unreadable anyway
-        box = next(_places(x, y, wide))
+    free = [box for box in _places(x, y, wide) if box.free(taken)]
+    off_lines = (box for box in free if box.free(lines))
+    # A picture where nothing is free is unreadable anyway.
+    box = next(off_lines, free[0] if free else next(_places(x, y, wide)))
     taken.append(box)
     style = "font-weight='bold' fill='#c00'" if mark.chosen else "fill='#222'"
     near_x, near_y = min(max(x, box.left), box.right), min(max(y, box.top), box.bottom)
-    if math.hypot(near_x - x, near_y - y) > 3 * _MARK:
-        yield _line(x, y, near_x, near_y, "#bbb")
-    yield _text(box.left, box.bottom - 4, mark.name, style)
+    hair = []
+    if math.dist((x, y), (near_x, near_y)) > 3 * _MARK:
+        lines += _along((x, y), (near_x, near_y))
+        hair.append(_line(x, y, near_x, near_y, "#bbb"))
+    return hair, _text(box.left, box.bottom - 4, mark.name, style)
 
 
 def _places(x: float, y: float, wide: float) -> Iterator[_Box]:

@@ -16,6 +16,7 @@ events or matches in Python. Cost: O(bytes) for everything, memory O(one batch) 
 from __future__ import annotations
 
 import contextlib
+import errno
 import itertools
 import json
 import os
@@ -186,8 +187,11 @@ def _subscriptions_json(data: bytes, wanted: tuple[str, str, str]) -> pa.Table:
 # Intervals
 
 
-def columns_of(name: str, form: str) -> list[str]:
-    """Names of a file's columns, told from its beginning; of JSON lines, from the first one."""
+def columns_of(name: str, form: str, *enough: set[str]) -> list[str]:
+    """Names of a file's columns; of JSON lines, those up to where a set of ``enough`` is complete.
+
+    O(1), but O(bytes) for JSON lines of which none completes a set.
+    """
     with _told(name), _opened(name) as file:
         if form == "parquet":
             names: list[str] = pyarrow.parquet.ParquetFile(file).schema_arrow.names
@@ -195,22 +199,41 @@ def columns_of(name: str, form: str) -> list[str]:
         if form == "csv":
             options = pyarrow.csv.ParseOptions(newlines_in_values=True)
             return list(pyarrow.csv.open_csv(file, parse_options=options).schema.names)
-        first = next((line for line in file if line.strip(_BOM + b" \t\r\n")), b"{}")
-        try:
-            row = json.loads(first.removeprefix(_BOM))
-        except (ValueError, RecursionError) as error:
-            raise BitternError(f"{_shown(name)}: the first line is no JSON: {error}") from error
-        return list(row) if isinstance(row, dict) else []
+        found: dict[str, None] = {}
+        for number, line in enumerate(file, 1):
+            row = _json_row(name, number, line.removeprefix(_BOM) if number == 1 else line)
+            found.update(dict.fromkeys(row))
+            if any(names <= found.keys() for names in enough):
+                break
+        return list(found)
+
+
+def _json_row(name: str, number: int, line: bytes) -> dict[str, Any]:
+    if not line or line.isspace():
+        return {}
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise BitternError(f"{_shown(name)}: line {number} is no JSON: {error}") from error
+    return row if isinstance(row, dict) else {}
 
 
 def read_intervals(name: str, form: str) -> tuple[pa.ChunkedArray, pa.ChunkedArray]:
-    """Read the columns ``low`` and ``high``, of any ordered type. O(bytes)."""
+    """Read the columns ``low`` and ``high``, of any ordered type. O(bytes).
+
+    Of CSV, an empty cell is no end; a word is that word, even if it is ``NA``.
+    """
     wanted = ["low", "high"]
     with _told(name):
         data = pa.BufferReader(_read_all(name))
         if form == "csv":
-            convert = pyarrow.csv.ConvertOptions(include_columns=wanted, strings_can_be_null=True)
-            table = pyarrow.csv.read_csv(data, convert_options=convert)
+            table = pyarrow.csv.read_csv(
+                data,
+                parse_options=pyarrow.csv.ParseOptions(newlines_in_values=True),
+                convert_options=pyarrow.csv.ConvertOptions(
+                    include_columns=wanted, null_values=[""], strings_can_be_null=True
+                ),
+            )
         elif form == "jsonl":
             table = pyarrow.json.read_json(
                 data, read_options=pyarrow.json.ReadOptions(block_size=_BLOCK)
@@ -267,6 +290,17 @@ def _as_text(lines: list[bytes]) -> pa.Array:
 
 
 # Matches
+
+
+def check_target(name: str) -> None:
+    """Raise what writing a file of this name would raise, before the work and not after it."""
+    path = Path(name)
+    if path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), name)
+    if not path.parent.is_dir():
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), name)
 
 
 @contextlib.contextmanager

@@ -1,15 +1,19 @@
 """Which structure to take for given intervals, and with which parameter: ``stabbing="auto"``.
 
-Every structure of the registry is estimated (``stabbing/predict.py``) with each value of its
-parameter that may be worth it, and priced with measured constants (``stabbing/measured.py``).
-Of those that fit into the memory allowed, the fastest decides how slow is slow: among all that
-need at most a quarter more time than it, the smallest is taken::
+Four structures are chosen from, ``RECOMMENDED``. Each is estimated (``stabbing/predict.py``) with
+every value of its parameter that may be worth it, and priced with measured constants
+(``stabbing/measured.py``). Of those that fit into the memory allowed, the fastest decides how slow
+is slow: among all that need at most a quarter more time than it, the smallest is taken::
 
     predicted      bytes    ns per value                 memory allowed: 60 MB
     dlist          260 MB    60       does not fit
     cei  L = 256    28 MB    75       <- the smallest of those up to 75 * 1.25
     cei  L = 512    28 MB    79
-    lci-dt          57 MB   190       fits, but slow
+    interval-tree   13 MB   600       fits, but slow
+
+The other structures of the registry are ranked behind the choice, to be compared with it. None of
+them is predicted to be ahead of all four by more than predictions may be off: one that came first
+would have come first by error.
 
 Without a limit given, an index may take 16 MiB and 64 bytes per interval: enough for each
 structure that shares entries, not for one that writes an id into every cell of long intervals.
@@ -19,6 +23,7 @@ catalog gets the same structure everywhere.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,7 +32,7 @@ from numpy.typing import ArrayLike
 
 from bittern.errors import OptionError
 from bittern.stabbing.contract import StabbingIndex, as_int32, check_intervals
-from bittern.stabbing.estimate import Estimate
+from bittern.stabbing.estimate import Estimate, in_bytes
 from bittern.stabbing.predict import estimates
 from bittern.stabbing.registry import STRUCTURES, structure
 from bittern.stabbing.summary import Summary
@@ -40,6 +45,10 @@ ALLOWANCE = 16 * 2**20
 
 BYTES_PER_INTERVAL = 64
 """Bytes that it may take for each interval beside."""
+
+RECOMMENDED = ("dlist", "cei", "interval-tree", "interval")
+"""What is chosen from: the fastest, the one that shares entries, the smallest, and the fastest of
+those that need nothing per cell."""
 
 SLACK = 1.25
 """A structure that needs up to so many times the least time is fast enough to be preferred
@@ -73,86 +82,97 @@ def choose(lows: ArrayLike, highs: ArrayLike, domain: int, *, memory: int | None
     low, high, _ = check_intervals(low, highs, np.arange(len(low)), domain)
     summary = Summary.of(low, high, domain)
     limit = checked_memory(memory, summary.n)
-    best = ranked(summary, limit)
-    first = best[0]
+    each = _each(RECOMMENDED, summary, limit)
+    first = best_of(each, limit)
     if not first.fits(limit):
         raise OptionError(
-            f"no structure for these {summary.n:,} intervals over {domain:,} cells fits into "
-            f"{limit:,} bytes: the smallest, {_shown(first)}, needs about {first.bytes:,}"
+            f"no structure for {_over(summary)} fits into {_count(limit, 'byte')}: "
+            f"the smallest, {shown(first)}, needs about {first.bytes:,}"
         )
     return Choice(
         first.name,
         first.parameters,
         first.bytes,
         first.nanoseconds,
-        tuple(_reasons(best, summary, limit)),
+        tuple(_reasons(first, each, summary, limit)),
     )
 
 
 def ranked(summary: Summary, memory: int) -> list[Estimate]:
-    """Every structure with its best parameter, best first, by the rule that the module states.
+    """Every structure with its best parameter: the one to choose, then the others by time.
 
     Those that do not fit into the memory come last, the smallest first.
     """
-    each = [best_of(estimates(name, summary), memory) for name in STRUCTURES]
-    fitting = [one for one in each if one.fits(memory)]
-    too_large = sorted((one for one in each if not one.fits(memory)), key=_size)
-    return [*_in_order(fitting), *too_large]
+    chosen = best_of(_each(RECOMMENDED, summary, memory), memory)
+    others = [one for one in _each(STRUCTURES, summary, memory) if one.name != chosen.name]
+    fitting = [one for one in others if one.fits(memory)]
+    too_large = [one for one in others if not one.fits(memory)]
+    return [chosen, *sorted(fitting, key=_time), *sorted(too_large, key=_size)]
+
+
+def _each(names: Iterable[str], summary: Summary, memory: int) -> list[Estimate]:
+    """The structures of these names, each with its best parameter."""
+    return [best_of(estimates(name, summary), memory) for name in names]
 
 
 def best_of(candidates: list[Estimate], memory: int) -> Estimate:
-    """The best of one structure's parameters; the smallest if none fits."""
+    """The best by the rule that the module states; the smallest if none fits."""
     fitting = [one for one in candidates if one.fits(memory)]
-    return _in_order(fitting)[0] if fitting else min(candidates, key=_size)
-
-
-def _in_order(fitting: list[Estimate]) -> list[Estimate]:
-    """The smallest of those that are fast enough first, then the others by time."""
     if not fitting:
-        return []
-    least = min(one.nanoseconds for one in fitting)
-    fast = [one for one in fitting if one.nanoseconds <= SLACK * least]
-    first = min(fast, key=_size)
-    rest = [one for one in fitting if one is not first]
-    return [first, *sorted(rest, key=lambda one: one.nanoseconds)]
+        return min(candidates, key=_size)
+    least = min(map(_time, fitting))
+    return min((one for one in fitting if one.nanoseconds <= SLACK * least), key=_size)
+
+
+def _time(estimate: Estimate) -> float:
+    return estimate.nanoseconds
 
 
 def _size(estimate: Estimate) -> tuple[int, float]:
     return estimate.bytes, estimate.nanoseconds
 
 
-def _shown(estimate: Estimate) -> str:
-    given = ", ".join(f"{name} {value}" for name, value in estimate.parameters.items())
+def shown(estimate: Estimate) -> str:
+    """A structure with its parameter, in words."""
+    given = ", ".join(f"{name} {value:,}" for name, value in estimate.parameters.items())
     return f"{estimate.name} with {given}" if given else estimate.name
 
 
-def _reasons(best: list[Estimate], summary: Summary, memory: int) -> list[str]:
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def _over(summary: Summary) -> str:
+    return f"{_count(summary.n, 'interval')} over {_count(summary.domain, 'cell')}"
+
+
+def _reasons(first: Estimate, each: list[Estimate], summary: Summary, memory: int) -> Iterator[str]:
     """Sentences about the choice, for people."""
-    first = best[0]
-    fitting = [one for one in best if one.fits(memory)]
-    fastest = min(fitting, key=lambda one: one.nanoseconds)
-    seen = (
-        f"{summary.n:,} intervals over {summary.domain:,} cells, {summary.mean_length:,.1f} cells "
-        f"long on average: a value finds {summary.ids_per_value:,.2f} of them"
+    fitting = [one for one in each if one.fits(memory)]
+    fastest = min(fitting, key=_time)
+    yield (
+        f"{_over(summary)}, {summary.mean_length:,.1f} cells long on average: "
+        f"a value finds {summary.ids_per_value:,.2f} of them"
     )
-    reasons = [
-        seen,
-        f"{len(fitting)} of {len(best)} structures fit into {memory:,} bytes",
-    ]
-    if first is fastest:
-        reasons.append(f"{_shown(first)} is the fastest of these by prediction")
+    limit = in_bytes(memory)
+    if len(fitting) < len(each):
+        names = ", ".join(one.name for one in fitting)
+        yield f"of {', '.join(RECOMMENDED)}, only {names} can be built in {limit}"
     else:
-        reasons.append(
-            f"{_shown(first)} takes {first.bytes:,} bytes, the least of those that are predicted "
-            f"to need at most {SLACK:g} times as long as the fastest, {_shown(fastest)}"
+        yield f"each of {', '.join(RECOMMENDED)} can be built in {limit}"
+    if fitting == [first]:
+        pass  # nothing to prefer it to
+    elif first is fastest:
+        yield f"{shown(first)} is the fastest of these by prediction"
+    else:
+        yield (
+            f"{shown(first)} takes {in_bytes(first.bytes)}, the least of those that are predicted "
+            f"to need at most {SLACK:g} times as long as the fastest, {shown(fastest)}"
         )
-    faster = [one for one in best if one.nanoseconds < first.nanoseconds]
-    excluded = [one for one in faster if not one.fits(memory)]
-    reasons += [
-        f"{_shown(one)} would be faster and needs {one.bytes:,} bytes"
-        for one in sorted(excluded, key=lambda one: one.nanoseconds)[:1]
-    ]
-    return reasons
+    excluded = [one for one in each if not one.fits(memory) and _time(one) < _time(first)]
+    if excluded:
+        faster = min(excluded, key=_time)
+        yield f"{shown(faster)} would be faster and needs {in_bytes(faster.bytes)}"
 
 
 def checked_memory(memory: int | None, n: int) -> int:

@@ -76,3 +76,16 @@ def copied(lists: float, ids: float, n_bytes: float) -> float:
 def descent(steps: float, n_bytes: float) -> float:
     """Lines on the way down a tree that have to be waited for: not those of its upper levels."""
     return min(steps, max(0.0, math.log2(max(n_bytes, 1.0) / measured.NEAR_BYTES)))
+
+
+def in_bytes(number: float) -> str:
+    """A number of bytes as people read it: 17 B, 1.5 kB, 28.1 MB."""
+    for unit, size in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if number >= 0.9995 * size:  # 999.6 MB is 1 GB in three digits
+            return f"{figure(number / size)} {unit}"
+    return f"{number:.0f} B"
+
+
+def figure(number: float) -> str:
+    """Three digits and no more than the number has, thousandths at the least."""
+    return f"{number:,.0f}" if number >= 100 else f"{round(number, 3):.3g}"

@@ -22,13 +22,14 @@ from numpy.typing import NDArray
 
 from bittern.stabbing import skip_nodes
 from bittern.stabbing.estimate import Estimate, Work, copied, descent, misses
+from bittern.stabbing.hybrid_index import DEFAULT_MINIMUM
 from bittern.stabbing.is_list import MAX_ENTRIES
 from bittern.stabbing.summary import OCTAVES, Summary
 
 _UNLIMITED = 2**63
 _WORD = 12  # bytes of a word and its number
 _SLOT = 12  # bytes of an interval in its slot
-_CLUSTER = 16  # the Hybrid Index's minimum cluster size
+_CLUSTER = DEFAULT_MINIMUM
 _FIRST_WORD = 0.9
 _LEFT_BETWEEN = 0.45
 _STEPS = 8  # points per octave at which the share of longer intervals is taken

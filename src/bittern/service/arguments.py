@@ -1,0 +1,45 @@
+"""What words on the command line mean: numbers, bytes, the release."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from typing import Any
+
+_GREATEST = 1_000_000_000
+_UNITS: dict[str, int] = {"": 1}
+_UNITS |= {unit: 1000**power for power, unit in enumerate("kmgt", 1)}
+_UNITS |= {f"{unit}i": 1024**power for power, unit in enumerate("kmgt", 1)}
+_BYTES = re.compile(r"([0-9]{1,18})(?:\.([0-9]{1,9}))? ?((?:[kmgt]i?)?)b?", re.IGNORECASE)
+
+
+def positive(text: str) -> int:
+    """Read how many there are of something."""
+    number = int(text) if text.isdecimal() and len(text) <= len(str(_GREATEST)) else 0
+    if not 1 <= number <= _GREATEST:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 to {_GREATEST:,}")
+    return number
+
+
+def n_bytes(text: str) -> int:
+    """Read a number of bytes: 5000000, 5M, 5 MB, 1.5G, 2GiB."""
+    form = _BYTES.fullmatch(text)
+    if form:
+        part, unit = form[2] or "", _UNITS[form[3].lower()]
+        number, rest = divmod(int(form[1] + part) * unit, int(10 ** len(part)))
+        if number and not rest:
+            return number
+    raise argparse.ArgumentTypeError(
+        f"{text!r} is not a number of bytes: say for example 500000000, 500M, 1.5G or 2GiB"
+    )
+
+
+class Version(argparse.Action):
+    """Print the release; looking it up takes time that other commands need not spend."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any, **__: Any) -> None:
+        """Do so, and end."""
+        from importlib.metadata import version  # noqa: PLC0415 (cold start)
+
+        print(f"bittern {version('bittern')}")
+        parser.exit()
