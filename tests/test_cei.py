@@ -136,7 +136,7 @@ class TestPropertiesOfThePaper:
 
     @unhurried
     @given(bits=st.integers(1, 10), post=st.integers(1, 5), data=st.data())
-    def test_seed_001_lemma_3_aligned_intervals_take_one_cei_per_bit(self, bits, post, data) -> None:
+    def test_seed_001_lemma_3_aligned_take_one_cei_per_bit(self, bits, post, data) -> None:
         size = 1 << bits
         width = data.draw(st.integers(1, size - 1))
         for low in (post * size, post * size - width):
@@ -156,7 +156,7 @@ def fewest_blocks(low: int, stop: int, bits: int) -> tuple[int, int]:
 
 class TestDecomposition:
     @pytest.mark.parametrize("bits", range(6))
-    def test_seed_001_theorem_1_minimal_and_lemma_2_unique_over_two_segments(self, bits: int) -> None:
+    def test_seed_001_theorem_1_minimal_and_lemma_2_unique(self, bits: int) -> None:
         cells = 2 << bits
         pairs = [(low, high) for high in range(cells) for low in range(high + 1)]
         lows, highs = np.array(pairs, np.int32).T.copy()

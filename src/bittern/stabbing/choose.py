@@ -24,8 +24,7 @@ catalog gets the same structure everywhere.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -82,7 +81,10 @@ def choose(lows: ArrayLike, highs: ArrayLike, domain: int, *, memory: int | None
     low, high, _ = check_intervals(low, highs, np.arange(len(low)), domain)
     summary = Summary.of(low, high, domain)
     limit = checked_memory(memory, summary.n)
-    each = _each(RECOMMENDED, summary, limit)
+    return _choice(_each(RECOMMENDED, summary, limit), summary, limit)
+
+
+def _choice(each: list[Estimate], summary: Summary, limit: int) -> Choice:
     first = best_of(each, limit)
     if not first.fits(limit):
         raise OptionError(
@@ -194,14 +196,34 @@ def check_name(name: str, memory: int | None = None) -> None:
         raise OptionError(f'a limit of memory is for stabbing="{AUTO}", not for {name!r}')
 
 
+def build_chosen(
+    lows: ArrayLike, highs: ArrayLike, ids: ArrayLike, domain: int, memory: int | None = None
+) -> StabbingIndex:
+    """Build the structure to choose. One that takes more than was predicted is given up.
+
+    Predictions take ends for spread evenly, and crowded ones may need several times the bytes.
+    Then the next best is built; OptionError if none is left.
+    """
+    low, high, number = check_intervals(lows, highs, ids, domain)
+    summary = Summary.of(low, high, domain)
+    limit = checked_memory(memory, summary.n)
+    each = _each(RECOMMENDED, summary, limit)
+    while True:
+        choice = _choice(each, summary, limit)
+        index = structure(choice.name).build(low, high, number, domain=domain, **choice.parameters)
+        if index.nbytes <= limit:
+            return index
+        each = [
+            replace(one, bytes=index.nbytes) if one.name == choice.name else one for one in each
+        ]
+
+
 def build_named(
     name: str, lows: ArrayLike, highs: ArrayLike, domain: int, memory: int | None = None
 ) -> StabbingIndex:
     """Build the structure of this name, or the one to choose if it is "auto"; ids are positions."""
     check_name(name, memory)
-    parameters: dict[str, Any] = {}
-    if name == AUTO:
-        choice = choose(lows, highs, domain, memory=memory)
-        name, parameters = choice.name, choice.parameters
     ids = np.arange(len(np.asarray(lows)), dtype=np.int32)
-    return structure(name).build(lows, highs, ids, domain=domain, **parameters)
+    if name == AUTO:
+        return build_chosen(lows, highs, ids, domain, memory)
+    return structure(name).build(lows, highs, ids, domain=domain)

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from bittern.errors import OptionError
 from bittern.model.rank import STRING, TIME
 from bittern.stabbing.axis import Axis
-from bittern.stabbing.choose import AUTO, checked_memory, choose
+from bittern.stabbing.choose import AUTO, build_chosen, checked_memory
 from bittern.stabbing.contract import Int32s, Int64s, StabbingIndex
 from bittern.stabbing.registry import structure as structure_named
 from bittern.stabbing.values import NANOSECONDS, Scalar, Values, brief, of_scalars
@@ -254,10 +254,8 @@ def maker(name: str, parameters: dict[str, Any]) -> Maker:
     """What builds the structure of this name, or the one that is chosen for the intervals."""
 
     def make(lows: Int32s, highs: Int32s, ids: Int32s, domain: int) -> StabbingIndex:
-        chosen, own = name, parameters
         if name == AUTO:
-            choice = choose(lows, highs, domain, **parameters)
-            chosen, own = choice.name, choice.parameters
-        return structure_named(chosen).build(lows, highs, ids, domain=domain, **own)
+            return build_chosen(lows, highs, ids, domain, **parameters)
+        return structure_named(name).build(lows, highs, ids, domain=domain, **parameters)
 
     return make
