@@ -13,7 +13,7 @@ from bittern.errors import OptionError
 from bittern.stabbing import slots
 from bittern.stabbing.bit_runs import find_slot
 from bittern.stabbing.bit_vectors import BitVectors
-from bittern.stabbing.elementary import bounds_of, cuts_of, highs_of, last_up_to, split
+from bittern.stabbing.elementary import bounds_of, cuts_of, highs_of, split
 from bittern.stabbing.slots import Slots
 
 unhurried = settings(deadline=None)  # the first call may compile
@@ -87,12 +87,6 @@ class TestElementaryIntervals:
         for (a, b), source in zip(new, done.sources.tolist(), strict=True):
             around = [i for i, (c, d) in enumerate(pieces) if c <= a <= b <= d]
             assert [source] == (around or [-1])
-
-    @pytest.mark.parametrize("n", [0, 1, 2, 7, 8])
-    def test_the_last_cell_up_to_a_value(self, n: int) -> None:
-        cells = np.arange(n, dtype=np.int32) * 3
-        for value in range(-2, 3 * n + 2):
-            assert last_up_to(cells, n, value) == min(value // 3, n - 1)
 
 
 class TestSlots:
@@ -234,11 +228,17 @@ class TestBitVectors:
             assert bits.is_empty(every).tolist() == [not row for row in rows]
             assert set(bits.union(every).tolist()) == set().union(*rows)
 
-    def test_one_row_more_empty_or_a_copy(self) -> None:
+    def test_rows_more_empty_or_a_copy(self) -> None:
         bits = of_sets([{1, 99}])
-        assert (bits.add_row(), bits.add_row(copy_of=0)) == (1, 2)
+        assert bits.add_rows(int32s([-1, 0])) == 1
         bits.clear(int32s([0]), 99)
         assert sets_of(bits) == [{1}, set(), {1, 99}]
+
+    def test_every_array_is_counted(self) -> None:
+        bits = of_sets([{1, 99}])
+        assert sum(array.nbytes for array in bits.held()) == 2 * 4 + 2 * 12 + 2 * 8
+        bits.clear(int32s([0]), 99)
+        assert sum(array.nbytes for array in bits.held()) == 3 * 4 + len(bits.words) * 12 + 2 * 8
 
     def test_many_rows_that_outgrow_their_areas_over_and_over(self) -> None:
         bits = of_sets([set() for _ in range(50)])

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bittern.errors import OptionError, SnapshotError
+from bittern.stabbing import cluster_index
 from bittern.stabbing.cluster_index import ClusterIndex
 from bittern.stabbing.cluster_tree import KEY, LEFT, RIGHT, ClusterTree, best_key
 from stabbing_contract import StabbingContract, brute_force, build, stabs
@@ -188,9 +189,9 @@ class TestClusters:
         assert index.statistics()["candidates_per_leaf"] == 4
         assert index.statistics()["depth"] == 4
 
-    @pytest.mark.parametrize("minimum", [0, -1, 1.5])
+    @pytest.mark.parametrize("minimum", [0, -1, 1.5, None, 2**70])
     def test_minimum_must_be_a_size(self, minimum) -> None:
-        with pytest.raises(OptionError, match="minimum is"):
+        with pytest.raises(OptionError, match="minimum"):
             build(ClusterIndex, [], 10, minimum=minimum)
 
     def test_many_changes_choose_new_keys(self) -> None:
@@ -212,6 +213,36 @@ class TestClusters:
         held += [(i, 199, 700 + i) for i in range(0, 199, 7)]
         index = build(ClusterIndex, held, 200)
         assert stabs(index, list(range(200))) == [brute_force(held, v) for v in range(200)]
+
+    @pytest.mark.parametrize("most", [1, 40, 1000])
+    def test_a_batch_of_too_many_candidates_is_compared_in_pieces(self, most, monkeypatch) -> None:
+        ends = np.sort(np.random.default_rng(4).integers(0, 300, (500, 2)))
+        held = [(*pair, i) for i, pair in enumerate(ends.tolist())]
+        index = build(ClusterIndex, held, 300)
+        values = np.random.default_rng(5).integers(-5, 305, 700)
+        offsets, ids = index.stab_batch(values)
+        monkeypatch.setattr(cluster_index, "MOST_WORDS", most)
+        monkeypatch.setattr("bittern.stabbing.contract.MAX_BYTES", 1)  # a search is never refused
+        words: list[int] = []
+        compare = index._matches
+
+        def matches(*arguments):
+            words.append(len((found := compare(*arguments)).words))
+            return found
+
+        monkeypatch.setattr(index, "_matches", matches)
+        located = index.locate_batch(values)
+        assert len(words) > 2
+        assert max(words) <= max(most, np.diff(index.bits.pack()[0]).max())
+        assert np.array_equal(located.offsets, offsets)
+        for first, last in [(0, 700), (0, 0), (3, 4), (250, 260), (13, 699), (700, 700)]:
+            expected = ids[offsets[first] : offsets[last]]
+            assert np.array_equal(located.ids(first, last), expected)
+
+    def test_every_array_is_counted(self) -> None:
+        index = build(ClusterIndex, FIVE, 60)
+        rows, slots = 5 * 4 + 4 * 12 + 2 * 8, 5 * 12 + 2 * 8
+        assert index.nbytes == 2 * 8 + 3 * 12 + 4 * 4 + rows + slots
 
     def test_too_much_overlap_is_refused_and_changes_nothing(self, monkeypatch) -> None:
         ends = np.sort(np.random.default_rng(3).integers(0, 5000, (1000, 2)))

@@ -212,7 +212,7 @@ class TestCheck:
 
     def test_one_row_per_node(self, arrays) -> None:
         index = IntervalIndex.from_arrays(arrays)
-        index.bits.add_row()
+        index.bits.add_rows(np.array([-1], np.int32))
         with pytest.raises(AssertionError, match="one row per node"):
             index.check()
 

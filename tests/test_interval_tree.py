@@ -245,6 +245,10 @@ class TestCheck:
         index.nodes[1, [BEGIN, END, LIMIT]] -= 1
         self.broken(index, "share an area")
 
+    def test_more_used_than_there_is(self, index) -> None:
+        index._figures[USED] = index.lists.shape[1] + 1
+        self.broken(index, "more of the lists is used")
+
     def test_an_area_past_the_end(self, index) -> None:
         rows = index.nodes[: int(index._figures[ROWS])]
         rows[np.argmax(rows[:, BEGIN]), LIMIT] = index._figures[USED] + 1

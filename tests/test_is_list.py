@@ -466,6 +466,15 @@ def of_edge(number: int, field: int, value: int) -> Callable[[ISList], None]:
     return apply
 
 
+def of_head(level: int, field: int, value: int) -> Callable[[ISList], None]:
+    """Damage: a field of an edge of the head."""
+
+    def apply(index: ISList) -> None:
+        index.nodes[skip.EDGES + (level << skip.EDGE_BITS) + field] = value
+
+    return apply
+
+
 def of_state(field: int, by: int) -> Callable[[ISList], None]:
     """Damage: a running figure."""
 
@@ -534,6 +543,8 @@ DAMAGES = {
     "a height is impossible": [of_node(1, skip.HEIGHT, 0)],
     "the head is not as high": [of_node(-1, skip.HEIGHT, 3)],
     "wrong number of levels": [of_state(skip.LEVELS, 1), of_state(skip.LEVELS, -1)],
+    "an edge above all levels leads on": [of_head(2, skip.NEXT, 0)],
+    "an edge above all levels has markers": [of_head(skip.MAX_LEVELS - 1, skip.SET + 1, 1)],
     "a level has not the nodes": [of_node(1, skip.HEIGHT, 2)],
     "a free node is in a wrong chain": [misplace_a_free_node],
     "nodes do not fill their array": [of_state(skip.NODES_END, 1)],

@@ -13,8 +13,8 @@ long ones: with 640,000 intervals of up to 200 cells out of a million, a row tha
 
 Row r is ``numbers[begins[r]:ends[r]]`` and the same part of ``words``. Like id lists, rows are
 *packed* as built or mapped (``begins`` and ``ends`` are views of one array of offsets) and *loose*
-from the first change on: each row owns an area up to its ``limits``; one that outgrows it moves to
-the end with twice the room; when the free end is used up, all is packed with room again.
+from the first change on, each in an area to grow in (``areas``); when the free end is used up, all
+is packed with room again. Growing beyond the limit of memory is refused, shrinking never is.
 
 Building in bulk is a module of its own, ``bit_vectors_bulk``.
 """
@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from bittern.stabbing.areas import HELD, USED, check_areas
 from bittern.stabbing.bit_vectors_bulk import (
     Rows,
     UInt64s,
@@ -33,8 +34,6 @@ from bittern.stabbing.bit_vectors_bulk import (
     rows_of_runs,
 )
 from bittern.stabbing.bit_words import (
-    USED,
-    WORDS,
     clear_bit,
     copy_rows,
     count_all,
@@ -92,7 +91,7 @@ class BitVectors:
     @property
     def n_words(self) -> int:
         """How many words all rows hold together."""
-        return int(self._figures[WORDS])
+        return int(self._figures[HELD])
 
     @property
     def n_bits(self) -> int:
@@ -118,10 +117,6 @@ class BitVectors:
         """Clear the bit of a slot in each of these rows, where it is set: O(their words)."""
         self._loosened(0)
         clear_bit(rows, slot, self.begins, self.ends, self.numbers, self.words, self._figures)
-
-    def add_row(self, copy_of: int | None = None) -> int:
-        """Add one row, empty or a copy of another, and return its number."""
-        return self.add_rows(np.array([-1 if copy_of is None else copy_of], np.int32))
 
     def add_rows(self, copies_of: Int32s) -> int:
         """Add rows, each a copy of another or empty (-1), and return the number of the first."""
@@ -172,7 +167,7 @@ class BitVectors:
         limits = self._loosened(len(words))
         begin = int(self._figures[USED])
         end = begin + len(words)
-        self._figures[WORDS] += len(words) - int((self.ends[rows] - self.begins[rows]).sum())
+        self._figures[HELD] += len(words) - int((self.ends[rows] - self.begins[rows]).sum())
         self._figures[USED] = end
         self.numbers[begin:end], self.words[begin:end] = numbers, words
         self.begins[rows] = offsets[:-1] + np.int32(begin)
@@ -226,7 +221,8 @@ class BitVectors:
     def _loosened(self, room: int) -> Int32s:
         """Limits of the loose form, after entering it or making room in it as needed."""
         if self._lacks(room):
-            refuse_too_many(self.n_words + room, self.n_rows)
+            if room:
+                refuse_too_many(self.n_words + room, self.n_rows)
             room += max(_LEAST_ROOM, self.n_words // 2)
             offsets, self.numbers, self.words = self.gather(self._every_row(), room)
             self.begins, self.ends = offsets[:-1].copy(), offsets[1:].copy()
@@ -239,8 +235,9 @@ class BitVectors:
         """Name the arrays that occupy memory, each once."""
         if self._limits is None:
             assert self._offsets is not None
-            return self._offsets, self.numbers, self.words
-        return self.begins, self.ends, self._limits, self.numbers, self.words
+            return self._offsets, self.numbers, self.words, self._figures
+        directory = self.begins, self.ends, self._limits
+        return *directory, self.numbers, self.words, self._figures
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """The packed form; the next change copies it."""
@@ -269,15 +266,9 @@ class BitVectors:
         assert (lengths >= 0).all(), "a row ends before it begins"
         assert int(lengths.sum()) == self.n_words, "rows do not add up to the words"
         if self._limits is not None:
-            limits = self._limits[: self.n_rows]
-            assert int(self._figures[USED]) <= len(self.words), "more words are used than exist"
-            assert (ends <= limits).all(), "a row leaves its area"
-            areas = np.flatnonzero(limits > begins)
-            areas = areas[np.argsort(begins[areas])]
-            assert not len(areas) or limits[areas[-1]] <= self._figures[USED], (
-                "an area is past the end"
-            )
-            assert (limits[areas[:-1]] <= begins[areas[1:]]).all(), "two rows share an area"
+            used = int(self._figures[USED])
+            assert used <= len(self.words), "more words are used than exist"
+            check_areas(begins, ends, self._limits[: self.n_rows], used, "row")
         bad = int(first_wrong(begins, ends, self.numbers, self.words, n_slots))
         assert bad < 0, f"the words of row {bad} are out of order, without bits or past the slots"
 

@@ -1,8 +1,7 @@
 """Rows of nonzero words under bit vectors: what kernels do with them; see ``bit_vectors``.
 
 Row r is ``numbers[begins[r]:ends[r]]`` and ``words[begins[r]:ends[r]]``, and may grow up to
-``limits[r]``. ``figures`` are the words in use from the start of the arrays on, holes included, and
-the words that belong to rows. Who calls has made room.
+``limits[r]`` (``areas``). Who calls has made room.
 """
 
 from __future__ import annotations
@@ -12,10 +11,8 @@ from typing import Any
 import numpy as np
 
 from bittern.engine.jit import i4r, i4w, i8, i8w, inline, kernel, u8r, u8w, void
+from bittern.stabbing.areas import HELD, USED, move_to_end, rank, room_to_move
 from bittern.stabbing.bitmaps import NO_BITS, ONE_BIT, count_bits
-
-# Where the running figures are.
-USED, WORDS = 0, 1
 
 _SMALLEST_AREA = 2
 
@@ -27,18 +24,6 @@ def count_row(words: Any, begin: Any, end: Any) -> Any:
     for i in range(np.uint64(begin), np.uint64(end)):
         total += count_bits(words[i])
     return np.int64(total)
-
-
-@inline
-def _rank(numbers: Any, begin: Any, end: Any, number: Any) -> Any:
-    """Position in numbers[begin:end] of the first that is not below ``number``."""
-    while begin < end:
-        middle = (begin + end) >> 1
-        if numbers[middle] < number:
-            begin = middle + 1
-        else:
-            end = middle
-    return begin
 
 
 @kernel(void, i4r, i4r, i4r, i4r, u8r, i4w, i4w, u8w)
@@ -70,9 +55,9 @@ def room_to_set(rows: Any, number: Any, begins: Any, ends: Any, limits: Any, num
     for row in rows:
         begin, end = int(begins[row]), int(ends[row])
         if end == limits[row]:
-            at = _rank(numbers, begin, end, number)
+            at = rank(numbers, begin, end, number)
             if at == end or numbers[at] != number:
-                room += max(_SMALLEST_AREA, 2 * (end - begin))
+                room += room_to_move(begin, end, _SMALLEST_AREA)
     return room
 
 
@@ -91,26 +76,23 @@ def set_bit(
     number, bit = slot >> 6, ONE_BIT << np.uint64(slot & 63)
     for row in rows:
         begin, end = int(begins[row]), int(ends[row])
-        at = _rank(numbers, begin, end, number)
+        at = rank(numbers, begin, end, number)
         if at < end and numbers[at] == number:
             words[at] |= bit
             continue
         if end == limits[row]:
-            moved = int(figures[USED])
-            for i in range(begin, end):
-                numbers[moved + i - begin] = numbers[i]
-                words[moved + i - begin] = words[i]
-            figures[USED] += max(_SMALLEST_AREA, 2 * (end - begin))
-            limits[row] = figures[USED]
-            begins[row] = moved
-            at, end = at + moved - begin, end + moved - begin
+            moved, end = move_to_end(row, begins, ends, limits, figures, _SMALLEST_AREA)
+            for i in range(moved, end):
+                numbers[i] = numbers[begin + i - moved]
+                words[i] = words[begin + i - moved]
+            at += moved - begin
         for i in range(end, at, -1):
             numbers[i] = numbers[i - 1]
             words[i] = words[i - 1]
         numbers[at] = number
         words[at] = bit
         ends[row] = end + 1
-        figures[WORDS] += 1
+        figures[HELD] += 1
 
 
 @kernel(void, i4r, i8, i4r, i4w, i4w, u8w, i8w)
@@ -121,7 +103,7 @@ def clear_bit(
     number, bit = slot >> 6, ONE_BIT << np.uint64(slot & 63)
     for row in rows:
         end = int(ends[row])
-        at = _rank(numbers, int(begins[row]), end, number)
+        at = rank(numbers, int(begins[row]), end, number)
         if at == end or numbers[at] != number:
             continue
         words[at] &= ~bit
@@ -130,7 +112,7 @@ def clear_bit(
                 numbers[i] = numbers[i + 1]
                 words[i] = words[i + 1]
             ends[row] = end - 1
-            figures[WORDS] -= 1
+            figures[HELD] -= 1
 
 
 @kernel(void, i4r, i4r, i4r, i4w, i4w, i4w, i4w, u8w, i8w)
@@ -155,7 +137,7 @@ def copy_rows(
             at += 1
         ends[rows[n]] = at
         limits[rows[n]] = at + 1
-        figures[WORDS] += tos[n] - froms[n]
+        figures[HELD] += tos[n] - froms[n]
         figures[USED] = at + 1
 
 

@@ -26,6 +26,7 @@ with keys for what is there.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -56,18 +57,20 @@ from bittern.stabbing.contract import (
     Located,
     StabbingIndex,
     as_values,
-    check_bytes,
 )
 from bittern.stabbing.runs import add_run
 from bittern.stabbing.slots import Slots
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from numpy.typing import ArrayLike, NDArray
 
 _6, _64 = np.uint64(6), np.uint64(64)
 _FEW = np.uint64(4)
+
+MOST_WORDS = 2**24
+"""Words of candidates that are compared with values at a time: 192 MiB."""
 
 
 @inline
@@ -140,6 +143,28 @@ def _evaluate(
             counts[i] = keys + count_row(words, row_begins[leaf], row_ends[leaf])
 
 
+class _Pieces(Located):
+    """Matches of a batch with so many candidates that its words would not fit.
+
+    The values are compared piece by piece: once to count, and once more when the ids are asked for.
+    """
+
+    def __init__(self, matches: Callable[[Int32s], Located], values: Int32s, cuts: Int64s) -> None:
+        """Piece i is values cuts[i] .. cuts[i + 1] - 1; ``matches`` finds those of one."""
+        self._matches, self._values, self._cuts = matches, values, cuts
+        self.offsets = np.zeros(len(values) + 1, np.int64)
+        for begin, end in pairwise(cuts.tolist()):
+            offsets = matches(values[begin:end]).offsets
+            self.offsets[begin + 1 : end + 1] = self.offsets[begin] + offsets[1:]
+
+    def _fill(self, first: int, last: int, ids: Int32s) -> None:
+        inside = self._cuts[(self._cuts > first) & (self._cuts < last)]
+        for begin, end in pairwise([first, *inside.tolist(), last]):
+            at, stop = self.offsets[[begin, end]] - self.offsets[first]
+            found = self._matches(self._values[begin:end])
+            found._fill(0, end - begin, ids[at:stop])  # noqa: SLF001
+
+
 class ClusterIndex(StabbingIndex):
     """Candidates by a tree of keys, and each compared with the value; see the module."""
 
@@ -159,10 +184,12 @@ class ClusterIndex(StabbingIndex):
     ) -> Self:
         """O(n log n + words): a sort of the end points, and the rows word by word."""
         minimum = checked_minimum(minimum)
-        return cls(*_plant(lows, highs, ids, minimum), domain=domain, minimum=minimum)
+        planted = _plant(lows, highs, ids, minimum, refuse=True)
+        return cls(*planted, domain=domain, minimum=minimum)
 
     def _rebuild(self) -> None:
-        self.tree, self.bits, self.slots = _plant(*self.slots.live(), self.minimum)
+        live = self.slots.live()
+        self.tree, self.bits, self.slots = _plant(*live, self.minimum, refuse=False)
 
     def _insert(self, low: int, high: int, id: int) -> None:  # noqa: A002
         if self.slots.worn:
@@ -181,11 +208,19 @@ class ClusterIndex(StabbingIndex):
             self._rebuild()
         return True
 
-    def _locate(self, values: Int32s) -> BitRuns:
+    def _locate(self, values: Int32s) -> Located:
         runs = self._candidates(values)
+        lengths = runs.lengths[: runs.ends[-1]]
+        if int(lengths.sum(dtype=np.int64)) <= MOST_WORDS:
+            return self._matches(values, runs)
+        before = np.append(0, np.cumsum(lengths, dtype=np.int64))[runs.ends]
+        return _Pieces(self._matches, values, _cuts(before))
+
+    def _matches(self, values: Int32s, runs: BitRuns | None = None) -> BitRuns:
+        """Compare the values with their candidates, which are found first if not given."""
+        runs = runs or self._candidates(values)
         candidates = runs.numbers, runs.words
         room = int(runs.lengths[: runs.ends[-1]].sum(dtype=np.int64))
-        check_bytes(12 * room, "what these values are compared with", "smaller batches")
         runs.numbers, runs.words = np.empty(room, np.int32), np.empty(room, np.uint64)
         found = runs.offsets, runs.ends, runs.begins, runs.lengths
         _keep_matches(
@@ -213,7 +248,7 @@ class ClusterIndex(StabbingIndex):
         return counts
 
     def _held(self) -> tuple[NDArray[Any], ...]:
-        return self._shape, self.tree.nodes, *self.bits.held(), *self.slots.held()
+        return self._shape, *self.tree.held(), *self.bits.held(), *self.slots.held()
 
     def statistics(self) -> dict[str, int | float]:
         """Sizes of tree and clusters; ``entries`` are the bits that are set: O(words)."""
@@ -240,7 +275,8 @@ class ClusterIndex(StabbingIndex):
         self.bits.check(self.slots.n_slots)
         self.tree.check()
         assert self.bits.n_rows == self.tree.n_leaves, "not one row per leaf"
-        needed = BitVectors.of_runs(*_runs_of(self.slots, self.tree), self.tree.n_leaves)
+        runs = _runs_of(self.slots, self.tree)
+        needed = BitVectors.of_runs(*runs, self.tree.n_leaves, refuse=False)
         assert self.bits.same(needed), "a leaf's cluster is not the intervals that meet its cells"
 
     def arrays(self) -> dict[str, NDArray[Any]]:
@@ -273,12 +309,25 @@ class ClusterIndex(StabbingIndex):
 
 
 def _plant(
-    lows: Int32s, highs: Int32s, ids: Int32s, minimum: int
+    lows: Int32s, highs: Int32s, ids: Int32s, minimum: int, *, refuse: bool
 ) -> tuple[ClusterTree, BitVectors, Slots]:
     """Tree, rows and slots of these intervals."""
     slots = Slots.of(lows, highs, ids)
     tree = ClusterTree.of(slots.lows, slots.highs, minimum)
-    return tree, BitVectors.of_runs(*_runs_of(slots, tree), tree.n_leaves), slots
+    bits = BitVectors.of_runs(*_runs_of(slots, tree), tree.n_leaves, refuse=refuse)
+    return tree, bits, slots
+
+
+def _cuts(before: Int64s) -> Int64s:
+    """Where to cut a batch so that no piece has too many words, unless it is one value.
+
+    ``before[i]`` counts the words of the values before i.
+    """
+    cuts = [0]
+    while cuts[-1] < len(before) - 1:
+        most = np.searchsorted(before, before[cuts[-1]] + MOST_WORDS, "right")
+        cuts.append(max(cuts[-1] + 1, int(most) - 1))
+    return np.array(cuts)
 
 
 def _runs_of(slots: Slots, tree: ClusterTree) -> tuple[Int32s, Int32s]:

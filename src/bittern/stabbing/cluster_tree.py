@@ -41,6 +41,7 @@ import numpy as np
 
 from bittern.engine.jit import i4r, i4r2, i4w, i4w2, i8, i8r, inline, kernel, void
 from bittern.errors import OptionError
+from bittern.stabbing.contract import whole_number
 from bittern.stabbing.descents import GROUP, descend
 
 if TYPE_CHECKING:
@@ -182,6 +183,10 @@ class ClusterTree:
         first, last = self.leaves(np.array([low, high], np.int32)).tolist()
         return np.arange(first, last + 1, dtype=np.int32)
 
+    def held(self) -> tuple[Int32s, ...]:
+        """Name the arrays that occupy memory, each once."""
+        return (self.nodes,) if self._bounds is None else (self.nodes, self._bounds)
+
     def _levels(self) -> Iterator[tuple[Int32s, Int32s, Int32s]]:
         """Nodes and leaves of each level, with the keys that bound their cells from both sides."""
         level = np.array([0 if len(self.nodes) else ~0], np.int32)
@@ -224,7 +229,8 @@ class ClusterTree:
 
 
 def checked_minimum(minimum: int) -> int:
-    """Refuse a smallest size of clusters that is not positive."""
-    if int(minimum) != minimum or minimum < 1:
-        raise OptionError(f"minimum is {minimum}: give the size of a cluster, from 1 on")
-    return int(minimum)
+    """Refuse a smallest size of clusters that no cluster has."""
+    size = whole_number(minimum, "minimum")
+    if not 1 <= size < 2**31:
+        raise OptionError(f"minimum is {size}: give the size of a cluster, 1 to {2**31 - 1}")
+    return size

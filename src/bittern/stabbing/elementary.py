@@ -69,14 +69,6 @@ def last_within(cells: Any, begin: Any, end: Any, value: Any) -> Any:
     return at
 
 
-@inline
-def last_up_to(cells: Any, n: Any, value: Any) -> Any:
-    """Position of the last of n cells that is not above ``value``, or -1."""
-    if n == 0 or cells[0] > value:
-        return -1
-    return np.int64(last_within(cells, np.uint64(0), np.uint64(n), value))
-
-
 class Split(NamedTuple):
     """What one interval does to a sorted list of disjoint elementary intervals.
 

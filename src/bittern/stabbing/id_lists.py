@@ -10,7 +10,7 @@ are two views of it::
     items    3  8  1  4  9
 
 *loose*, from the first insert or delete on: 12 bytes per list. Each list owns an area up to its
-``limits``; one that outgrows its area moves to the end with twice the room and leaves a hole::
+``limits``; one that outgrows it moves to the end and leaves a hole (``areas``)::
 
     begins   5  2  2                 after inserting 5 into list 0
     ends     8  2  5
@@ -33,8 +33,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from bittern.engine.jit import b1, i4r, i4w, i8, i8w, inline, kernel, void
+from bittern.engine.jit import b1, i4r, i4w, i8, i8w, kernel, void
 from bittern.errors import OptionError
+from bittern.stabbing.areas import HELD, USED, check_areas, move_to_end, rank, room_to_move
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -46,21 +47,6 @@ MAX_ENTRIES = 2**31 - 1
 
 _SMALLEST_AREA = 4
 _LEAST_ROOM = 64
-
-# Where the loose form keeps its running figures, which kernels update.
-_USED, _ENTRIES = 0, 1
-
-
-@inline
-def _rank(items: Any, begin: Any, end: Any, number: Any) -> Any:
-    """Position in items[begin:end] of the first id that is not below ``number``."""
-    while begin < end:
-        middle = (begin + end) >> 1
-        if items[middle] < number:
-            begin = middle + 1
-        else:
-            end = middle
-    return begin
 
 
 @kernel(i8, i4w)
@@ -76,7 +62,7 @@ def _accumulate(counts: Any) -> Any:
 @kernel(b1, i4r, i8, i4r, i4r, i4r)
 def _holds(lists: Any, number: Any, begins: Any, ends: Any, items: Any) -> Any:
     for n in lists:
-        at = _rank(items, begins[n], ends[n], number)
+        at = rank(items, begins[n], ends[n], number)
         if at == ends[n] or items[at] != number:
             return False
     return True
@@ -87,7 +73,7 @@ def _room_to_move(lists: Any, begins: Any, ends: Any) -> Any:
     """Slots at the free end that are enough even if each of these lists has to move."""
     room = 0
     for n in lists:
-        room += max(_SMALLEST_AREA, 2 * (int(ends[n]) - int(begins[n])))
+        room += room_to_move(begins[n], ends[n], _SMALLEST_AREA)
     return room
 
 
@@ -98,29 +84,26 @@ def _add(
     for n in lists:
         begin, end = int(begins[n]), int(ends[n])
         if end == limits[n]:
-            moved = int(figures[_USED])
+            old = begin
+            begin, end = move_to_end(n, begins, ends, limits, figures, _SMALLEST_AREA)
             for i in range(begin, end):
-                items[moved + i - begin] = items[i]
-            figures[_USED] += max(_SMALLEST_AREA, 2 * (end - begin))
-            limits[n] = figures[_USED]
-            begins[n] = moved
-            begin, end = moved, moved + end - begin
-        at = _rank(items, begin, end, number)
+                items[i] = items[old + i - begin]
+        at = rank(items, begin, end, number)
         for i in range(end, at, -1):
             items[i] = items[i - 1]
         items[at] = number
         ends[n] = end + 1
-        figures[_ENTRIES] += 1
+        figures[HELD] += 1
 
 
 @kernel(void, i4r, i8, i4r, i4w, i4w, i8w)
 def _remove(lists: Any, number: Any, begins: Any, ends: Any, items: Any, figures: Any) -> None:
     for n in lists:
         end = int(ends[n])
-        for i in range(_rank(items, begins[n], end, number), end - 1):
+        for i in range(rank(items, begins[n], end, number), end - 1):
             items[i] = items[i + 1]
         ends[n] = end - 1
-        figures[_ENTRIES] -= 1
+        figures[HELD] -= 1
 
 
 @kernel(void, i4r, i4r, i4r, i4w, i4w)
@@ -198,7 +181,7 @@ class IdLists:
     @property
     def n_entries(self) -> int:
         """How many ids all lists hold together."""
-        return int(self._figures[_ENTRIES])
+        return int(self._figures[HELD])
 
     def held(self) -> tuple[NDArray[Any], ...]:
         """Name the arrays that occupy memory, each once."""
@@ -211,7 +194,7 @@ class IdLists:
         """Add an id to each of these distinct lists: O(their lengths), amortised."""
         limits = self._limits
         room = int(_room_to_move(lists, self.begins, self.ends))
-        if limits is None or int(self._figures[_USED]) + room > len(self.items):
+        if limits is None or int(self._figures[USED]) + room > len(self.items):
             limits = self._loosen(room)
         _add(lists, number, self.begins, self.ends, limits, self.items, self._figures)
 
@@ -249,7 +232,7 @@ class IdLists:
         self.begins, self.ends, self.items = begins, ends, items
         self._offsets = None
         self._limits = limits
-        self._figures[_USED] = entries
+        self._figures[USED] = entries
         return self._limits
 
     def ids(self) -> Int32s:
@@ -268,13 +251,8 @@ class IdLists:
             assert int(self._offsets[0]) == 0, "packed lists do not begin at 0"
             assert int(self._offsets[-1]) == len(self.items), "packed lists do not fill the items"
         else:
-            used = int(self._figures[_USED])
+            used = int(self._figures[USED])
             assert used <= len(self.items), "more slots are used than there are"
-            assert (self.ends <= self._limits).all(), "a list leaves its area"
-            areas = np.flatnonzero(self._limits > self.begins)
-            areas = areas[np.argsort(self.begins[areas])]
-            assert not len(areas) or self._limits[areas[-1]] <= used, "an area is past the end"
-            apart = self._limits[areas[:-1]] <= self.begins[areas[1:]]
-            assert apart.all(), "two lists share an area"
+            check_areas(self.begins, self.ends, self._limits, used, "list")
         bad = int(_first_unordered(self.begins, self.ends, self.items))
         assert bad < 0, f"list {bad} is not ascending"

@@ -36,6 +36,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bittern.engine.jit import i4r, i4r2, i4w, i8, i8w, kernel, read_only, void
 from bittern.errors import SnapshotError
+from bittern.stabbing.areas import check_areas
 from bittern.stabbing.contract import MAX_DOMAIN, Int32s, Int64s, StabbingIndex, as_values
 from bittern.stabbing.interval_nodes import (
     ABOVE,
@@ -46,6 +47,7 @@ from bittern.stabbing.interval_nodes import (
     ENTRIES,
     FAR_HIGHS,
     HIGH,
+    HIGHS,
     IDS,
     KEY,
     LACK,
@@ -149,9 +151,6 @@ class IntervalTree(StabbingIndex):
     def __init__(self, nodes: Table, lists: Table, *, domain: int) -> None:
         """Take the arrays of a built tree as they are, read-only or not: O(1)."""
         self.domain = domain
-        self._take(nodes, lists)
-
-    def _take(self, nodes: Table, lists: Table) -> None:
         self.nodes, self.lists = nodes, lists
         entries = lists.shape[1]
         self._figures = np.zeros(N_FIGURES, np.int64)
@@ -169,25 +168,22 @@ class IntervalTree(StabbingIndex):
         return index
 
     def _plant_all(self, intervals: Table, room: int) -> None:
-        """Replace the whole tree, with free room to grow, or none to be searched only."""
+        """Replace the whole tree, with free room to grow, or none to be searched only.
+
+        The old one is left as it is, and given up when the new one is complete.
+        """
         n = intervals.shape[1]
         nodes, lists = np.empty((n, N_COLUMNS), np.int32), np.empty((N_LISTS, n + room), np.int32)
         figures = np.zeros(N_FIGURES, np.int64)
         figures[ROOT] = plant(intervals, *_orders(intervals), nodes, lists, figures)
         figures[ENTRIES] = n
         rows = int(figures[ROWS])
-        self._take(_with_room(nodes[:rows], rows + room), lists)
-        if room:
-            self._figures, self._built = figures, False
-
-    def _uproot(self, node: int, weight: int) -> Table:
-        intervals = np.empty((3, weight), np.int32)
-        uproot(self.nodes, self.lists, node, intervals, self._figures)
-        return intervals
+        nodes = _with_room(nodes[:rows], rows + room)
+        self.nodes, self.lists, self._figures, self._built = nodes, lists, figures, not room
 
     def _rebuild(self, room: int) -> None:
-        entries = int(self._figures[ENTRIES])
-        self._plant_all(self._uproot(int(self._figures[ROOT]), entries), room)
+        at = self._positions()[1]
+        self._plant_all(np.stack([self.lists[row, at] for row in (LOWS, HIGHS, IDS)]), room)
 
     def _room(self) -> int:
         """Free room that is paid for by the changes since the last time, or will be."""
@@ -214,7 +210,8 @@ class IntervalTree(StabbingIndex):
         if figures[USED] + weight > self.lists.shape[1] or figures[ROWS] + weight > len(self.nodes):
             self._rebuild(self._room())
             return
-        intervals = self._uproot(node, weight)
+        intervals = np.empty((3, weight), np.int32)
+        uproot(self.nodes, self.lists, node, intervals, figures)
         root = plant(intervals, *_orders(intervals), self.nodes, self.lists, figures)
         if above < 0:
             figures[ROOT] = root
@@ -232,8 +229,9 @@ class IntervalTree(StabbingIndex):
         return True
 
     def _locate(self, values: Int32s) -> Runs:
-        runs = Runs(self.lists[IDS:].reshape(-1), len(values), DEEPEST)
-        return runs.search(_search, self.nodes, self.lists, self._figures[ROOT], values)
+        nodes, lists, figures = self.nodes, self.lists, self._figures
+        runs = Runs(lists[IDS:].reshape(-1), len(values), DEEPEST)
+        return runs.search(_search, nodes, lists, figures[ROOT], values)
 
     def evaluations(self, values: ArrayLike) -> Int64s:
         """Count the predicate evaluations for each value, as figures 7 and 8 of seed 004 do.
@@ -295,14 +293,11 @@ class IntervalTree(StabbingIndex):
         rows = nodes[: int(figures[ROWS])]
         lengths = rows[:, END] - rows[:, BEGIN]
         assert (lengths >= 0).all(), "a list ends before it begins"
-        assert (rows[:, END] <= rows[:, LIMIT]).all(), "a list leaves its area"
         assert int(lengths.sum()) == figures[ENTRIES], "lists do not add up to the entries"
         assert np.count_nonzero(lengths == 0) == figures[EMPTY], "empty nodes are miscounted"
-        areas = rows[np.argsort(rows[:, BEGIN], kind="stable")]
-        areas = areas[areas[:, LIMIT] > areas[:, BEGIN]]
-        apart = areas[:-1, LIMIT] <= areas[1:, BEGIN]
-        assert apart.all(), "two nodes share an area"
-        assert not len(areas) or areas[-1, LIMIT] <= figures[USED], "an area is past the end"
+        assert figures[USED] <= self.lists.shape[1], "more of the lists is used than there is"
+        begins, ends, limits = rows[:, BEGIN], rows[:, END], rows[:, LIMIT]
+        check_areas(begins, ends, limits, int(figures[USED]), "list")
         owners, at = self._positions()
         lows, highs, far_highs, ids, far_ids = self.lists[:, at]
         same = owners[1:] == owners[:-1]

@@ -21,8 +21,9 @@ and that is the end::
 Costs, for n intervals over m end points, of which each spans s: a search O(log m) and what it
 reports; fewer than 2 log2(s) markers per interval and one eq marker more, hence O(n log n)
 numbers; an insertion or deletion O(log m) nodes, and for every marker that it takes away the length
-of the set. A new end point moves markers of other intervals as well (``is_list_changes``), and
-one at which no interval ends any more moves them back.
+of the set. A deletion first looks for its interval among all that have the same low end, which are
+a chain without order. A new end point moves markers of other intervals as well
+(``is_list_changes``), and one at which no interval ends any more moves them back.
 
 ``branching``: of so many nodes of a level, one is on the next. More of them make the list flatter,
 which small lists feel, and staircases longer. For 640,000 intervals over 70 end points each, 2 and
@@ -83,7 +84,8 @@ def pack(
 ) -> tuple[Int32s, Int32s, Int32s, Int32s, Int64s]:
     """Build the packed form over nodes of these keys and heights: O(n log n).
 
-    Of the state, domain, branching, generator and adjustments stay; the rest is set anew.
+    Of the state, domain, branching, generator and adjustments stay; the rest is set anew, in a
+    copy: until it is done, others may search what it is built from.
     """
     size = skip.HEAD_SIZE + len(keys) * skip.EDGES + (int(heights.sum()) << skip.EDGE_BITS)
     if size > MAX_NODE_NUMBERS:
@@ -94,6 +96,7 @@ def pack(
     order = np.argsort(lows, kind="stable")
     lows, highs, ids = lows[order], highs[order], ids[order]
     nodes, places = np.empty(size, np.int32), np.empty(len(keys), np.int32)
+    state = state.copy()
     state[skip.LEVELS] = 0
     skip.lay_nodes(keys, heights, places, nodes, state)
     starts, stops = (places[np.searchsorted(keys, ends)] for ends in (lows, highs))

@@ -50,6 +50,8 @@ def _check_links(nodes: Int32s, state: Int64s) -> list[_Level]:
     levels: list[_Level] = []
     above = skip.EDGES + (np.arange(top, skip.MAX_LEVELS) << skip.EDGE_BITS) + skip.HEAD
     assert (nodes[above + skip.NEXT_KEY] == skip.LAST_KEY).all(), "wrong number of levels"
+    assert (nodes[above + skip.NEXT] == skip.NOWHERE).all(), "an edge above all levels leads on"
+    assert (nodes[above + skip.SET + 1] == 0).all(), "an edge above all levels has markers"
     for number in range(max(top, 1)):
         field = skip.EDGES + (number << skip.EDGE_BITS)
         places = _chain(nodes, skip.HEAD, field + skip.NEXT, n_nodes + 1)

@@ -78,8 +78,12 @@ class Slots:
 
     @property
     def next(self) -> int:
-        """The slot that ``add`` takes next."""
-        return int(self._figures[_FIRST_FREE]) if self.n_free else self.n_slots
+        """The slot that ``add`` takes next; OptionError if there are no more."""
+        if self.n_free:
+            return int(self._figures[_FIRST_FREE])
+        if self.n_slots == MAX_SLOTS:
+            raise OptionError(f"an index holds at most {MAX_SLOTS} intervals: use several")
+        return self.n_slots
 
     @property
     def worn(self) -> bool:
@@ -89,8 +93,6 @@ class Slots:
     def add(self, low: int, high: int, id: int) -> int:  # noqa: A002
         """Put an interval into a slot, which is returned: O(1) amortised."""
         slot = self.next
-        if slot == MAX_SLOTS:
-            raise OptionError(f"an index holds at most {MAX_SLOTS} intervals: use several")
         self._own(slot + 1)
         if self.n_free:
             self._figures[:] = self.n_free - 1, self.ids[slot]
