@@ -74,7 +74,10 @@ def copied(lists: float, ids: float, n_bytes: float) -> float:
 
 
 def descent(steps: float, n_bytes: float) -> float:
-    """Lines on the way down a tree that have to be waited for: not those of its upper levels."""
+    """Lines on the way down a tree that memory has to deliver: not those of its upper levels.
+
+    Where many values go down side by side these are misses, and waits where each goes alone.
+    """
     return min(steps, max(0.0, math.log2(max(n_bytes, 1.0) / measured.NEAR_BYTES)))
 
 

@@ -100,13 +100,7 @@ def _interval(name: str, summary: Summary) -> Iterator[Estimate]:
     steps = _depth(nodes)
     words = per_row * _covered(summary)
     lines = misses(2, 4 * nodes) + misses(1, in_rows) + misses(words, 4 * summary.n)
-    work = Work(
-        steps=steps,
-        words=words,
-        bits=summary.ids_per_value,
-        misses=lines,
-        waits=descent(steps, 4 * nodes),
-    )
+    work = Work(steps=steps, words=words, bits=summary.ids_per_value, misses=lines)
     yield Estimate(name, {}, round(size), work)
 
 
@@ -116,11 +110,11 @@ def _hybrid(name: str, summary: Summary) -> Iterator[Estimate]:
         leaves = min(leaves, summary.n / (0.7 * (_CLUSTER - summary.ids_per_value)))
     leaves = max(leaves, 1.0)
     for one in _interval(name, summary):
-        size = one.bytes + 12 * (leaves - 1) + 8 * leaves
+        size = one.bytes + 12 * (leaves - 1) + 12 * leaves
         inside = _depth(summary.occupied / leaves)
         keys = _depth(leaves)
-        waits = descent(keys, 12 * leaves) + misses(inside / 4, 8 * summary.occupied)
-        work = replace(one.work, steps=2 * keys + inside, waits=waits)
+        lines = descent(keys, 12 * leaves) + misses(inside / 4, 8 * summary.occupied)
+        work = replace(one.work, steps=2 * keys + inside, misses=one.work.misses + lines)
         yield Estimate(name, {"minimum": _CLUSTER}, round(size), work)
 
 
@@ -143,8 +137,7 @@ def _segment_tree(name: str, summary: Summary) -> Iterator[Estimate]:
         steps=2 * steps,
         words=found,
         bits=summary.ids_per_value,
-        misses=lines,
-        waits=descent(steps, 8 * nodes),
+        misses=lines + descent(steps, 8 * nodes),
     )
     yield Estimate(name, {}, round(size), work)
 
@@ -213,15 +206,14 @@ def _cluster(name: str, summary: Summary) -> Iterator[Estimate]:
     leaves = cluster_leaves(summary)
     words = words_per_row(summary)
     in_rows = _WORD * leaves * words
-    size = 12 * (leaves - 1) + 4 * (leaves + 1) + in_rows + _SLOT * summary.n
+    size = 12 * (leaves - 1) + 8 * (leaves + 1) + in_rows + _SLOT * summary.n
     steps = _depth(leaves)
     candidates = summary.ids_per_value + 1
     work = Work(
         steps=2 * steps,
         words=words,
         bits=2 * candidates,
-        misses=misses(1, in_rows) + misses(words, _SLOT * summary.n),
-        waits=descent(steps, 12 * leaves),
+        misses=misses(1, in_rows) + misses(words, _SLOT * summary.n) + descent(steps, 12 * leaves),
     )
     yield Estimate(name, {"minimum": 1}, round(size), work)
 
@@ -242,8 +234,9 @@ def _is_list(name: str, summary: Summary) -> Iterator[Estimate]:
         steps=steps,
         lists=lists,
         bits=summary.ids_per_value,
-        misses=copied(lists, summary.ids_per_value, 4 * markers) + misses(lists, 4 * summary.n),
-        waits=descent(steps, 56 * summary.points),
+        misses=copied(lists, summary.ids_per_value, 4 * markers)
+        + misses(lists, 4 * summary.n)
+        + descent(steps, 56 * summary.points),
     )
     most = round(size + 4 * (MAX_ENTRIES - markers))
     yield Estimate(name, {}, round(size), work, most)
