@@ -35,6 +35,7 @@ LOOKS = {
     "cluster": ("#1f77b4", "s"),
     "interval": ("#d62728", "*"),
     "hybrid": ("#9467bd", "D"),
+    "hybrid-default": ("#c5b0d5", "d"),
     "segment-tree": ("#2ca02c", "^"),
     "interval-tree": ("#ff7f0e", "o"),
 }

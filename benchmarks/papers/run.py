@@ -1,13 +1,17 @@
 """Repeat the papers' experiments: ``python -m benchmarks.papers.run [--only fig17 ...] [--small]``.
 
 Every experiment gives points, which go into one JSON file; ``benchmarks.papers.report`` makes the
-page and its plots of that file. With ``--only`` the other experiments of an earlier run stay in
-the file, provided that it was made at the same scale, by the same versions, on the same machine.
+page and its plots of that file. A small run has a file of its own.
+
+The file is replaced after every experiment, and what it has of other experiments stays, provided
+that it was made at the same scale, by the same versions, on the same machine. Otherwise, ``--only``
+is refused, and a run of everything replaces the file when it is complete, not before.
 """
 
 from __future__ import annotations
 
 import argparse
+import datetime as dt
 import importlib.metadata
 import json
 import os
@@ -38,7 +42,9 @@ def main(arguments: list[str] | None = None) -> int:
         "--only", nargs="+", default=[], metavar="NAME", help="part of: " + ", ".join(EXPERIMENTS)
     )
     parser.add_argument("--small", action="store_true", help="the same shapes in seconds")
-    parser.add_argument("--output", type=Path, default=OUTPUT, help="the JSON file to write")
+    parser.add_argument(
+        "--output", type=Path, help=f"the JSON file to write (results/{OUTPUT.name}, or its -small)"
+    )
     options = parser.parse_args(arguments)
     unknown = [part for part in options.only if not any(part in name for name in EXPERIMENTS)]
     if unknown:
@@ -48,35 +54,49 @@ def main(arguments: list[str] | None = None) -> int:
         for name in EXPERIMENTS
         if not options.only or any(part in name for part in options.only)
     ]
-    result = _started(options.output, small=options.small, keep=bool(options.only))
-    options.output.parent.mkdir(parents=True, exist_ok=True)
+    output = options.output or (small_of(OUTPUT) if options.small else OUTPUT)
+    result, at_once = _started(output, small=options.small, everything=not options.only)
+    output.parent.mkdir(parents=True, exist_ok=True)
     for name in chosen:
         progress(name)
-        load = list(os.getloadavg())
+        load, date = list(os.getloadavg()), dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
         start = perf_counter()
         measured = EXPERIMENTS[name](small=options.small)
-        measured |= {"seconds": perf_counter() - start, "load_average": load}
+        measured |= {"date": date, "seconds": perf_counter() - start, "load_average": load}
         result["experiments"][name] = measured
         # After every experiment, so that a long run that stops early leaves what it has.
-        options.output.write_text(json.dumps(result, indent=1) + "\n")
-    progress(f"written to {options.output}")
+        part = output.with_name(f"{output.name}.part")
+        part.write_text(json.dumps(result, indent=1) + "\n")
+        if at_once or name == chosen[-1]:
+            part.replace(output)
+    progress(f"written to {output}")
     return 0
 
 
-def _started(output: Path, *, small: bool, keep: bool) -> dict[str, Any]:
-    """Begin a result; with ``keep``, with the experiments of the file there if comparable."""
+def small_of(path: Path) -> Path:
+    """Where a small run writes, so that it replaces nothing that took long."""
+    return path.with_name(f"{path.stem}-small{path.suffix}")
+
+
+def _started(output: Path, *, small: bool, everything: bool) -> tuple[dict[str, Any], bool]:
+    """Begin a result, with what the file there has, and say whether it may be replaced at once."""
     where = environment()
     where["versions"] |= {name: importlib.metadata.version(name) for name in PACKAGES}
-    result = {"environment": where, "scale": "small" if small else "full", "experiments": {}}
-    if keep and output.exists():
-        earlier = json.loads(output.read_text())
-        for what in ("scale", "cpu", "versions"):
-            if {**earlier, **earlier["environment"]}[what] != {**result, **where}[what]:
-                raise SystemExit(
-                    f"{output} differs in {what} from this run: give another file with --output"
-                )
+    result: dict[str, Any] = {"environment": where, "scale": "small" if small else "full"}
+    result["experiments"] = {}
+    if not output.exists():
+        return result, True
+    earlier = json.loads(output.read_text())
+    before, now = {**earlier, **earlier["environment"]}, {**result, **where}
+    differing = [what for what in ("scale", "cpu", "versions") if before[what] != now[what]]
+    if differing and not (everything and "scale" not in differing):
+        raise SystemExit(
+            f"{output} differs in {' and '.join(differing)} from this run:"
+            " give another file with --output"
+        )
+    if not differing:
         result["experiments"] = earlier["experiments"]
-    return result
+    return result, not differing
 
 
 if __name__ == "__main__":
