@@ -11,20 +11,20 @@ measured ones there, and other machines mostly move all of them together, which 
 from __future__ import annotations
 
 NANOSECONDS = {
-    "values": 10.29,
-    "headers": 0.54,
-    "lists": 4.97,
-    "ids": 0.45,
-    "bits": 1.02,
-    "steps": 3.49,
-    "words": 3.32,
-    "misses": 2.63,
-    "waits": 86.71,
+    "values": 7.24,
+    "headers": 0.49,
+    "lists": 4.42,
+    "ids": 0.16,
+    "bits": 0.46,
+    "steps": 3.26,
+    "words": 3.09,
+    "misses": 3.74,
+    "waits": 40.42,
 }
 """Price of each unit of ``stabbing/estimate.Work``."""
 
 CACHE_BYTES = 2**22
 """Bytes of an array of which lines come without delay if many are asked for, as the fit sees it."""
 
-NEAR_BYTES = 2**20
+NEAR_BYTES = 2**19
 """Bytes of a tree that are at hand when each step waits for the one before."""

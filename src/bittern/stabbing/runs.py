@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 _RUNS_PER_VALUE = 4
 _WIDE = 8
 _LINE = 16
-_AHEAD = 32
-"""Runs between asking for ids and copying them: covers a miss of all caches."""
+_AHEAD = 16
+"""Runs between asking for ids and copying them: covers a miss of all caches, and not much more."""
 
 
 @inline
