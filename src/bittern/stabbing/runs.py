@@ -32,8 +32,9 @@ if TYPE_CHECKING:
 _RUNS_PER_VALUE = 4
 _WIDE = 8
 _LINE = 16
-_AHEAD = 16
-"""Runs between asking for ids and copying them: covers a miss of all caches, and not much more."""
+_AHEAD_SHORT, _AHEAD_LONG, _LONG = 48, 24, 32
+"""Runs between asking for ids and copying them, where runs are short or long on average: as many
+as cover a miss of all caches, and not much more."""
 
 
 @inline
@@ -52,8 +53,9 @@ def _copy_runs(items: Any, begins: Any, lengths: Any, first: Any, last: Any, ids
     Runs are short and of all lengths: a loop that stops exactly mispredicts the end of each.
     """
     at = 0
+    distance = _AHEAD_LONG if len(ids) > _LONG * (last - first) else _AHEAD_SHORT
     for run in range(first, last):
-        ahead = np.uint64(min(run + _AHEAD, last - 1))
+        ahead = np.uint64(min(run + distance, last - 1))
         later = np.uint64(begins[ahead])
         prefetch(items, later)
         if lengths[ahead] > _LINE:  # hardware goes on by itself after some lines
