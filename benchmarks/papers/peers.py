@@ -162,10 +162,14 @@ def _take_turns(result: dict[str, Any], intervals: Intervals, values: Values) ->
     A machine that others use is faster in one minute than in the next: what is to be compared
     within some ten percent is measured at the same time.
     """
-    names = ["dlist", "ui", *map(with_segment, SEGMENTS)]
+    closely = {"dlist", "ui", *map(with_segment, SEGMENTS)}
+    found = {
+        name: one
+        for name, one in result["ours"].items()
+        if name in closely and "refused" not in one
+    }
     makers = _ours(intervals)
-    peers = {name: makers[name]() for name in names if "refused" not in result["ours"][name]}
-    found = {name: result["ours"][name] for name in peers}
+    peers = {name: makers[name]() for name in found}
     peers["copy"], found["copy"] = Copy(intervals, values), result["others"]["copy"]
     seconds: dict[str, list[float]] = {name: [] for name in peers}
     for _ in range(ROUNDS):
@@ -173,7 +177,8 @@ def _take_turns(result: dict[str, Any], intervals: Intervals, values: Values) ->
             seconds[name].append(_pass(peer, min(BATCH, len(values)), values)[0])
     for name, passes in seconds.items():
         nanoseconds = statistics.median(passes) / len(values) * 1e9
-        found[name] |= {"ns_per_event": nanoseconds, "passes": ROUNDS}
+        again = {"passes": ROUNDS, "ns_per_event": nanoseconds}
+        found[name] |= {**again, "tried": [found[name]["tried"][0] | again]}
         progress(f"  {name}, in turns: {nanoseconds:,.1f} ns per event")
 
 
