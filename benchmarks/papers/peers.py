@@ -162,7 +162,7 @@ def _take_turns(result: dict[str, Any], intervals: Intervals, values: Values) ->
     A machine that others use is faster in one minute than in the next: what is to be compared
     within some ten percent is measured at the same time.
     """
-    closely = {"dlist", "ui", *map(with_segment, SEGMENTS)}
+    closely = {"dlist", "ui", "cei", *map(with_segment, SEGMENTS)}
     found = {
         name: one
         for name, one in result["ours"].items()
