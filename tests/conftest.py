@@ -1,4 +1,4 @@
-"""What every test module shares: the hypothesis profiles and the one Spark session of a run.
+"""What test modules share: hypothesis profiles, one Spark session per run, the command line.
 
 The session is lazy: a run that selects no test marked ``spark`` never starts a JVM. Where Java 17
 or pyspark is missing those tests skip, and the reason is printed by ``pytest -ra``.
@@ -6,6 +6,7 @@ or pyspark is missing those tests skip, and the reason is printed by ``pytest -r
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import shutil
@@ -85,3 +86,22 @@ def spark() -> Iterator[Any]:
         session.sparkContext.setLogLevel("OFF")
         yield session
         session.stop()
+
+
+@pytest.fixture
+def bittern_command(capsys, monkeypatch):
+    """Call ``bittern`` with arguments: the exit code, standard output and standard error."""
+    from bittern.service.cli import main
+
+    def call(*arguments, stdin=b""):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+        capsys.readouterr()
+        try:
+            code = main([str(argument) for argument in arguments])
+        except SystemExit as exit_:
+            code = exit_.code
+        out, err = capsys.readouterr()
+        assert "Traceback" not in err
+        return code, out, err
+
+    return call

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import io
 import json
 import math
 import re
-import sys
 import xml.etree.ElementTree as ET
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.csv
-import pyarrow.parquet
 import pytest
 
 import bittern
@@ -23,35 +18,15 @@ from bittern.service.picture import Mark, bars, scatter
 from bittern.stabbing.choose import choose
 from bittern.stabbing.estimate import Estimate, Work
 from bittern.stabbing.registry import STRUCTURES
+from table_files import save
 
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-def save(path, rows):
-    if path.suffix == ".jsonl":
-        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    elif path.suffix == ".csv":
-        pa.csv.write_csv(pa.Table.from_pylist(rows), path)
-    else:
-        pa.parquet.write_table(pa.Table.from_pylist(rows), path)
-    return path
-
-
 @pytest.fixture
-def run(capsys, monkeypatch):
-    def call(*arguments):
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"")))
-        monkeypatch.setattr(advise, "_PASSES", 1)
-        capsys.readouterr()
-        try:
-            code = main(["advise", *map(str, arguments)])
-        except SystemExit as exit_:
-            code = exit_.code
-        out, err = capsys.readouterr()
-        assert "Traceback" not in err
-        return code, out, err
-
-    return call
+def run(bittern_command, monkeypatch):
+    monkeypatch.setattr(advise, "_PASSES", 1)
+    return lambda *arguments: bittern_command("advise", *arguments)
 
 
 @pytest.fixture

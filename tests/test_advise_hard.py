@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import re
 import signal
@@ -14,25 +13,14 @@ import numpy as np
 import pytest
 
 from bittern.service import advise, picture
-from bittern.service.cli import main
 from bittern.stabbing.contract import StabbingIndex
 from bittern.stabbing.estimate import Estimate, Work
 
 
 @pytest.fixture
-def run(capsys, monkeypatch):
-    def call(*arguments):
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"")))
-        monkeypatch.setattr(advise, "_PASSES", 1)
-        capsys.readouterr()
-        try:
-            code = main(["advise", *map(str, arguments), "--values", "20"])
-        except SystemExit as exit_:
-            code = exit_.code
-        out, err = capsys.readouterr()
-        return code, out, err
-
-    return call
+def run(bittern_command, monkeypatch):
+    monkeypatch.setattr(advise, "_PASSES", 1)
+    return lambda *arguments: bittern_command("advise", *arguments, "--values", "20")
 
 
 @pytest.fixture

@@ -22,6 +22,7 @@ from bittern.errors import BitternError, OptionError
 from bittern.service import cli, csv_events, tables
 from bittern.service.cli import main
 from bittern.service.progress import Progress
+from table_files import save
 
 SUBSCRIPTIONS = [
     {"id": "cheap", "expression": "price < 10", "weight": 1.0},
@@ -37,42 +38,20 @@ EVENTS = [
 EXPECTED = [["phone", 'od"d\n'], ["cheap"], ['od"d\n'], ["cheap", "phone", 'od"d\n']]
 
 
-def save(path, rows):
-    if path.suffix == ".jsonl":
-        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    elif path.suffix == ".csv":
-        pa.csv.write_csv(pa.Table.from_pylist(rows), path)
-    else:
-        pa.parquet.write_table(pa.Table.from_pylist(rows), path)
-    return str(path)
-
-
 def lines(text):
     return [json.loads(line) for line in text.splitlines()]
 
 
 @pytest.fixture
-def run(capsys, monkeypatch):
-    def call(*arguments, stdin=b""):
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
-        capsys.readouterr()
-        try:
-            code = main([str(argument) for argument in arguments])
-        except SystemExit as exit_:
-            code = exit_.code
-        out, err = capsys.readouterr()
-        assert "Traceback" not in err
-        return code, out, err
-
-    return call
+def run(bittern_command):
+    return bittern_command
 
 
 @pytest.fixture(scope="module")
 def shop(tmp_path_factory):
     folder = tmp_path_factory.mktemp("shop")
-    code = main(
-        ["build", save(folder / "s.jsonl", SUBSCRIPTIONS), "--output", str(folder / "x"), "--quiet"]
-    )
+    source = str(save(folder / "s.jsonl", SUBSCRIPTIONS))
+    code = main(["build", source, "--output", str(folder / "x"), "--quiet"])
     assert code == 0
     return folder / "x"
 

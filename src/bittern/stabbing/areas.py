@@ -34,7 +34,7 @@ def rank(numbers: Any, begin: Any, end: Any, number: Any) -> Any:
     """Position in numbers[begin:end] of the first that is not below ``number``."""
     while begin < end:
         middle = (begin + end) >> 1
-        if numbers[middle] < number:
+        if numbers[np.uint64(middle)] < number:  # unsigned: no test for a negative index
             begin = middle + 1
         else:
             end = middle

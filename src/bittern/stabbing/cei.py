@@ -37,9 +37,16 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from bittern.engine.jit import i4r, i4w, i8, i8r, i8w, inline, kernel, prefetch, read_only, void
-from bittern.errors import OptionError, SnapshotError
+from bittern.errors import OptionError
 from bittern.stabbing.blocks import block_level, decompose_one
-from bittern.stabbing.contract import MAX_DOMAIN, Int32s, StabbingIndex, check_bytes, whole_number
+from bittern.stabbing.contract import (
+    MAX_DOMAIN,
+    Int32s,
+    StabbingIndex,
+    check_bytes,
+    unfit,
+    whole_number,
+)
 from bittern.stabbing.id_lists import IdLists, in_order_of_ids
 from bittern.stabbing.runs import Runs, add_run
 
@@ -298,7 +305,7 @@ class CEI(StabbingIndex):
             and all(array.dtype == np.int32 for array in (offsets, items, masks))
         )
         if not fit:
-            raise SnapshotError("the arrays of a CEI index do not fit together: build it again")
+            raise unfit("a CEI index")
         return cls(IdLists(offsets, items), read_only(masks), domain=domain, bits=bits)
 
 

@@ -44,7 +44,6 @@ from bittern.engine.jit import (
     u8w,
     void,
 )
-from bittern.errors import SnapshotError
 from bittern.stabbing.bit_runs import BitRuns, ask_for_slots, find_slot
 from bittern.stabbing.bit_vectors import BitVectors
 from bittern.stabbing.bit_words import count_row
@@ -57,6 +56,7 @@ from bittern.stabbing.contract import (
     Located,
     StabbingIndex,
     as_values,
+    unfit,
 )
 from bittern.stabbing.runs import add_run
 from bittern.stabbing.slots import Slots
@@ -267,7 +267,7 @@ class ClusterIndex(StabbingIndex):
 
     def ids(self) -> Int32s:
         """Distinct ids of the intervals, ascending."""
-        return np.unique(self.slots.live()[2])
+        return self.slots.distinct_ids()
 
     def check(self) -> None:
         """Verify slots, tree, and the bits of every leaf against the intervals: O(words)."""
@@ -304,7 +304,7 @@ class ClusterIndex(StabbingIndex):
             or shape[1] < 1
             or bits.n_rows != tree.n_leaves
         ):
-            raise SnapshotError("the arrays of a Cluster Index do not fit together: build it again")
+            raise unfit("a Cluster Index")
         return cls(tree, bits, slots, domain=int(shape[0]), minimum=int(shape[1]))
 
 

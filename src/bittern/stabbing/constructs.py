@@ -50,8 +50,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from bittern.engine.jit import i4r, i4w, i8, inline, kernel, void
-from bittern.errors import OptionError, SnapshotError
-from bittern.stabbing.contract import MAX_DOMAIN, Int32s, StabbingIndex, check_bytes
+from bittern.errors import OptionError
+from bittern.stabbing.contract import MAX_DOMAIN, Int32s, StabbingIndex, check_bytes, unfit
 from bittern.stabbing.id_lists import IdLists, in_order_of_ids
 
 if TYPE_CHECKING:
@@ -310,14 +310,8 @@ class ConstructIndex(StabbingIndex):
             and (int(offsets[0]), int(offsets[-1])) == (0, len(items))
             and offsets.dtype == items.dtype == np.int32
         ):
-            raise cls._unfit()
+            raise unfit(f"a {cls.name} index")
         return IdLists(offsets, items), Tables(cls.scheme, longest), domain
-
-    @classmethod
-    def _unfit(cls) -> SnapshotError:
-        return SnapshotError(
-            f"the arrays of a {cls.name} index do not fit together: build it again"
-        )
 
 
 def choose_longest(scheme: Scheme, lows: Int32s, highs: Int32s) -> int:

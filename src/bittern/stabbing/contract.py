@@ -38,7 +38,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bittern.errors import OptionError
+from bittern.errors import OptionError, SnapshotError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -186,6 +186,11 @@ def check_bytes(needed: int, what: str, instead: str) -> None:
     """Refuse to build what would take too much memory, before any of it is taken."""
     if needed > MAX_BYTES:
         raise OptionError(f"{what} would take {needed} bytes (at most {MAX_BYTES}): use {instead}")
+
+
+def unfit(what: str) -> SnapshotError:
+    """What ``from_arrays`` raises where sizes or types disagree."""
+    return SnapshotError(f"the arrays of {what} do not fit together: build it again")
 
 
 def check_domain(domain: int) -> int:

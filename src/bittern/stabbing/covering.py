@@ -30,6 +30,7 @@ from bittern.engine.jit import (
 )
 from bittern.stabbing.bitmaps import NO_BITS, ONE_BIT, clear_bit, lowest_bit, set_bit, words_for
 from bittern.stabbing.constructs import ConstructIndex, Tables, first_of_segment
+from bittern.stabbing.contract import unfit
 from bittern.stabbing.runs import Runs, add_run
 
 if TYPE_CHECKING:
@@ -213,7 +214,7 @@ class BitmapIndex(ConstructIndex):
         lists, tables, domain = cls._opened(arrays)
         words = np.asarray(arrays["words"])
         if len(words) != domain * cls._width(tables, domain) or words.dtype != np.uint64:
-            raise cls._unfit()
+            raise unfit(f"a {cls.name} index")
         return cls(lists, tables, read_only(words), domain=domain)
 
 

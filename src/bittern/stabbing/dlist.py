@@ -21,8 +21,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from bittern.engine.jit import i4r, i4w, i8, i8w, kernel, prefetch, void
-from bittern.errors import SnapshotError
-from bittern.stabbing.contract import MAX_DOMAIN, Int32s, StabbingIndex, check_bytes
+from bittern.stabbing.contract import MAX_DOMAIN, Int32s, StabbingIndex, check_bytes, unfit
 from bittern.stabbing.id_lists import IdLists, in_order_of_ids
 from bittern.stabbing.runs import Runs, add_run
 
@@ -150,7 +149,5 @@ class Dlist(StabbingIndex):
             and (int(offsets[0]), int(offsets[-1])) == (0, len(items))
             and offsets.dtype == items.dtype == np.int32
         ):
-            raise SnapshotError(
-                f"the arrays of a {cls.name} index do not fit together: build it again"
-            )
+            raise unfit(f"a {cls.name} index")
         return cls(IdLists(offsets, items))

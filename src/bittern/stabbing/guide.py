@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bittern.engine.jit import f8, f8r, i4r, i4w, kernel, u1r, void
+from bittern.stabbing.areas import rank
 from bittern.stabbing.contract import Int32s
 
 
@@ -45,12 +46,7 @@ def _find_places(
             bucket = int(scaled)
         low = int(starts[np.uint64(bucket)])
         high = int(starts[np.uint64(bucket + 1)])
-        while low < high:
-            middle = (low + high) >> 1
-            if constants[np.uint64(middle)] < value:
-                low = middle + 1
-            else:
-                high = middle
+        low = rank(constants, low, high, value)
         places[row] = 2 * low + (low < count and constants[low] == value)
 
 

@@ -39,12 +39,11 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from bittern.engine.jit import i4r, i4r2, i4w, i8, i8w, kernel, prefetch, read_only, void
-from bittern.errors import SnapshotError
 from bittern.stabbing.bit_runs import BitRuns
 from bittern.stabbing.cluster_tree import ClusterTree, checked_minimum, way_to
-from bittern.stabbing.contract import Int32s, Int64s, StabbingIndex, as_values
+from bittern.stabbing.contract import Int32s, Int64s, StabbingIndex, as_values, unfit
 from bittern.stabbing.elementary import last_within
-from bittern.stabbing.interval_index import IntervalIndex
+from bittern.stabbing.interval_index import IntervalIndex, visited
 from bittern.stabbing.slots import Slots
 
 if TYPE_CHECKING:
@@ -102,15 +101,7 @@ def _evaluate(
         if 0 <= value < domain:
             leaf, counts[i] = way_to(keys, value)
             begin, end = int(leaf_begins[leaf]), int(leaf_ends[leaf])
-            while begin < end:
-                middle = (begin + end - 1) >> 1
-                counts[i] += 1
-                if value < lows[middle]:
-                    end = middle
-                elif value > highs[middle]:
-                    begin = middle + 1
-                else:
-                    break
+            counts[i] += visited(lows, highs, begin, end, value)
 
 
 class HybridIndex(StabbingIndex):
@@ -242,7 +233,7 @@ class HybridIndex(StabbingIndex):
             or not len(begins) == len(ends) == tree.n_leaves
             or not begins.dtype == ends.dtype == np.int32
         ):
-            raise SnapshotError("the arrays of a Hybrid Index do not fit together: build it again")
+            raise unfit("a Hybrid Index")
         return cls(tree, leaves, begins, ends, minimum=int(minimum[0]))
 
 

@@ -35,11 +35,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from bittern.engine.jit import i4r, i4w, i8, i8r, i8w, kernel, prefetch, read_only, void
-from bittern.errors import OptionError, SnapshotError
+from bittern.engine.jit import i4r, i4w, i8, i8r, i8w, inline, kernel, prefetch, read_only, void
+from bittern.errors import OptionError
 from bittern.stabbing.bit_runs import BitRuns, find_slot
 from bittern.stabbing.bit_vectors import BitVectors
-from bittern.stabbing.contract import MAX_DOMAIN, Int32s, Int64s, StabbingIndex, as_values
+from bittern.stabbing.contract import MAX_DOMAIN, Int32s, Int64s, StabbingIndex, as_values, unfit
 from bittern.stabbing.elementary import bounds_of, highs_of, last_within, split
 from bittern.stabbing.slots import Slots
 
@@ -82,22 +82,27 @@ def _search(shape: Any, tops: Any, lows: Any, highs: Any, values: Any, found: An
                 found[i] = node
 
 
+@inline
+def visited(lows: Any, highs: Any, begin: Any, end: Any, value: Any) -> Any:
+    """How many of the nodes begin .. end-1, a tree by their positions, a search compares with."""
+    nodes = 0
+    while begin < end:
+        middle = (begin + end - 1) >> 1
+        nodes += 1
+        if value < lows[middle]:
+            end = middle
+        elif value > highs[middle]:
+            begin = middle + 1
+        else:
+            break
+    return nodes
+
+
 @kernel(void, i4r, i4r, i8, i4r, i8w)
 def _evaluate(lows: Any, highs: Any, domain: Any, values: Any, counts: Any) -> None:
     for i in range(len(values)):
-        value = values[i]
-        begin, end = 0, len(lows) if 0 <= value < domain else 0
-        visited = 0
-        while begin < end:
-            middle = (begin + end - 1) >> 1
-            visited += 1
-            if value < lows[middle]:
-                end = middle
-            elif value > highs[middle]:
-                begin = middle + 1
-            else:
-                break
-        counts[i] = visited
+        end = len(lows) if 0 <= values[i] < domain else 0
+        counts[i] = visited(lows, highs, 0, end, values[i])
 
 
 class IntervalIndex(StabbingIndex):
@@ -223,7 +228,7 @@ class IntervalIndex(StabbingIndex):
 
     def ids(self) -> Int32s:
         """Distinct ids of the intervals, ascending."""
-        return np.unique(self.slots.live()[2])
+        return self.slots.distinct_ids()
 
     def check(self) -> None:
         """Verify slots, nodes, and the bits of every node against the intervals: O(words)."""
@@ -285,9 +290,7 @@ class IntervalIndex(StabbingIndex):
             or len(tops) != _n_tops(int(shape[0]), int(shape[1]))
             or not tops.dtype == lows.dtype == highs.dtype == np.int32
         ):
-            raise SnapshotError(
-                "the arrays of an Interval Index do not fit together: build it again"
-            )
+            raise unfit("an Interval Index")
         domain, shift = (int(n) for n in shape)
         return cls(lows, highs, bits, slots, read_only(tops), shift, domain=domain)
 

@@ -35,9 +35,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bittern.engine.jit import i4r, i4r2, i4w, i8, i8w, kernel, read_only, void
-from bittern.errors import SnapshotError
 from bittern.stabbing.areas import check_areas
-from bittern.stabbing.contract import MAX_DOMAIN, Int32s, Int64s, StabbingIndex, as_values
+from bittern.stabbing.contract import MAX_DOMAIN, Int32s, Int64s, StabbingIndex, as_values, unfit
 from bittern.stabbing.interval_nodes import (
     ABOVE,
     BEGIN,
@@ -344,9 +343,7 @@ class IntervalTree(StabbingIndex):
             and min(1, lists.shape[1]) <= len(nodes) <= lists.shape[1]
         )
         if not fit:
-            raise SnapshotError(
-                "the arrays of an Interval Tree do not fit together: build it again"
-            )
+            raise unfit("an Interval Tree")
         return cls(read_only(nodes), read_only(lists), domain=int(shape[0]))
 
 

@@ -47,9 +47,9 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from bittern.engine.jit import read_only
-from bittern.errors import OptionError, SnapshotError
+from bittern.errors import OptionError
 from bittern.stabbing import skip_nodes as skip
-from bittern.stabbing.contract import MAX_DOMAIN, Int32s, Int64s, Located, StabbingIndex
+from bittern.stabbing.contract import MAX_DOMAIN, Int32s, Int64s, Located, StabbingIndex, unfit
 from bittern.stabbing.is_list_changes import delete_interval, insert_interval
 from bittern.stabbing.is_list_check import check_list
 from bittern.stabbing.is_list_search import MarkedRuns
@@ -283,7 +283,7 @@ class ISList(StabbingIndex):
             and (state[skip.FREE_SLOT :] == skip.NOWHERE).all()
         )
         if not fit:
-            raise SnapshotError("the arrays of an IS-list do not fit together: build it again")
+            raise unfit("an IS-list")
         return cls(*(read_only(array) for array in (nodes, markers, spans, ids, state)))
 
 

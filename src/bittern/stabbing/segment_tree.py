@@ -33,11 +33,11 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from bittern.engine.jit import i4r, i4r2, i4w, i8, i8w, kernel, prefetch, read_only, u8r, void
-from bittern.errors import OptionError, SnapshotError
+from bittern.errors import OptionError
 from bittern.stabbing.bit_runs import BitRuns, find_slot
 from bittern.stabbing.bit_vectors import BitVectors
 from bittern.stabbing.bit_words import count_row
-from bittern.stabbing.contract import MAX_DOMAIN, Int32s, Int64s, StabbingIndex, as_values
+from bittern.stabbing.contract import MAX_DOMAIN, Int32s, Int64s, StabbingIndex, as_values, unfit
 from bittern.stabbing.descents import GROUP, descend
 from bittern.stabbing.elementary import bounds_of, cuts_of
 from bittern.stabbing.runs import add_run
@@ -277,7 +277,7 @@ class SegmentTree(StabbingIndex):
 
     def ids(self) -> Int32s:
         """Distinct ids of the intervals, ascending."""
-        return np.unique(self.slots.live()[2])
+        return self.slots.distinct_ids()
 
     def check(self) -> None:
         """Verify slots, tree, and the bits of every node against the intervals: O(m log m)."""
@@ -336,7 +336,7 @@ class SegmentTree(StabbingIndex):
             or nodes.shape != (bits.n_rows, 2)
             or nodes.dtype != np.int32
         ):
-            raise SnapshotError("the arrays of a Segment Tree do not fit together: build it again")
+            raise unfit("a Segment Tree")
         return cls(nodes, bits, slots, domain=int(shape[0]), depth=int(shape[1]))
 
 

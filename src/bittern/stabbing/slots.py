@@ -127,6 +127,10 @@ class Slots:
         held = self.lows[used] <= self.highs[used]
         return self.lows[used][held], self.highs[used][held], self.ids[used][held]
 
+    def distinct_ids(self) -> Int32s:
+        """Distinct ids of the intervals, ascending: O(slots log slots)."""
+        return np.unique(self.live()[2])
+
     def held(self) -> tuple[NDArray[Any], ...]:
         """Name the arrays that occupy memory, each once."""
         return self.lows, self.highs, self.ids, self._figures
