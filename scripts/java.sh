@@ -31,5 +31,5 @@ if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
         find_java && exit
     done
 fi
-echo "bittern: Java 17 or later is needed to compare with Spark: install one (on Debian and Ubuntu: sudo apt-get install openjdk-17-jre-headless) or set JAVA_HOME" >&2
+echo "bittern: Java 17 or later is needed for Spark: install one (on Debian and Ubuntu: sudo apt-get install openjdk-17-jre-headless) or set JAVA_HOME" >&2
 exit 1

@@ -122,9 +122,11 @@ def run_console(block: Block, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("page", pages_with("python", "console"))
-def test_examples(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_examples(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: Any) -> None:
     monkeypatch.chdir(tmp_path)
     namespace: dict[str, Any] = {"__name__": "example"}
+    if "bittern.spark" in page.read_text(encoding="utf-8"):
+        namespace["spark"] = request.getfixturevalue("spark")
     printed = ""
     for block in blocks(page):
         if block.language == "text":

@@ -22,8 +22,9 @@ from hypothesis import strategies as st
 
 import bittern
 import strategies
+import variants
 from answers import build, engine, expected
-from bittern.errors import EventError
+from bittern.errors import EventError, OptionError
 from bittern.language.printer import print_expression
 from strategies import as_arrow
 
@@ -653,3 +654,250 @@ def test_a_mapping_that_cannot_be_read_is_rejected_alone() -> None:
     matches = bittern.Matcher(build({"a": "a = 1"})).match([{"a": 1}, _Unreadable(a=1), {"a": 1}])
     assert matches.to_pylist() == [["a"], [], ["a"]]
     assert matches.rejects == [(1, "unreadable: RuntimeError('broken')")]
+
+
+# ------------------------------------------------------------------ JSON columns beside others
+
+
+@settings(max_examples=40)
+@given(
+    strategies.catalogs(strategies.typed_expressions(2), max_size=10),
+    strategies.batches(strategies.typed_events(), max_size=8),
+    st.sets(st.sampled_from(["n", "x", "s", "b", "st"])),
+)
+def test_some_attributes_as_columns_and_some_as_json(
+    catalog: dict[str, Expression], events: list[dict[str, Any]], written: set[str]
+) -> None:
+    texts = {name: print_expression(tree) for name, tree in catalog.items()}
+    right = expected(texts, events)
+    matcher = bittern.Matcher(build(texts))
+    documents = [json.dumps({name: event.get(name) for name in written}) for event in events]
+    table = as_arrow(events).drop_columns(sorted(written))
+    table = table.append_column("doc", pa.array(documents, pa.string()))
+    struct = as_struct(table)
+    forms = (table, sliced(table), struct, table.to_pandas(types_mapper=pd.ArrowDtype))
+    for form in forms if events and all(_finite(event) for event in events) else ():
+        matches = matcher.match(form, json="doc")
+        assert matches.to_pylist() == right
+        assert matches.rejects == []
+
+
+def _finite(event: dict[str, Any]) -> bool:
+    inner = ((event.get("st") or {}).get("deep") or {}).get("f")
+    return all(x is None or math.isfinite(x) for x in (event.get("x"), inner))
+
+
+@pytest.mark.parametrize(
+    "encode",
+    [
+        pa.array,
+        lambda texts: pa.array(texts, pa.large_string()),
+        lambda texts: pa.array(texts, pa.string_view()),
+        lambda texts: pa.array(texts).dictionary_encode(),
+        lambda texts: pa.array([t and t.encode() for t in texts], pa.binary()),
+    ],
+    ids=["string", "large", "view", "dictionary", "binary"],
+)
+def test_every_encoding_of_a_json_column(encode: Any) -> None:
+    texts = ['{"a": 5, "st": {"b": "x"}}', None, '{"a": 6, "doc": 1}']
+    catalog = {"a": "a >= 5", "b": "st.b = 'x'", "doc": "doc IS NOT NULL", "own": "own = 1"}
+    matcher = bittern.Matcher(build(catalog))
+    matches = matcher.match(pa.table({"own": [1, 1, 2], "doc": encode(texts)}), json=["doc"])
+    assert matches.to_pylist() == [["a", "b", "own"], ["own"], ["a", "doc"]]
+    assert matches.rejects == []
+
+
+def test_a_json_column_is_text_unless_it_is_named() -> None:
+    table = pa.table({"doc": ['{"doc": 5, "a": 1}']})
+    catalog = {"text": "doc LIKE '%5%'", "five": "doc = 5", "a": "a = 1"}
+    matcher = bittern.Matcher(build(catalog))
+    assert matcher.match(table).to_pylist() == [["text"]]
+    assert matcher.match(table, json="doc").to_pylist() == [["five", "a"]]
+    assert matcher.match(pa.table({"doc": pa.nulls(2)}), json="doc").to_pylist() == [[], []]
+
+
+def test_who_wins_among_columns_maps_and_documents() -> None:
+    """A column always; then the first map or document that has a value in the row."""
+    kind = pa.map_(pa.string(), pa.int64())
+    table = pa.table(
+        {
+            "second": ['{"a": 5, "b": 5, "c": 5, "d": 5}', '{"a": 5, "b": 5, "d": 5}', "{}"],
+            "first": ['{"a": 4, "b": 4, "c": null}', '{"a": "four", "c": 4}', None],
+            "m": pa.array([[("b", 2), ("c", 2)], [("b", None)], [("d", 2)]], kind),
+            "n": pa.array([[("b", 3)], [("b", 3)], None], kind),
+            "a": pa.array([1, None, 1]),
+        }
+    )
+    catalog = {f"{name}{i}": f"{name} = {i}" for name in "abcd" for i in range(1, 6)}
+    matcher = bittern.Matcher(build(catalog))
+    ordered = table.select(["m", "first", "n", "second", "a"])
+    matches = matcher.match(ordered, json=("second", "first"))
+    assert matches.to_pylist() == [["a1", "b2", "c2", "d5"], ["b3", "c4", "d5"], ["a1", "d2"]]
+    # What loses is not looked at: "four" is no number, but a has a column of its own.
+    assert matches.mistyped == []
+    matches = matcher.match(table.drop_columns(["a", "m", "n"]), json=("first", "second"))
+    assert matches.to_pylist()[0] == ["a5", "b5", "c5", "d5"]
+    structs = pa.array(
+        [[("st", {"b": 2})], [("st", {"b": None})]],
+        pa.map_(pa.string(), pa.struct([("b", pa.int64())])),
+    )
+    table = pa.table({"m": structs, "doc": ['{"st": {"b": 3, "c": 3}}'] * 2})
+    catalog = {f"{name}{i}": f"st.{name} = {i}" for name in "bc" for i in (2, 3)}
+    matches = bittern.Matcher(build(catalog)).match(table, json="doc")
+    assert matches.to_pylist() == [["b2", "c3"], ["b3", "c3"]]
+
+
+def test_a_row_with_a_broken_document_has_no_attributes_at_all() -> None:
+    table = pa.table(
+        {
+            "a": [1, 1, 1],
+            "m": pa.array([[("b", 1)]] * 3, pa.map_(pa.string(), pa.int64())),
+            "doc": ['{"c": 1}', '{"c": 1', '{"c": "x"}'],
+            "more": ["{}", "[]", "{}"],
+        }
+    )
+    catalog = {name: f"{name} = 1" for name in "abc"} | {"none": "a IS NULL"}
+    matcher = bittern.Matcher(build(catalog))
+    matches = matcher.match(table, json=("doc", "more"))
+    assert matches.to_pylist() == [["a", "b", "c"], ["none"], ["a", "b"]]
+    assert matches.rejects == [(1, "the text ends too early")]
+    assert [row for row, _ in matches.mistyped] == [2]
+    assert matcher.last_statistics["rejects"] == matcher.last_statistics["mistyped"] == 1
+
+
+@pytest.mark.parametrize("json_", ["doc", ["a", "doc"], ("doc", "a")])
+def test_a_json_column_that_is_not_there(json_: Any) -> None:
+    matcher = bittern.Matcher(build({"a": "a = 1"}))
+    with pytest.raises(OptionError, match=r"'doc'.*they have 'a', 'b'"):
+        matcher.match(pa.table({"a": ["{}"], "b": [2]}), json=json_)
+
+
+@pytest.mark.parametrize("json_", [5, [5], None, {"a"}])
+def test_json_is_a_name_or_names(json_: Any) -> None:
+    with pytest.raises(OptionError, match="name of a column"):
+        bittern.Matcher(build({"a": "a = 1"})).match(pa.table({"a": ["{}"]}), json=json_)
+
+
+def test_a_json_column_that_is_no_text() -> None:
+    matcher = bittern.Matcher(build({"a": "a = 1"}))
+    with pytest.raises(EventError, match=r"'b', which holds int64, not text"):
+        matcher.match(pa.table({"a": ["{}"], "b": [2]}), json="b")
+    for events in ([{"a": 1}], ['{"a": 1}'], pa.array(['{"a": 1}']), {"a": 1}):
+        with pytest.raises(OptionError, match="json names columns of a table"):
+            matcher.match(events, json="a")
+
+
+# ------------------------------------------------------------------ values that nobody compares
+
+COMPARED = {
+    "n": "n > 5",
+    "s": "s = 'x'",
+    "like": "l LIKE 'x%'",
+    "suffix": "u LIKE '%x'",
+    "regex": "r RLIKE 'x'",
+    "flag": "f",
+    "time": "t > DATE '2024-01-01'",
+    "any": "z IS NOT NULL",
+    "two": "m = 5 OR m = 'x'",
+    "also null": "n IS NULL",
+    "deep": "st.i = 1",
+}
+KINDLESS = "is no number, string, boolean or time, and subscriptions"
+MISTYPED: list[tuple[dict[str, Any], str | None]] = [
+    ({"n": 5, "s": "x", "l": "x", "u": "x", "r": "x", "f": True, "z": 5, "m": 5}, None),
+    ({"n": 0.5, "z": "x", "m": "x", "st": {"i": 1}}, None),
+    ({"n": None, "z": [1], "unheard of": "x"}, None),
+    ({"z": {"a": 1}}, None),
+    ({"n": "5"}, "n is a string, and subscriptions compare it with numbers"),
+    ({"n": True}, "n is a boolean, and subscriptions compare it with numbers"),
+    ({"s": 5}, "s is a number, and subscriptions compare it with strings"),
+    ({"l": 5}, "l is a number, and subscriptions compare it with strings"),
+    ({"u": 5}, "u is a number, and subscriptions compare it with strings"),
+    ({"r": 5}, "r is a number, and subscriptions compare it with strings"),
+    ({"f": 1}, "f is a number, and subscriptions compare it with booleans"),
+    ({"t": "2024-01-01"}, "t is a string, and subscriptions compare it with times"),
+    ({"m": False}, "m is a boolean, and subscriptions compare it with numbers or strings"),
+    ({"st": {"i": "1"}}, "st.i is a string, and subscriptions compare it with numbers"),
+    ({"n": [1]}, f"n {KINDLESS} compare it with numbers"),
+    ({"s": {"x": 1}}, f"s {KINDLESS} compare it with strings"),
+]
+
+
+def test_values_that_no_subscription_compares_are_reported() -> None:
+    events = [event for event, _ in MISTYPED]
+    right = [(row, why) for row, (_, why) in enumerate(MISTYPED) if why is not None]
+    matcher = bittern.Matcher(build(COMPARED))
+    texts = [json.dumps(event) for event in events]
+    for form, names in (
+        (events, ()),
+        (texts, ()),
+        (pa.array(texts), ()),
+        (pa.table({"doc": texts}), "doc"),
+        (pa.table({"v": variants.column([variants.encode(event) for event in events])}), ()),
+    ):
+        matches = matcher.match(form, json=names)
+        assert matches.mistyped == right
+        assert matches.rejects == []
+        assert matches.to_pylist() == expected(COMPARED, events)
+        assert matcher.last_statistics["mistyped"] == len(right)
+        assert matcher.match(form, json=names, limit=1).mistyped == right
+    encoded = matcher.index.encoder.encode(texts)
+    assert encoded.mistyped == right
+
+
+def test_numbers_of_every_size_are_numbers() -> None:
+    matcher = bittern.Matcher(build({"n": "n > 5", "t": "t > DATE '2024-01-01'"}))
+    events = [{"n": 2**70}, {"n": Decimal("1e40")}, {"n": math.nan}, {"t": dt.date(2024, 1, 1)}]
+    assert matcher.match(events).mistyped == []
+    assert [row for row, _ in matcher.match([{"t": 2**70}, {"t": Decimal(1)}]).mistyped] == [0, 1]
+
+
+def test_one_report_per_event_in_the_order_of_attributes() -> None:
+    matcher = bittern.Matcher(build({"s": "alpha = 1 AND beta = 1 AND gamma = 1"}))
+    names = matcher.index.rank.attribute_names()
+    events = [dict.fromkeys(order, "x") for order in (names, names[::-1], names[1:])]
+    reports = matcher.match(events * 20_000).mistyped  # several blocks
+    assert [row for row, _ in reports] == list(range(60_000))
+    assert [why.split()[0] for _, why in reports[-3:]] == [names[0], names[0], names[1]]
+
+
+def test_a_live_matcher_asks_all_its_subscriptions() -> None:
+    with bittern.LiveMatcher(build({"n": "a > 5 AND b = 1"})) as live:
+        events = [{"a": "x"}, {"b": "x"}, {"a": 1}, {"c": "x"}, {"a": True}]
+        texts = pa.table({"doc": [json.dumps(event) for event in events]})
+        assert [row for row, _ in live.match(events).mistyped] == [0, 1, 4]
+        live.subscribe("s", "a = 'x' AND c = 5")
+        live.subscribe("null", "b IS NULL")
+        for form, names in ((events, ()), (texts, "doc")):
+            told = dict(live.match(form, json=names).mistyped)
+            assert sorted(told) == [1, 3, 4]
+            assert told[4] == "a is a boolean, and subscriptions compare it with numbers or strings"
+            assert live.last_statistics["mistyped"] == 3
+
+
+def test_columns_are_judged_by_their_type() -> None:
+    encoder = build(COMPARED).encoder
+    schema = pa.schema(
+        [
+            ("n", pa.string()),
+            ("s", pa.dictionary(pa.int8(), pa.string())),
+            ("l", pa.decimal128(9, 2)),
+            ("f", pa.bool_()),
+            ("t", pa.date64()),
+            ("z", pa.list_(pa.int8())),
+            ("m", pa.timestamp("us")),
+            ("st", pa.struct([("i", pa.large_string()), ("other", pa.int8())])),
+            ("u", pa.null()),
+            ("r", pa.string_view()),
+            ("unheard of", pa.int8()),
+        ]
+    )
+    assert encoder.mistyped_columns(schema) == [
+        ("n", "n is of type string, and subscriptions compare it with numbers"),
+        ("l", "l is of type decimal128(9, 2), and subscriptions compare it with strings"),
+        ("m", "m is of type timestamp[us], and subscriptions compare it with numbers or strings"),
+        ("st.i", "st.i is of type large_string, and subscriptions compare it with numbers"),
+    ]
+    assert [path for path, _ in encoder.mistyped_columns(schema, json="n")] == ["l", "m", "st.i"]
+    table = pa.table({"n": ["5"], "s": [5]})
+    assert bittern.Matcher(build(COMPARED)).match(table).mistyped == []

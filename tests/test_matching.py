@@ -364,7 +364,13 @@ def test_scan_and_pivot_look_at_as_many_candidates_as_they_say() -> None:
     events = [{"a": 3, "b": 10}, {"a": 1}, {}]
     scan = bittern.Matcher(build(catalog, strategy="scan"))
     scan.match(events)
-    assert scan.last_statistics == {"events": 3, "candidates": 300, "matches": 1, "rejects": 0}
+    assert scan.last_statistics == {
+        "events": 3,
+        "candidates": 300,
+        "matches": 1,
+        "rejects": 0,
+        "mistyped": 0,
+    }
     pivot = bittern.Matcher(build(catalog))
     pivot.match(events)
     assert pivot.last_statistics["candidates"] < 100

@@ -1,9 +1,21 @@
-"""Subscriptions on their way in: whatever their form, read, checked and put into columns."""
+"""Subscriptions on their way in: whatever their form, read, checked and put into columns.
+
+``read_catalog`` reads them all in one process. Where several share the work, each reads a part with
+``Shapes`` of its own, and ``join_catalogs`` makes one catalog of the parts, as if one process had
+read them in that order::
+
+    part 0   ids 1 2    templates T U    shapes 0 1    parameters p 7 q 'x'   dictionary p 7 q 'x'
+    part 1   ids 3 2    templates U T    shapes 1 0    parameters p 9 q 'x'   dictionary p 9 q 'x'
+    joined   ids 1 2 3  templates T U    shapes 0 1 0  parameters p 7 q 'x' p 9
+             bad 2, "this id was given before"         dictionary p 7 q 'x' 9
+
+Cost: about 5 us to read a subscription, a fraction of one to join it.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,13 +23,14 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from bittern.errors import BadSubscription, ExpressionError, OptionError, SubscriptionError
-from bittern.language.shapes import Shapes
-from bittern.model.columns import from_frame
-from bittern.model.ids import id_problem, normal_id
+from bittern.language.shapes import Shapes, Template
+from bittern.model.columns import from_frame, plain
+from bittern.model.ids import Ids, id_problem, normal_id
 
 #: Called with (stage, done, total); total is 0 where it is not known.
 Progress = Callable[[str, int, int], None]
 _CHUNK = 50_000
+_REPEATED = "this id was given before; ids are unique"
 
 
 class Catalog(NamedTuple):
@@ -69,7 +82,16 @@ def _table_rows(table: pa.Table | pa.RecordBatch) -> _Rows:
     for start in range(0, table.num_rows, _CHUNK):
         part = table.slice(start, _CHUNK)
         weights = part["weight"].to_pylist() if weighted else [None] * part.num_rows
-        yield from zip(part["id"].to_pylist(), part["expression"].to_pylist(), weights, strict=True)
+        yield from zip(_values(part["id"]), _values(part["expression"]), weights, strict=True)
+
+
+def _values(column: pa.Array | pa.ChunkedArray) -> list[Any]:
+    """The column's values. Bytes that are no UTF-8 become half surrogates, which are refused."""
+    try:
+        return column.to_pylist()  # type: ignore[no-any-return]
+    except UnicodeDecodeError:
+        raws = plain(column).cast(pa.large_binary()).to_pylist()
+        return [raw if raw is None else raw.decode(errors="surrogateescape") for raw in raws]
 
 
 def _pair_rows(pairs: Iterable[Any]) -> _Rows:
@@ -122,7 +144,7 @@ class _Reader:
         id_ = normal_id(id_)
         problem = id_problem(id_)
         if problem is None and id_ in self._seen:
-            problem = "this id was given before; ids are unique"
+            problem = _REPEATED
         if problem is None and not isinstance(text, str):
             problem = f"an expression is text, not {type(text).__name__}"
         if problem is None and weight is not None and not is_weight(weight):
@@ -151,17 +173,113 @@ class _Reader:
         self._chunk_texts, self._chunk_parameters = [], []
 
     def catalog(self) -> Catalog:
-        parameters = pa.chunked_array(self._parameters).unify_dictionaries().combine_chunks()
-        if isinstance(parameters, pa.ChunkedArray):
-            parameters = parameters.chunk(0)
         return Catalog(
             self.ids,
             pa.concat_arrays(self._texts),
             np.array(self._weights) if self._weighted else None,
             np.array(self._shape_ids, dtype=np.int32),
-            parameters,
+            _unified(self._parameters),
             self.bad,
         )
+
+
+def _unified(chunks: Sequence[pa.DictionaryArray]) -> pa.DictionaryArray:
+    """The chunks one after the other, under one dictionary in the order of first use."""
+    unified = pa.chunked_array(chunks).unify_dictionaries().combine_chunks()
+    return unified.chunk(0) if isinstance(unified, pa.ChunkedArray) else unified
+
+
+def join_catalogs(
+    parts: Iterable[tuple[Catalog, Sequence[Template]]],
+) -> tuple[Catalog, list[Template]]:
+    """Make one catalog of parts that were read apart, each with its templates.
+
+    Equal templates become one. Of subscriptions with one id, the first good one stays; later ones
+    are bad, each listed after what its part found bad itself. O(subscriptions + parameters), in
+    whole columns.
+    """
+    parts = list(parts)
+    if not parts:
+        parts = [(read_catalog({}, Shapes(), on_error="skip", progress=None), [])]
+    shapes, shape_ids = Shapes(), []
+    for catalog, templates in parts:
+        own = np.array([shapes.add(template) for template in templates], dtype=np.int32)
+        shape_ids.append(own[catalog.shape_ids])
+    catalogs = [catalog for catalog, _ in parts]
+    joined = Catalog(
+        [id_ for catalog in catalogs for id_ in catalog.ids],
+        pa.concat_arrays([catalog.texts for catalog in catalogs]),
+        _joined_weights(catalogs),
+        np.concatenate(shape_ids),
+        _unified([catalog.parameters for catalog in catalogs]),
+        [],
+    )
+    ends = np.cumsum([len(catalog.ids) for catalog in catalogs])
+    repeated = _repeated(joined.ids)
+    bad = _joined_bad(catalogs, ends.tolist(), joined.ids, np.flatnonzero(repeated))
+    if repeated.any():
+        joined = select_rows(joined, shapes.templates, ~repeated)
+    return joined._replace(bad=bad), shapes.templates
+
+
+def select_rows(
+    catalog: Catalog, templates: Sequence[Template], keep: npt.NDArray[np.bool_]
+) -> Catalog:
+    """The subscriptions that ``keep`` marks, in order. O(subscriptions + parameters)."""
+    slots = np.array([len(template.kinds) for template in templates] or [0])
+    parameters = np.repeat(keep, slots[catalog.shape_ids])
+    return Catalog(
+        [catalog.ids[row] for row in np.flatnonzero(keep).tolist()],
+        catalog.texts.filter(pa.array(keep)),
+        None if catalog.weights is None else catalog.weights[keep],
+        catalog.shape_ids[keep],
+        catalog.parameters.filter(pa.array(parameters)),
+        catalog.bad,
+    )
+
+
+def _joined_weights(catalogs: list[Catalog]) -> npt.NDArray[np.float64] | None:
+    if all(catalog.weights is None for catalog in catalogs):
+        return None
+    return np.concatenate(
+        [
+            np.ones(len(catalog.ids)) if catalog.weights is None else catalog.weights
+            for catalog in catalogs
+        ]
+    )
+
+
+def _repeated(ids: list[str | int]) -> npt.NDArray[np.bool_]:
+    """Mark each id that stands further up already."""
+    known = Ids.of(ids)
+    codes = known.values.dictionary_encode().indices.to_numpy().astype(np.int64)
+    codes = 2 * codes + known.marks()  # 1 and "1" differ
+    rows = np.arange(len(ids))
+    first = np.empty(codes.max(initial=-1) + 1, dtype=np.int64)
+    first[codes[::-1]] = rows[::-1]  # of several values for one place, the last stays
+    return np.asarray(first[codes] != rows)
+
+
+def _joined_bad(
+    catalogs: list[Catalog], ends: list[int], ids: list[str | int], repeated: npt.NDArray[np.int64]
+) -> list[BadSubscription]:
+    """The bad ones of all parts, those included whose id a part before has taken."""
+    named = {each.id for catalog in catalogs for each in catalog.bad if id_problem(each.id) is None}
+    taken: dict[str | int, int] = {}  # the first row that has the id of a bad one
+    if named:
+        for row, id_ in enumerate(ids):
+            if id_ in named:
+                taken.setdefault(id_, row)
+    out: list[BadSubscription] = []
+    start = 0
+    for catalog, end in zip(catalogs, ends, strict=True):
+        for each in catalog.bad:
+            before = id_problem(each.id) is None and taken.get(each.id, end) < start
+            out.append(BadSubscription(each.id, 0, _REPEATED) if before else each)
+        own = repeated[np.searchsorted(repeated, start) : np.searchsorted(repeated, end)]
+        out += [BadSubscription(ids[row], 0, _REPEATED) for row in own.tolist()]
+        start = end
+    return out
 
 
 def is_weight(weight: Any) -> bool:

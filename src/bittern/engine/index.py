@@ -134,7 +134,7 @@ class Index:
     ) -> Index:
         """Compile what has been read already. O(parameters)."""
         compiled = compile_catalog(templates, catalog.shape_ids, catalog.parameters)
-        mass = _expected_events(compiled, sample)
+        mass = expected_events(compiled, sample)
         subscriptions, numbers = strategy_named(strategy).build(
             compiled.classes,
             mass,
@@ -310,7 +310,7 @@ class Index:
         assert len(starts) > 0 or n == n_classes, "classes and their subscribers differ in number"
 
 
-def _expected_events(compiled: Compiled, sample: Any) -> npt.NDArray[np.float64]:
+def expected_events(compiled: Compiled, sample: Any) -> npt.NDArray[np.float64]:
     """How many events to expect in each cell, from a sample of them if there is one."""
     if sample is None:
         return cell_mass(compiled.rank, compiled.classes, None, 0)

@@ -28,6 +28,7 @@ import threading
 import time
 import uuid
 import weakref
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -38,7 +39,7 @@ from bittern.engine.catalog import is_weight
 from bittern.engine.compact import Compaction
 from bittern.engine.delta import ALL_ALIVE, Row, Segment, State, index_rows, state_weights
 from bittern.engine.index import Index
-from bittern.engine.matcher import blocks, check_limit, match_block
+from bittern.engine.matcher import blocks, check_limit, match_block, new_totals, with_mistyped
 from bittern.errors import (
     BadSubscription,
     ExpressionError,
@@ -220,7 +221,9 @@ class LiveMatcher:
 
     # -- matching ------------------------------------------------------------------------------
 
-    def match(self, events: Any, *, limit: int | None = None) -> Matches:
+    def match(
+        self, events: Any, *, limit: int | None = None, json: str | Sequence[str] = ()
+    ) -> Matches:
         """Which subscriptions does each event satisfy now? As ``Matcher.match``."""
         check_limit(limit)
         with self._lock:
@@ -228,21 +231,25 @@ class LiveMatcher:
         with self._counting:
             self._matching += 1
         try:
-            return self._match(state, events, limit)
+            return self._match(state, events, limit, json)
         finally:
             with self._counting:  # a lock of its own: a reader that is done waits for nobody
                 self._matching -= 1
 
-    def _match(self, state: State, events: Any, limit: int | None) -> Matches:
-        totals = {"events": 0, "candidates": 0, "matches": 0, "rejects": 0}
+    def _match(
+        self, state: State, events: Any, limit: int | None, json: str | Sequence[str]
+    ) -> Matches:
+        totals = new_totals()
         weights = state_weights(state) if limit is not None else None
         parts = []
         for block in blocks(events):
-            first, *others = [
-                match_block(segment.index, block, marks, totals)
+            found = [
+                match_block(segment.index, block, json, marks, totals)
                 for segment, marks in zip(state.segments, state.marks, strict=True)
             ]
+            first, *others = [matches for matches, _ in found]
             matches = merge(first, others, state.ids)
+            matches = with_mistyped(matches, [strays for _, strays in found], totals)
             parts.append(matches if limit is None else best(matches, weights, limit))
             self._recent = block
         totals["events"] //= len(state.segments)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from bittern.engine.index import Index
 from bittern.errors import EventError, OptionError
 from bittern.model.columns import from_frame
 from bittern.model.matches import Matches, best, concatenate
+from bittern.model.mistyped import Strays, listed
 
 #: Events matched at once: enough to visit each posting list for many, few enough for the cache.
 BLOCK = 16_384
@@ -29,26 +31,36 @@ class Matcher:
 
     def __init__(self, index: Index) -> None:
         self.index = index
-        #: Totals of the last call: events, candidates, matches, rejects.
+        #: Totals of the last call: events, candidates, matches, rejects, mistyped.
         self.last_statistics: dict[str, int] = {}
 
-    def match(self, events: Any, *, limit: int | None = None) -> Matches:
+    def match(
+        self, events: Any, *, limit: int | None = None, json: str | Sequence[str] = ()
+    ) -> Matches:
         """Which subscriptions does each event satisfy? O(values + candidates).
 
         ``events`` is an Arrow table, record batch or array, a list of mappings or of JSON texts, or
         one of them (``model/events.py`` lists the forms). ``limit`` keeps the k matches of highest
-        weight per event, best first, ties by id. Events that cannot be read match nothing and
-        are listed in ``matches.rejects``.
+        weight per event, best first, ties by id. ``json`` names columns of a table whose text is
+        JSON objects: their fields are attributes beside the other columns. Events that cannot be
+        read count as events without attributes and are listed in ``matches.rejects``; those with
+        a value that no subscription compares are in ``matches.mistyped``.
         """
         check_limit(limit)
-        totals = {"events": 0, "candidates": 0, "matches": 0, "rejects": 0}
+        totals = new_totals()
         parts = []
         for block in blocks(events):
-            matches = match_block(self.index, block, ALL_ALIVE, totals)
+            matches, strays = match_block(self.index, block, json, ALL_ALIVE, totals)
+            matches = with_mistyped(matches, [strays], totals)
             # Ranking block by block holds no more than one block's matches at a time.
             parts.append(matches if limit is None else best(matches, self.index.weights, limit))
         self.last_statistics = totals
         return concatenate(parts)
+
+
+def new_totals() -> dict[str, int]:
+    """What ``match`` counts, at its beginning."""
+    return dict.fromkeys(("events", "candidates", "matches", "rejects", "mistyped"), 0)
 
 
 def check_limit(limit: int | None) -> None:
@@ -78,10 +90,18 @@ def blocks(events: Any) -> Iterator[Any]:
 
 
 def match_block(
-    index: Index, events: Any, alive: npt.NDArray[np.uint8], totals: dict[str, int]
-) -> Matches:
-    """Match one block; ``alive`` marks the subscriptions that count (empty: all)."""
-    encoded = index.encoder.encode(events)
+    index: Index,
+    events: Any,
+    json: str | Sequence[str],
+    alive: npt.NDArray[np.uint8],
+    totals: dict[str, int],
+) -> tuple[Matches, Strays]:
+    """Match one block; ``alive`` marks the subscriptions that count (empty: all).
+
+    The matches do not list the values that stray yet: whether a value does depends on the other
+    indexes, where there are several.
+    """
+    encoded = index.encoder.encode(events, json)
     found = index.subscriptions.match(encoded.events)
     offsets, subscriptions = index.subscribers.expand(
         found.rows, found.classes, encoded.events.n_events, alive
@@ -90,4 +110,11 @@ def match_block(
     totals["candidates"] += found.candidates
     totals["matches"] += len(subscriptions)
     totals["rejects"] += len(encoded.rejects)
-    return Matches(offsets, subscriptions, index.all_ids, encoded.rejects)
+    return Matches(offsets, subscriptions, index.all_ids, encoded.rejects), encoded.strays
+
+
+def with_mistyped(matches: Matches, strays: Sequence[Strays], totals: dict[str, int]) -> Matches:
+    """The matches of one block, with what strayed in every index that it went through."""
+    mistyped = listed(strays)
+    totals["mistyped"] += len(mistyped)
+    return replace(matches, mistyped=mistyped) if mistyped else matches

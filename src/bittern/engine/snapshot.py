@@ -14,13 +14,9 @@
 The id is the digest of kind, format, meta and arrays in canonical JSON: it depends on the content
 and not on the release, the place or the time.
 
-Replacing what is at ``path`` takes four steps, each a rename or a removal, so that a complete
-snapshot can be reached at every moment, by every reader, whatever kills the writer::
-
-    .shop.<token>.writing -> .shop.next       the new one is complete and on disk
-    shop -> .shop.<token>.removing            readers that find no shop open .shop.next
-    .shop.next -> shop                        the new one is in place
-    remove .shop.<token>.removing             readers of the old one keep their mapping
+A snapshot takes its name complete, by renames (``engine/replace.py``), so that one can be reached
+at every moment, by every reader, whatever kills the writer: who finds no ``shop`` opens
+``.shop.next``, and who had the old one open keeps its mapping.
 
 Cost: writing is one pass over the bytes (hashing included) and one fsync per array; opening is
 O(arrays), whatever their size; verifying reads everything once. What a manifest says is in
@@ -31,13 +27,10 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import hashlib
 import json
 import mmap
 import os
-import re
-import secrets
 import shutil
 import stat
 import sys
@@ -62,6 +55,7 @@ from bittern.engine.manifest import (
     npy_header,
     parse_manifest,
 )
+from bittern.engine.replace import new_temporary, only_writer, put_in_place, sibling, sync
 from bittern.errors import SnapshotError
 
 if TYPE_CHECKING:
@@ -117,12 +111,14 @@ def write_snapshot(
     drafts = [describe(name, array, "0" * 64) for name, array in arrays.items()]
     manifest_text(new_manifest(stored_meta, drafts))
     try:
-        with _only_writer(target):
-            temporary, lock = _new_temporary(target)
+        check_target(target)
+        with only_writer(target):
+            temporary, lock = new_temporary(target)
         try:
             identity = _write_files(temporary, arrays, stored_meta)
-            with _only_writer(target) as parent:
-                _put_in_place(temporary, target, parent)
+            check_target(target)
+            with only_writer(target) as parent:
+                put_in_place(temporary, target, parent)
         except BaseException:
             shutil.rmtree(temporary, ignore_errors=True)
             raise
@@ -206,7 +202,7 @@ def _write_files(folder: Path, arrays: Mapping[str, np.ndarray], meta: Any) -> s
         file.write(manifest_text(manifest))
         file.flush()
         os.fsync(file.fileno())
-    _sync(folder)
+    sync(folder)
     return str(manifest["id"])
 
 
@@ -230,82 +226,6 @@ def _write_all(descriptor: int, data: bytes | memoryview) -> None:
         rest = rest[os.write(descriptor, rest) :]
 
 
-def _sync(folder: Path) -> None:
-    descriptor = os.open(folder, _DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-@contextlib.contextmanager
-def _only_writer(target: Path) -> Iterator[int]:
-    """Hold the parent folder's lock, with what killed writers left put right. For moments only."""
-    check_target(target)
-    parent = os.open(target.parent, _DIRECTORY)
-    try:
-        with contextlib.suppress(OSError):  # a file system without locks: one writer at a time
-            fcntl.flock(parent, fcntl.LOCK_EX)
-        _recover(target)
-        yield parent
-    finally:
-        os.close(parent)
-
-
-def _sibling(target: Path, end: str) -> Path:
-    return target.with_name(f".{target.name}.{end}")
-
-
-def _recover(target: Path) -> None:
-    following = _sibling(target, "next")
-    if following.exists():
-        if target.exists():
-            shutil.rmtree(following)
-        else:
-            following.rename(target)
-    leftover = re.compile(re.escape(f".{target.name}.") + r"[0-9a-f]{16}\.(writing|removing)")
-    for folder in target.parent.iterdir():
-        if leftover.fullmatch(folder.name) and not _is_locked(folder):
-            shutil.rmtree(folder, ignore_errors=True)
-
-
-def _is_locked(folder: Path) -> bool:
-    """Whether a living writer holds it, or that cannot be known."""
-    try:
-        descriptor = os.open(folder, _DIRECTORY | os.O_NOFOLLOW)
-    except OSError:
-        return True
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return True
-    finally:
-        os.close(descriptor)
-    return False
-
-
-def _new_temporary(target: Path) -> tuple[Path, int]:
-    """Make a folder beside the target, and a descriptor whose lock says that its writer lives."""
-    temporary = _sibling(target, f"{secrets.token_hex(8)}.writing")
-    temporary.mkdir()
-    lock = os.open(temporary, _DIRECTORY)
-    with contextlib.suppress(OSError):
-        fcntl.flock(lock, fcntl.LOCK_EX)
-    return temporary, lock
-
-
-def _put_in_place(temporary: Path, target: Path, parent: int) -> None:
-    following = _sibling(target, "next")
-    removing = _sibling(target, f"{secrets.token_hex(8)}.removing")
-    temporary.rename(following)
-    os.fsync(parent)
-    if target.exists():
-        target.rename(removing)
-    following.rename(target)
-    os.fsync(parent)
-    shutil.rmtree(removing, ignore_errors=True)
-
-
 # Reading
 
 
@@ -327,7 +247,7 @@ def _read(path: Path, *, verify: bool) -> tuple[Snapshot, list[str]]:
 
 def _open_folder(path: Path, target: Path) -> int:
     # Writers may move the names between two looks; one replacement can do so once.
-    for candidate in (target, _sibling(target, "next")) * 10:
+    for candidate in (target, sibling(target, "next")) * 10:
         try:
             return os.open(candidate, _DIRECTORY)
         except FileNotFoundError:
@@ -341,7 +261,7 @@ def _open_folder(path: Path, target: Path) -> int:
 
 def _is_replaced(descriptor: int, target: Path) -> bool:
     """Whether the folder being read is no longer the one that a reader would open."""
-    for candidate in (target, _sibling(target, "next")):
+    for candidate in (target, sibling(target, "next")):
         with contextlib.suppress(OSError):
             if os.path.samestat(candidate.stat(), os.fstat(descriptor)):
                 return False

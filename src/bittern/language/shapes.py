@@ -42,7 +42,6 @@ from bittern.language.normalize import normal_form
 from bittern.language.parser import Parser
 from bittern.language.patterns import LikeForm, LikeParts, compile_regex, like_parts
 from bittern.language.syntax import (
-    And,
     Between,
     Compare,
     Constant,
@@ -50,12 +49,10 @@ from bittern.language.syntax import (
     In,
     Like,
     Literal,
-    Not,
-    Or,
     Predicate,
     Regex,
 )
-from bittern.language.trees import map_leaves, walk
+from bittern.language.trees import flat, map_leaves, unflat
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -106,6 +103,9 @@ class Template:
     tree: Expression
     kinds: tuple[str, ...]
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _template, (flat(self.tree), self.kinds)  # pickling a deep tree recurses
+
     def fill(self, parameters: Sequence[str]) -> Expression:
         """Put the parameters of one text into the tree. O(nodes)."""
 
@@ -132,6 +132,11 @@ class Template:
             return type(node)(name)
 
         return map_leaves(self.tree, fill)
+
+
+def _template(nodes: tuple[Any, ...], kinds: tuple[str, ...]) -> Template:
+    """A template from its pickle."""
+    return Template(unflat(nodes), kinds)
 
 
 class Reading(NamedTuple):
@@ -208,6 +213,15 @@ class Shapes:
         # fine is remembered.
         self._letters: dict[str, str] = {}
         self._passed: dict[tuple[str, str], Any] = {}
+
+    def add(self, template: Template) -> int:
+        """The shape id of a template, a new one if no equal template is here. O(nodes)."""
+        # By its nodes in order, not by the tree: comparing deep trees recurses.
+        key = template.kinds, flat(template.tree)
+        shape_id = self._ids.setdefault(key, len(self.templates))
+        if shape_id == len(self.templates):
+            self.templates.append(template)
+        return shape_id
 
     def read(self, text: str) -> tuple[int, tuple[str, ...]]:
         """Read one text: its shape id and its raw parameters in slot order. O(length)."""
@@ -359,11 +373,7 @@ class Shapes:
         parser = _SlotParser(text)
         tree = normal_form(parser.parse())
         kinds, parameters = tuple(parser.kinds), tuple(parser.parameters)
-        # By its nodes in order, not by the tree: comparing deep trees recurses.
-        nodes = tuple(map(_node_key, walk(tree)))
-        shape_id = self._ids.setdefault((kinds, nodes), len(self.templates))
-        if shape_id == len(self.templates):
-            self.templates.append(Template(tree, kinds))
+        shape_id = self.add(Template(tree, kinds))
         if key is not None:
             checks, likes = tuple(parser.checks), tuple(parser.likes)
             first = _Known(parser.picker(), -1 if checks or likes else shape_id, checks, likes, {})
@@ -390,9 +400,3 @@ def _conjuncts(parts: list[str], letters: list[Any]) -> list[tuple[str, int, int
         ("\0".join(parts[2 * start + 1 : 2 * end]), start, end)
         for start, end in zip(starts, ends, strict=True)
     ]
-
-
-def _node_key(node: Expression) -> Any:
-    if isinstance(node, And | Or):
-        return type(node), len(node.operands)
-    return Not if isinstance(node, Not) else node

@@ -10,12 +10,12 @@ text was parenthesised. Nothing here uses Python's stack, so no depth can overfl
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from bittern.language.syntax import And, Constant, Expression, Not, Or, Predicate
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
 
 class Branch(NamedTuple):
@@ -75,18 +75,39 @@ def walk(tree: Expression) -> Iterator[Expression]:
             waiting.extend(reversed(node.operands))
 
 
+def flat(tree: Expression) -> tuple[Any, ...]:
+    """The tree as its nodes in the order of ``walk``: equal trees, equal tuples. O(nodes).
+
+    An AND or OR is (its type, how many operands), a NOT its type, a leaf itself. Comparing, hashing
+    and pickling this needs no stack, whatever the depth.
+    """
+    return tuple(map(_flat_node, walk(tree)))
+
+
+def _flat_node(node: Expression) -> Any:
+    if isinstance(node, And | Or):
+        return type(node), len(node.operands)
+    return Not if isinstance(node, Not) else node
+
+
+def unflat(nodes: Sequence[Any]) -> Expression:
+    """The tree that ``flat`` gave these nodes of. O(nodes)."""
+    done: list[Expression] = []
+    for node in reversed(nodes):
+        if node is Not:
+            done[-1] = Not(done[-1])
+        elif isinstance(node, tuple):
+            operator, count = node
+            operands = tuple(reversed(done[-count:]))
+            done[-count:] = [operator(operands)]
+        else:
+            done.append(node)
+    return done[0]
+
+
 def map_leaves(
     tree: Expression, change: Callable[[Predicate | Constant], Expression]
 ) -> Expression:
     """Build the same tree with every predicate and constant replaced by its change. O(nodes)."""
-    done: list[Expression] = []
-    for node in reversed(list(walk(tree))):
-        if isinstance(node, Not):
-            done[-1] = Not(done[-1])
-        elif isinstance(node, And | Or):
-            count = len(node.operands)
-            operands = tuple(reversed(done[-count:]))
-            done[-count:] = [type(node)(operands)]
-        else:
-            done.append(change(node))
-    return done[0]
+    nodes = flat(tree)
+    return unflat([n if n is Not or isinstance(n, tuple) else change(n) for n in nodes])

@@ -85,7 +85,7 @@ def compile_catalog(
 
     # One row per test of each subscription.
     counts = plan.counts[shape_ids]
-    template_test = _ranges(plan.starts[shape_ids], counts)
+    template_test = ranges(plan.starts[shape_ids], counts)
     base = np.repeat(first_parameter, counts)
     field = {name: column[template_test] for name, column in plan.columns.items()}
     names, attributes = _attributes(codes, base + field["attribute"], raws)
@@ -163,7 +163,7 @@ def _starts(counts: Int64s) -> Int64s:
     return out
 
 
-def _ranges(firsts: Int64s, counts: Int64s) -> Int64s:
+def ranges(firsts: Int64s, counts: Int64s) -> Int64s:
     """The numbers ``firsts[i], firsts[i] + 1, ...`` (``counts[i]`` of them), for all i."""
     return np.repeat(firsts - _starts(counts)[:-1], counts) + np.arange(counts.sum())
 

@@ -33,6 +33,11 @@ class Column(NamedTuple):
     scale: int = 0
     exact: bool = False
 
+    @property
+    def rows(self) -> npt.NDArray[np.int64]:
+        """The rows that have a value."""
+        return np.flatnonzero(self.valid) if len(self.valid) else np.arange(len(self.array))
+
 
 def plain(array: pa.Array | pa.ChunkedArray) -> pa.Array:
     """One contiguous array without dictionary, run-end, view or extension encoding."""
@@ -99,8 +104,9 @@ def _numpy(array: pa.Array, target: pa.DataType) -> npt.NDArray[Any]:
     if array.type != target:
         array = array.cast(target)
     dtype = np.dtype(target.to_pandas_dtype())
-    values: npt.NDArray[Any] = np.frombuffer(array.buffers()[1] or b"", dtype=dtype)
-    return values[array.offset : array.offset + len(array)]
+    end = array.offset + len(array)  # the buffer may be longer, and not by whole values
+    values: npt.NDArray[Any] = np.frombuffer(array.buffers()[1] or b"", dtype=dtype, count=end)
+    return values[array.offset :]
 
 
 def _decimal(array: pa.Array, valid: npt.NDArray[np.uint8]) -> Column:
@@ -108,8 +114,9 @@ def _decimal(array: pa.Array, valid: npt.NDArray[np.uint8]) -> Column:
     if array.type.bit_width < 128:
         array = array.cast(pa.decimal128(array.type.precision, array.type.scale))
     words = array.type.bit_width // 64
-    raw = np.frombuffer(array.buffers()[1] or b"", dtype=np.int64).reshape(-1, words)
-    raw = raw[array.offset : array.offset + len(array)]
+    end = words * (array.offset + len(array))
+    raw = np.frombuffer(array.buffers()[1] or b"", dtype=np.int64, count=end)
+    raw = raw.reshape(-1, words)[array.offset :]
     fits = (raw[:, 1:] == raw[:, :1] >> 63).all(axis=1)
     if len(valid):
         fits |= valid == 0

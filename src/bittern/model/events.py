@@ -4,25 +4,34 @@
 form                                  attributes
 ====================================  ==========================================================
 ``pyarrow.Table``, ``RecordBatch``    one column each; a struct's fields by dotted path; the
-                                      entries of a ``map<string, ...>`` column by key
+                                      entries of a ``map<string, ...>`` column by key; the fields
+                                      of *documents*: variants, and JSON text that ``json`` names
 Arrow array of strings                JSON objects, nested ones by dotted path
 Arrow array of structs or maps        as above
-pandas ``DataFrame``                  one column each
+pandas ``DataFrame``                  one column each, and documents
 list of mappings, one mapping         by key, nested ones by dotted path
 list of strings, one string           JSON objects
 ====================================  ==========================================================
 
-Only attributes that a subscription mentions are read. A column of its own wins over an entry of the
-same name in a map. What cannot be read (broken JSON, a row that is no mapping) is rejected with a
-reason and counts as an event without attributes.
+Only attributes that a subscription mentions are read. Where an attribute stands in several places,
+a column of its own wins; then come maps, then documents, each in the order of the columns, and
+the first that has a value in the row wins. With ``json="doc"``::
+
+    price   m                        doc                            the event
+    5       {price: 6, color: red}   {"color": "tan", "size": 3}    price 5, color red, size 3
+    null    {color: null}            {"color": "tan", "price": 9}   color tan
+
+What cannot be read (broken JSON, a row that is no mapping) is rejected with a reason and counts as
+an event without attributes, whatever its other columns say. Values of a kind that no subscription
+compares their attribute with are reported (``model/mistyped.py``) where each value has a type of
+its own: in mappings, JSON and variants. The types of columns are known beforehand, and
+``Encoder.mistyped_columns`` judges them.
 """
 
 from __future__ import annotations
 
-import bisect
 import re
-from collections.abc import Mapping, Sequence
-from decimal import Decimal
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,84 +39,127 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bittern.engine.jit import frozen
-from bittern.errors import EventError
-from bittern.model.cells import (
-    float_pairs,
-    integer_pairs,
-    string_pairs,
-    tagged_pairs,
+from bittern.errors import EventError, OptionError
+from bittern.model.batch import Batch, Constants, rows_of
+from bittern.model.columns import from_frame, plain, read_column
+from bittern.model.documents import (
+    Document,
+    check_json,
+    is_variant,
+    is_variant_column,
+    json_names,
+    read_json,
+    read_variants,
 )
-from bittern.model.columns import Column, from_frame, plain, read_column
 from bittern.model.encoded import EncodedEvents, encode_pairs
-from bittern.model.json_text import REJECT_REASONS, scan_json
 from bittern.model.mappings import Names, flatten, path_part
 from bittern.model.maps import key_entries, map_entries, map_names, tag_entries
-from bittern.model.numbers import Number, exact, floors_at_scale
+from bittern.model.mistyped import Kinds, Strays, joined, listed
 from bittern.model.patterns import PatternSet
-from bittern.model.rank import ANY, NUMBER, REVERSED, STRING, RankSpace, reverse_strings
-from bittern.model.strings import arrow_strings, gather_strings
-from bittern.model.tagged import STRING as STRING_TAG
+from bittern.model.rank import STRING, RankSpace
+from bittern.model.strings import StringTable, arrow_strings
 from bittern.model.tagged import TaggedValues
 
-Pairs = npt.NDArray[np.uint64]
-_SHIFT = np.uint64(32)
-_ROW_MASK = np.uint64(0xFFFFFFFF)
+Rows = npt.NDArray[Any]
+Taken = npt.NDArray[np.uint8]  # by attribute: 1 if it has a column of its own
+Rejects = list[tuple[int, str]]
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class Encoded(NamedTuple):
-    """Events in rank space, and those that could not be read: (row, reason)."""
+    """Events in rank space, those that could not be read (row, reason), and values that stray."""
 
     events: EncodedEvents
-    rejects: list[tuple[int, str]]
+    rejects: Rejects
+    strays: Strays
+
+    @property
+    def mistyped(self) -> Rejects:
+        """Events that have a value which no subscription compares: (row, reason), one per row."""
+        return listed([self.strays])
 
 
 class Encoder:
     """Encodes events for one rank space. Immutable; threads may share it."""
 
     def __init__(self, rank: RankSpace, patterns: Mapping[int, PatternSet]) -> None:
-        self._rank = rank
-        self._arrays = frozen(rank.arrays)
-        self._patterns = patterns
-        channels, owners = rank.pattern_channels()  # an attribute's lie together
-        firsts = np.searchsorted(owners, sorted(patterns)).tolist()
-        self._first_pattern = dict(zip(sorted(patterns), channels[firsts].tolist(), strict=True))
-        self._names = Names(rank.attribute_names())
-        self.map_names = map_names(list(self._names.numbers))
-        self._numbers: dict[int, list[Number]] = {}
-        self._floors: dict[tuple[int, int], tuple[npt.NDArray[Any], npt.NDArray[Any]]] = {}
+        self.constants = Constants(rank, patterns)
+        self.table = rank.names
+        self.names = Names(rank.attribute_names())
+        self.map_names = map_names(list(self.names.numbers))
+        prefixes = pa.array(sorted(self.names.prefixes), type=pa.large_string())
+        self.prefixes = StringTable.build(*arrow_strings(prefixes)[:2], 0)
+        self.kinds = Kinds(rank.arrays.channels, patterns, self.names.numbers)
 
-    def numbers(self, channel: int) -> list[Number]:
-        """The constants of a numeric channel, exactly; read once."""
-        if channel not in self._numbers:
-            constants = self._rank.constants(channel)
-            self._numbers[channel] = [constants.number(i) for i in range(len(constants.floors))]
-        return self._numbers[channel]
+    def encode(self, events: Any, json: str | Sequence[str] = ()) -> Encoded:
+        """Read a batch in any of the forms above. O(values).
 
-    def floors(self, channel: int, scale: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-        """The constants of a numeric channel in another unit; computed once."""
-        if (channel, scale) not in self._floors:
-            self._floors[channel, scale] = floors_at_scale(self._rank.constants(channel), scale)
-        return self._floors[channel, scale]
+        ``json`` names columns of a table whose text is JSON objects.
+        """
+        reader = _Reader(self, json_names(json))
+        n_events = reader.read(events)
+        rejects = sorted(dict(reversed(reader.rejects)).items())  # the first reason of each row
+        pairs = reader.batch.pairs()
+        strays = joined(reader.strays) if reader.strays else self.kinds.no_strays()
+        if rejects:
+            kept = np.ones(n_events, dtype=np.bool_)
+            kept[[row for row, _ in rejects]] = False
+            pairs, strays = pairs[kept[rows_of(pairs)]], strays.among(kept)
+        events = encode_pairs(pairs, n_events, self.constants.arrays.bases)
+        return Encoded(events, rejects, strays)
 
-    def encode(self, events: Any) -> Encoded:
-        """Read a batch in any of the forms above. O(values)."""
-        batch = _Batch(self)
-        n_events = batch.read(events)
-        pairs = np.concatenate([np.empty(0, dtype=np.uint64), *batch.pairs])
-        return Encoded(encode_pairs(pairs, n_events, self._arrays.bases), sorted(batch.rejects))
+    def mistyped_columns(
+        self, schema: pa.Schema, json: str | Sequence[str] = ()
+    ) -> list[tuple[str, str]]:
+        """Columns and fields of structs whose type no subscription compares: (path, reason)."""
+        taken = self.none_taken()
+        documents = json_names(json)
+        found = []
+        for field in schema:
+            if field.name in documents or is_variant_column(field):
+                continue
+            # An array without rows has the type that columns will have.
+            column = plain(pa.nulls(0, field.type))
+            for _, path, array in self.columns(path_part(field.name), column, taken):
+                kind = read_column(array).kind
+                why = self.kinds.complaint(path, kind, f"is of type {array.type}")
+                if why is not None and not pa.types.is_null(array.type):
+                    found.append((path, why))
+        return found
+
+    def none_taken(self) -> Taken:
+        """No attribute has a column of its own yet."""
+        return np.zeros(max(1, len(self.names.numbers)), dtype=np.uint8)
+
+    def columns(
+        self, path: str, array: pa.Array, taken: Taken
+    ) -> Iterator[tuple[int, str, pa.Array]]:
+        """The attributes in a column and in its fields, which are ``taken`` from now on."""
+        attribute = self.names.numbers.get(path)
+        if attribute is not None and not taken[attribute]:
+            taken[attribute] = 1
+            yield attribute, path, array
+        opaque = not pa.types.is_struct(array.type) or is_variant(array.type)
+        if opaque or path not in self.names.prefixes:
+            return
+        _refuse_twins([field.name for field in array.type], f"in {path!r}")
+        for field, inner in zip(array.type, array.flatten(), strict=True):
+            inner_path = f"{path}.{path_part(field.name)}"
+            if inner_path in self.names.numbers or inner_path in self.names.prefixes:
+                yield from self.columns(inner_path, plain(inner), taken)
 
 
-class _Batch:
-    """One batch on its way into rank space: pairs pile up as columns are read."""
+class _Reader:
+    """One batch being read: pairs, rejects and strays pile up."""
 
-    def __init__(self, encoder: Encoder) -> None:
+    def __init__(self, encoder: Encoder, json: tuple[str, ...]) -> None:
         self._encoder = encoder
-        self._rank = encoder._arrays  # noqa: SLF001
-        self._names = encoder._names  # noqa: SLF001
-        self.pairs: list[Pairs] = []
-        self.rejects: list[tuple[int, str]] = []
+        self._names = encoder.names
+        self._json = json
+        self._seen: list[npt.NDArray[np.int64]] | None = None
+        self.batch = Batch(encoder.constants)
+        self.rejects: Rejects = []
+        self.strays: list[Strays] = []
 
     def read(self, events: Any) -> int:
         """Read events of any form; returns how many there are."""
@@ -129,11 +181,16 @@ class _Batch:
                 f"events are an Arrow table or array, a list of mappings, or one mapping, "
                 f"not {type(events).__name__}"
             )
+        self._refuse_json("a list")
         if any(isinstance(event, str) for event in events):
             self._texts([event if isinstance(event, str) else None for event in events])
             events = [None if isinstance(event, str) else event for event in events]
-        self._mappings(events)
+        self._mappings(events, report=True)
         return len(events)
+
+    def _refuse_json(self, form: str) -> None:
+        if self._json:
+            raise OptionError(f"json names columns of a table; these events are {form}")
 
     def _texts(self, texts: list[str | None]) -> None:
         """JSON texts; None where another row stands."""
@@ -144,18 +201,21 @@ class _Batch:
             self.rejects += [(row, "the text holds half a surrogate pair") for row in sorted(bad)]
             readable = [None if row in bad else text for row, text in enumerate(texts)]
             array = pa.array(readable, type=pa.large_string())
-        self._json(array)
+        self._document(self._read_json(array), self._encoder.none_taken())
 
     def _array(self, array: pa.Array) -> None:
-        if pa.types.is_struct(array.type):
-            names = [field.name for field in array.type]
-            self._table(pa.Table.from_arrays(array.flatten(), names))
+        if pa.types.is_struct(array.type) and not is_variant(array.type):
+            self._table(pa.Table.from_arrays(array.flatten(), schema=pa.schema(list(array.type))))
+            return
+        self._refuse_json(f"an array of {array.type}")
+        if is_variant(array.type):
+            self._document(self._read_variants(array), self._encoder.none_taken())
         elif pa.types.is_map(array.type):
-            self._maps([array], np.zeros(max(1, len(self._names.numbers)), dtype=np.uint8))
+            self._maps([array], self._encoder.none_taken())
         elif pa.types.is_null(array.type):
             return
         elif read_column(array).kind == STRING:
-            self._json(array)
+            self._document(self._read_json(array), self._encoder.none_taken())
         else:
             raise EventError(
                 f"an Arrow array of events holds JSON text, structs or maps, not {array.type}"
@@ -164,132 +224,54 @@ class _Batch:
     def _table(self, table: pa.Table | pa.RecordBatch) -> None:
         names = table.schema.names
         _refuse_twins(names, "of the events")
-        taken = np.zeros(max(1, len(self._names.numbers)), dtype=np.uint8)
-        maps = []
+        check_json(self._json, table.schema)
+        taken = self._encoder.none_taken()
+        maps, documents = [], []
         for name, field in zip(names, table.schema, strict=True):
-            path = path_part(name)
-            if pa.types.is_map(field.type):
-                maps.append(name)
-            if path in self._names.numbers or path in self._names.prefixes:
-                self._column(path, plain(table.column(name)), taken)
+            if name in self._json:
+                documents.append((self._read_json, name))
+            elif is_variant_column(field):
+                documents.append((self._read_variants, name))
+            else:
+                if pa.types.is_map(field.type):
+                    maps.append(name)
+                path = path_part(name)
+                if path in self._names.numbers or path in self._names.prefixes:
+                    self._column(path, plain(table.column(name)), taken)
+        if len(maps) + len(documents) > 1:
+            self._seen = []
         self._maps([plain(table.column(name)) for name in maps], taken)
+        for read, name in documents:
+            self._document(read(plain(table.column(name))), taken)
 
-    def _column(self, path: str, array: pa.Array, taken: npt.NDArray[np.uint8]) -> None:
-        attribute = self._names.numbers.get(path)
-        if attribute is not None and not taken[attribute]:
-            taken[attribute] = 1
-            self._values(attribute, read_column(array))
-        if pa.types.is_struct(array.type) and path in self._names.prefixes:
-            _refuse_twins([field.name for field in array.type], f"in {path!r}")
-            for field, inner in zip(array.type, array.flatten(), strict=True):
-                inner_path = f"{path}.{path_part(field.name)}"
-                if inner_path in self._names.numbers or inner_path in self._names.prefixes:
-                    self._column(inner_path, plain(inner), taken)
+    def _column(self, path: str, array: pa.Array, taken: Taken, rows: Rows | None = None) -> None:
+        """A column and its fields; with ``rows``, its values stand in these."""
+        mark = self.batch.mark()
+        for attribute, _, own in self._encoder.columns(path, array, taken):
+            column = read_column(own)
+            self.batch.add_column(attribute, column)
+            if rows is not None:
+                self._see(rows[column.rows], attribute)
+        if rows is not None:
+            self.batch.move_rows(mark, rows)
 
-    def _entries(
-        self, path: str, items: pa.Array, rows: npt.NDArray[np.int64], taken: npt.NDArray[np.uint8]
-    ) -> None:
-        """Values of one attribute that stand in these rows."""
-        before = len(self.pairs)
-        self._column(path, items, taken.copy())
-        for i in range(before, len(self.pairs)):
-            pairs = self.pairs[i]
-            moved = rows[(pairs & _ROW_MASK).astype(np.int64)].astype(np.uint64)
-            self.pairs[i] = (pairs & ~_ROW_MASK) | moved
+    def _see(self, rows: Rows, attributes: Any) -> None:
+        """These rows have values for these attributes, so that later columns do not count."""
+        if self._seen is not None:
+            self._seen.append(rows.astype(np.int64) << 32 | attributes)
 
-    def _values(self, attribute: int, column: Column) -> None:
-        """All pairs that one column gives: of its kind, reversed, any, patterns."""
-        channels = self._rank.channels[attribute]
-        room = len(column.array) - column.array.null_count
-        if channels[ANY] >= 0:
-            rows = np.flatnonzero(column.valid) if len(column.valid) else np.arange(room)
-            self._add_cells(int(channels[ANY]), rows, np.zeros(room, dtype=np.int64))
-        if column.kind == STRING:
-            self._strings(attribute, column, room)
-            return
-        channel = int(channels[column.kind]) if column.kind >= 0 else -1
-        if channel < 0:
-            return
-        if column.exact:
-            for row, number in enumerate(column.array.to_pylist()):
-                if number is not None:
-                    self._add_exact(row, channel, number)
-        elif column.scale:
-            self._scaled(channel, column)
-        else:
-            pairs = np.empty(room, dtype=np.uint64)
-            assert column.values is not None
-            write = float_pairs if column.values.dtype == np.float64 else integer_pairs
-            write(self._rank, channel, column.values, column.valid, pairs, 0)
-            self.pairs.append(pairs)
+    def _unseen(self, rows: Rows, attributes: Any) -> npt.NDArray[np.bool_] | None:
+        """Which of them have no value yet; None if that is true of all."""
+        if not self._seen:
+            return None
+        where = rows.astype(np.int64) << 32 | attributes
+        return ~np.isin(where, np.concatenate(self._seen))
 
-    def _strings(self, attribute: int, column: Column, room: int) -> None:
-        data, offsets, _ = arrow_strings(column.array)
-        channels = self._rank.channels[attribute]
-        if channels[STRING] >= 0:
-            pairs = np.empty(room, dtype=np.uint64)
-            string_pairs(self._rank, channels[STRING], data, offsets, column.valid, pairs, 0)
-            self.pairs.append(pairs)
-        if channels[REVERSED] >= 0:
-            turned = np.empty(int(offsets[-1] - offsets[0]), dtype=np.uint8)
-            reverse_strings(data, offsets, turned)
-            pairs = np.empty(room, dtype=np.uint64)
-            string_pairs(
-                self._rank, channels[REVERSED], turned, offsets - offsets[0], column.valid, pairs, 0
-            )
-            self.pairs.append(pairs)
-        if attribute in self._encoder._patterns:  # noqa: SLF001
-            rows = np.flatnonzero(column.valid) if len(column.valid) else np.arange(room)
-            self._match_patterns(attribute, rows, column.array.drop_null())
-
-    def _match_patterns(self, attribute: int, rows: npt.NDArray[Any], strings: pa.Array) -> None:
-        """Match each distinct string once, then give every row its string's patterns."""
-        encoded = strings.dictionary_encode()
-        data, offsets, _ = arrow_strings(encoded.dictionary)
-        patterns = self._encoder._patterns[attribute]  # noqa: SLF001
-        row_offsets, ids = patterns.match(data, offsets)
-        codes = encoded.indices.to_numpy()
-        counts = np.diff(row_offsets)[codes]
-        ends = np.cumsum(counts)
-        within = np.arange(int(ends[-1]) if len(ends) else 0) - np.repeat(ends - counts, counts)
-        found = ids[np.repeat(row_offsets[:-1][codes], counts) + within]
-        first = self._encoder._first_pattern[attribute]  # noqa: SLF001
-        cells = self._rank.bases[first + found].astype(np.uint64)
-        self.pairs.append(cells << _SHIFT | np.repeat(rows, counts).astype(np.uint64))
-
-    def _add_cells(
-        self, channel: int, rows: npt.NDArray[Any], cells: npt.NDArray[np.int64]
-    ) -> None:
-        packed = (cells + int(self._rank.bases[channel])).astype(np.uint64) << _SHIFT
-        self.pairs.append(packed | rows.astype(np.uint64))
-
-    def _scaled(self, channel: int, column: Column) -> None:
-        """Integers in another unit than the constants: compare with the constants in that unit."""
-        floors, whole = self._encoder.floors(channel, column.scale)
-        assert column.values is not None
-        rows = np.flatnonzero(column.valid) if len(column.valid) else np.arange(len(column.values))
-        values = column.values[rows]
-        # Constants clamped to the least int64 lie below every value.
-        below = int(np.count_nonzero((floors == np.iinfo(np.int64).min) & ~whole))
-        at = below + np.searchsorted(floors[below:], values, "left")
-        inside = np.minimum(at, max(0, len(floors) - 1))
-        equal = (at < len(floors)) & (floors[inside] == values) & whole[inside]
-        self._add_cells(channel, rows, 2 * at + equal)
-
-    def _add_exact(self, row: int, channel: int, value: Decimal | int) -> None:
-        """A number that no machine type holds, by exact comparison."""
-        numbers = self._encoder.numbers(channel)
-        number: Number = exact(value)
-        at = bisect.bisect_left(numbers, number)
-        equal = at < len(numbers) and numbers[at] == number
-        self._add_cells(channel, np.array([row]), np.array([2 * at + int(equal)]))
-
-    def _maps(self, arrays: list[pa.Array], taken: npt.NDArray[np.uint8]) -> None:
+    def _maps(self, arrays: list[pa.Array], taken: Taken) -> None:
         """Entries of map columns; where two columns have the same key in a row, the first wins."""
         if len(arrays) > 1 and any(pa.types.is_struct(array.type.item_type) for array in arrays):
             self._merged_maps(arrays, taken)
             return
-        seen = np.empty(0, dtype=np.int64)
         for array in arrays:
             keys, items = plain(array.keys), plain(array.items)
             if read_column(keys).kind != STRING:
@@ -299,20 +281,20 @@ class _Batch:
                 continue
             column = read_column(items)
             entries = map_entries(array, keys, column, self._encoder.map_names, taken)
-            if len(arrays) > 1:
-                where = entries.rows << 32 | entries.attributes
-                entries = entries.at(~np.isin(where, seen))
-                seen = np.concatenate((seen, where))
+            unseen = self._unseen(entries.rows, entries.attributes)
+            if unseen is not None:
+                entries = entries.at(unseen)
             if not (column.exact or column.scale):
-                self._tagged(tag_entries(column, entries))
+                self._see(entries.rows, entries.attributes)
+                self.batch.add_tagged(tag_entries(column, entries))
                 continue
             names = list(self._names.numbers)
             for attribute in np.unique(entries.attributes).tolist():
                 own = entries.at(entries.attributes == attribute)
                 own_items = items.take(pa.array(own.places))
-                self._entries(names[attribute], own_items, own.rows, taken)
+                self._column(names[attribute], own_items, taken.copy(), own.rows)
 
-    def _merged_maps(self, arrays: list[pa.Array], taken: npt.NDArray[np.uint8]) -> None:
+    def _merged_maps(self, arrays: list[pa.Array], taken: Taken) -> None:
         """Several map columns, some of structs: rare, so one by one as mappings."""
         events: list[dict[str, Any]] = [{} for _ in range(len(arrays[0]))]
         for array in reversed(arrays):  # so that the first column has the last word
@@ -323,73 +305,48 @@ class _Batch:
         for event in events:
             for key in [key for key in event if path_part(key) in gone]:
                 del event[key]
-        self._mappings(events)
+        self._mappings(events, report=False)
 
     def _struct_entries(
-        self, array: pa.Array, keys: pa.Array, items: pa.Array, taken: npt.NDArray[np.uint8]
+        self, array: pa.Array, keys: pa.Array, items: pa.Array, taken: Taken
     ) -> None:
         """Entries that are structs: each key that leads to an attribute is a struct column."""
         wanted = {*self._names.numbers, *self._names.prefixes}
         for key in pc.unique(keys).to_pylist():
             if path_part(key) in wanted:
                 rows, places = key_entries(array, keys, key)
-                self._entries(path_part(key), items.take(pa.array(places)), rows, taken)
+                own_items = items.take(pa.array(places))
+                self._column(path_part(key), own_items, taken.copy(), rows)
 
-    def _json(self, array: pa.Array) -> None:
-        data, offsets, valid = arrow_strings(array)
-        names = self._encoder._rank.names  # noqa: SLF001
-        values, rows, reasons = scan_json(data, offsets, valid, names)
-        self._tagged(values)
-        self.rejects += [
-            (row, REJECT_REASONS[reason])
-            for row, reason in zip(rows.tolist(), reasons.tolist(), strict=True)
-        ]
+    def _read_json(self, array: pa.Array) -> Document:
+        return read_json(array, self._encoder.table)
 
-    def _mappings(self, events: Sequence[Any]) -> None:
+    def _read_variants(self, array: pa.Array) -> Document:
+        return read_variants(array, self._encoder.table, self._encoder.prefixes)
+
+    def _document(self, document: Document, taken: Taken) -> None:
+        """What documents say about attributes that no column before them has."""
+        values, rejects = document
+        self.rejects += rejects
+        if taken.any():
+            values = values.at(taken[values.attributes] == 0)
+        unseen = self._unseen(values.rows, values.attributes)
+        if unseen is not None:
+            values = values.at(unseen)
+        self._tagged(values, report=True)
+        self.batch.add_variant_numbers(values)
+
+    def _mappings(self, events: Sequence[Any], *, report: bool) -> None:
         flattened = flatten(events, self._names)
-        self._tagged(flattened.values)
-        for row, attribute, number in flattened.exact:
-            channel = int(self._rank.channels[attribute, NUMBER])
-            if channel >= 0:
-                self._add_exact(row, channel, number)
         self.rejects += flattened.rejected
+        self._tagged(flattened.values, report=report)
+        self.batch.add_exact_numbers(flattened.exact)
 
-    def _tagged(self, values: TaggedValues) -> None:
-        pairs = np.empty(3 * len(values.rows), dtype=np.uint64)
-        longest = int(values.lengths.max(initial=0))
-        n = tagged_pairs(
-            self._rank,
-            values.rows,
-            values.attributes,
-            values.tags,
-            values.payloads,
-            values.payloads.view(np.float64),
-            values.lengths,
-            values.data,
-            np.empty(longest, dtype=np.uint8),
-            pairs,
-        )
-        self.pairs.append(pairs[:n])
-        patterns = self._encoder._patterns  # noqa: SLF001
-        if not patterns:
-            return
-        strings = np.flatnonzero(values.tags == STRING_TAG)
-        strings = strings[np.argsort(values.attributes[strings], kind="stable")]
-        present, starts = np.unique(values.attributes[strings], return_index=True)
-        for attribute, chosen in zip(present.tolist(), np.split(strings, starts[1:]), strict=False):
-            if attribute not in patterns:
-                continue
-            lengths = values.lengths[chosen].astype(np.int64)
-            offsets = np.zeros(len(chosen) + 1, dtype=np.int64)
-            np.cumsum(lengths, out=offsets[1:])
-            text = np.empty(int(offsets[-1]), dtype=np.uint8)
-            gather_strings(
-                values.data, values.payloads[chosen], values.lengths[chosen], offsets, text
-            )
-            array = pa.LargeStringArray.from_buffers(
-                len(chosen), pa.py_buffer(offsets), pa.py_buffer(text)
-            )
-            self._match_patterns(attribute, values.rows[chosen], array)
+    def _tagged(self, values: TaggedValues, *, report: bool) -> None:
+        self._see(values.rows, values.attributes)
+        self.batch.add_tagged(values)
+        if report:
+            self.strays.append(self._encoder.kinds.strays(values))
 
 
 def _refuse_twins(names: list[str], where: str) -> None:

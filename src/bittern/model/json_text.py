@@ -31,22 +31,21 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from bittern.engine.jit import (
-    b1r,
-    b1w,
-    f8w,
-    i4w,
-    i8r,
-    i8w,
-    inline,
-    kernel,
-    tuple_type,
-    u1r,
-    u1w,
-    void,
+from bittern.engine.jit import b1r, b1w, i8r, i8w, inline, kernel, tuple_type, u1r, u1w, void
+from bittern.model.entries import (
+    ENTRIES,
+    MAX_DEPTH,
+    UNUSED,
+    UNWRITTEN,
+    Entries,
+    append,
+    extend_path,
+    find_key,
+    find_path,
+    longest_name,
+    place_of,
 )
 from bittern.model.json_tokens import (
-    BACK_QUOTE,
     CLOSE_LIST,
     CLOSE_OBJECT,
     COLON,
@@ -65,34 +64,17 @@ from bittern.model.json_tokens import (
     TOO_DEEP,
     TOO_LONG,
     TRAILING,
-    needs_quotes,
     scalar,
     skip_space,
     string_end,
     unescape,
 )
-from bittern.model.strings import STRING_TABLE, StringTable, byte_at, find, gather_strings
+from bittern.model.strings import STRING_TABLE, StringTable, byte_at, gather_strings
 from bittern.model.tagged import FLOAT, OTHER, STRING, TaggedValues
 
 __all__ = ["MAX_DEPTH", "REJECT_REASONS", "scan_json"]
 
-MAX_DEPTH = 64
 _MAX_LENGTH = 2**31 - 1
-# The length of a path that
-_UNUSED = -1  # no name begins with,
-_UNWRITTEN = -2  # is the key itself, and not copied before an object needs it.
-
-
-class _Entries(NamedTuple):
-    """The columns in the making; ``reals`` is ``payloads`` seen as floats."""
-
-    rows: np.ndarray
-    attributes: np.ndarray
-    tags: np.ndarray
-    payloads: np.ndarray
-    reals: np.ndarray
-    lengths: np.ndarray
-    unescaped: np.ndarray
 
 
 class _Workspace(NamedTuple):
@@ -100,39 +82,12 @@ class _Workspace(NamedTuple):
 
     path: np.ndarray  # as long as the longest name: a longer path is not in use
     latest: np.ndarray  # by attribute: the entry it had when last seen
-    prefixes: np.ndarray  # by depth: length of the path before a key, or _UNUSED
+    prefixes: np.ndarray  # by depth: length of the path before a key, or UNUSED
     objects: np.ndarray  # by depth: an object rather than a list
+    unescaped: np.ndarray  # the strings of the whole batch that had escapes
 
 
-_ENTRIES = tuple_type(_Entries, i4w, i4w, u1w, i8w, f8w, i4w, u1w)
-_WORKSPACE = tuple_type(_Workspace, u1w, i8w, i8w, b1w)
-
-
-@inline
-def _append(path: Any, length: Any, byte: Any) -> Any:
-    """The path with one byte more, or ``_UNUSED`` when it is longer than every name."""
-    if length < 0 or length >= len(path):
-        return np.int64(_UNUSED)
-    path[length] = byte
-    return length + 1
-
-
-@inline
-def _extend_path(path: Any, length: Any, data: Any, start: Any, stop: Any) -> Any:
-    """The path with a key's canonical name behind it; returns its length, or ``_UNUSED``."""
-    quoted = needs_quotes(data, start, stop)
-    if quoted:
-        length = _append(path, length, BACK_QUOTE)
-    at = start
-    while at < stop and length >= 0:
-        byte = byte_at(data, at)
-        if byte == BACK_QUOTE:
-            length = _append(path, length, BACK_QUOTE)
-        length = _append(path, length, byte)
-        at += 1
-    if quoted:
-        length = _append(path, length, BACK_QUOTE)
-    return length
+_WORKSPACE = tuple_type(_Workspace, u1w, i8w, i8w, b1w, u1w)
 
 
 @inline
@@ -165,40 +120,26 @@ def _attribute_of(
 
     ``spare[to:]`` is room for the key without its escapes.
     """
-    if prefix == 0 and not escaped and not needs_quotes(data, start, end):
-        return find(names, data, start, end, 0), np.int64(_UNWRITTEN)  # the key is its own path
-    if prefix < 0:
-        return np.int32(-1), np.int64(_UNUSED)
-    if escaped:
-        length = _extend_path(path, prefix, spare, to, unescape(data, start, end, spare, to))
-    else:
-        length = _extend_path(path, prefix, data, start, end)
-    if length < 0:
-        return np.int32(-1), np.int64(_UNUSED)
-    return find(names, path, np.int64(0), length, 0), length
+    if not escaped:
+        return find_key(names, path, prefix, data, start, end)
+    length = np.int64(UNUSED)
+    if prefix >= 0:
+        length = extend_path(path, prefix, spare, to, unescape(data, start, end, spare, to))
+    return find_path(names, path, length), length
 
 
 @inline
 def _store(entries: Any, latest: Any, first: Any, count: Any, attribute: Any, value: Any) -> Any:
-    """Store a value in the row whose entries so far are first .. count; returns the new count.
-
-    ``latest`` is only a hint, so it needs no clearing between rows: it holds if the entry that it
-    points to is one of this row and says that it is this attribute's.
-    """
+    """Store a value in the row whose entries so far are first .. count; returns the new count."""
     _, tag, payload, length, real = value
-    at = latest[attribute]
-    if not (first <= at < count and entries.attributes[at] == attribute):
-        at = count
-        count += 1
-        latest[attribute] = at
-        entries.attributes[at] = attribute
+    at = place_of(entries, latest, first, count, attribute)
     entries.tags[at] = tag
     entries.lengths[at] = length
     if tag == FLOAT:
         entries.reals[at] = real
     else:
         entries.payloads[at] = payload
-    return count
+    return max(count, at + 1)
 
 
 @inline
@@ -248,13 +189,13 @@ def _scan_text(
             at = skip_space(data, at + 1, stop)
         fresh = False
 
-        attribute, length, key, key_end = np.int32(-1), np.int64(_UNUSED), at, at
+        attribute, length, key, key_end = np.int32(-1), np.int64(UNUSED), at, at
         if in_object:
             at, key, key_end, escaped = _key(data, at, stop)
             if at < 0:
                 return -at, count, used
             attribute, length = _attribute_of(
-                names, work.path, prefix, data, key, key_end, escaped, entries.unescaped, used
+                names, work.path, prefix, data, key, key_end, escaped, work.unescaped, used
             )
         if at == stop:
             return np.int64(ENDS_EARLY), count, used
@@ -268,10 +209,10 @@ def _scan_text(
             depth += 1
             if depth == MAX_DEPTH:
                 return np.int64(TOO_DEEP), count, used
-            if length == _UNWRITTEN:
-                length = _extend_path(work.path, np.int64(0), data, key, key_end)
+            if length == UNWRITTEN:
+                length = extend_path(work.path, np.int64(0), data, key, key_end)
             in_object, fresh = byte == OPEN_OBJECT, True
-            prefix = _append(work.path, length, DOT) if in_object else np.int64(_UNUSED)
+            prefix = append(work.path, length, DOT) if in_object else np.int64(UNUSED)
             at += 1
             continue
 
@@ -281,7 +222,7 @@ def _scan_text(
         if attribute >= 0:
             if tag == ESCAPED:
                 tag, string_start = STRING, used
-                used = unescape(data, payload, payload + size, entries.unescaped, used)
+                used = unescape(data, payload, payload + size, work.unescaped, used)
                 payload, size = len(data) + string_start, used - string_start
             nulls |= tag == NULL
             value = (at, tag, payload, size, real)
@@ -294,7 +235,7 @@ def _scan_text(
     return np.int64(0), count, used
 
 
-@kernel(void, u1r, i8r, b1r, STRING_TABLE, _WORKSPACE, _ENTRIES, u1w, i8w)
+@kernel(void, u1r, i8r, b1r, STRING_TABLE, _WORKSPACE, ENTRIES, u1w, i8w)
 def _scan_texts(
     data: Any,
     offsets: Any,
@@ -343,37 +284,26 @@ def scan_json(
     count, used = int(totals[0]), int(totals[1])
     _settle_numbers(data, entries, count)
     if used:
-        data = np.concatenate([data, entries.unescaped[:used]])
-    rows, attributes, tags, payloads, _, lengths, _ = (column[:count] for column in entries)
+        data = np.concatenate([data, work.unescaped[:used]])
+    rows, attributes, tags, payloads, _, lengths = (column[:count] for column in entries)
     rejected = np.flatnonzero(reasons)
     values = TaggedValues(rows, attributes, tags, payloads, lengths, data)
     return values, rejected.astype(np.int32), reasons[rejected]
 
 
-def _room(size: int, names: StringTable) -> tuple[_Entries, _Workspace]:
+def _room(size: int, names: StringTable) -> tuple[Entries, _Workspace]:
     """Arrays for the entries of ``size`` bytes of texts: one entry takes 4 at least, as in "":1."""
-    most = size // 4
-    payloads = np.empty(most, np.int64)
-    entries = _Entries(
-        rows=np.empty(most, np.int32),
-        attributes=np.empty(most, np.int32),
-        tags=np.empty(most, np.uint8),
-        payloads=payloads,
-        reals=payloads.view(np.float64),
-        lengths=np.empty(most, np.int32),
-        unescaped=np.empty(size, np.uint8),
-    )
-    longest = int(np.diff(names.as_tuple.offsets).max(initial=0))
     work = _Workspace(
-        path=np.empty(longest, np.uint8),
+        path=np.empty(longest_name(names), np.uint8),
         latest=np.zeros(len(names), np.int64),
         prefixes=np.empty(MAX_DEPTH, np.int64),
         objects=np.empty(MAX_DEPTH, np.bool_),
+        unescaped=np.empty(size, np.uint8),
     )
-    return entries, work
+    return Entries.room(size // 4), work
 
 
-def _settle_numbers(data: np.ndarray, entries: _Entries, count: int) -> None:
+def _settle_numbers(data: np.ndarray, entries: Entries, count: int) -> None:
     """Round the numbers left as text; Arrow does it correctly, and for all of them at once."""
     where = np.flatnonzero(entries.tags[:count] == NUMBER_TEXT)
     if not len(where):

@@ -36,8 +36,8 @@ NOT_AN_OBJECT, NOT_JSON, ENDS_EARLY, TRAILING, TOO_DEEP = 1, 2, 3, 4, 5
 BAD_ESCAPE, BAD_CONTROL, BAD_UTF8, BAD_NUMBER, TOO_LONG = 6, 7, 8, 9, 10
 
 NULL = 0
-ESCAPED = 8  # a string that still has its escapes
-NUMBER_TEXT = 9  # a number that needs more than 53 bits or 22 powers of ten, still as text
+ESCAPED = 16  # a string that still has its escapes
+NUMBER_TEXT = 17  # a number that needs more than 53 bits or 22 powers of ten, still as text
 
 QUOTE, BACKSLASH, COMMA, COLON, DOT, BACK_QUOTE = (ord(c) for c in '"\\,:.`')
 OPEN_OBJECT, CLOSE_OBJECT, OPEN_LIST, CLOSE_LIST = (ord(c) for c in "{}[]")
@@ -113,6 +113,22 @@ def _utf8_size(data: Any, at: Any, stop: Any) -> Any:
     overlong = (first == 0xE0 and second < 0xA0) or (first == 0xF0 and second < 0x90)
     outside = (first == 0xED and second > 0x9F) or (first == 0xF4 and second > 0x8F)
     return 0 if overlong or outside else size
+
+
+@inline
+def is_utf8(data: Any, at: Any, stop: Any) -> Any:
+    """Tell whether the bytes are UTF-8; ASCII goes eight bytes a step."""
+    while at < stop:
+        if at + 8 <= stop and word_at(data, at) & _HIGHS == 0:
+            at += 8
+        elif byte_at(data, at) < 128:
+            at += 1
+        else:
+            size = _utf8_size(data, at, stop)
+            if size == 0:
+                return False
+            at += size
+    return True
 
 
 @inline

@@ -17,7 +17,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bittern.model.numbers import INT64_MAX, INT64_MIN, Number
-from bittern.model.tagged import BOOLEAN, FLOAT, INTEGER, OTHER, STRING, TIMESTAMP, TaggedValues
+from bittern.model.tagged import (
+    BOOLEAN,
+    EXACT,
+    FLOAT,
+    INTEGER,
+    OTHER,
+    STRING,
+    TIMESTAMP,
+    TaggedValues,
+)
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _MICROSECOND = dt.timedelta(microseconds=1)
@@ -106,6 +115,7 @@ class _Collector:
             if INT64_MIN <= value <= INT64_MAX:
                 tag, payload = INTEGER, value
             else:
+                tag = EXACT
                 self.exact.append((row, attribute, value))
         elif isinstance(value, float):
             tag, payload = FLOAT, struct.unpack("<q", struct.pack("<d", value))[0]
@@ -123,6 +133,7 @@ class _Collector:
             tag, payload = TIMESTAMP, (midnight - _EPOCH) // _MICROSECOND
         elif isinstance(value, Decimal):
             if value.is_finite():
+                tag = EXACT
                 self.exact.append((row, attribute, value))
             else:
                 beyond = math.nan if value.is_nan() else float(value)

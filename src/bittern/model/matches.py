@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -104,13 +104,18 @@ class Subscribers:
 
 @dataclass(frozen=True)
 class Matches:
-    """What a batch of events matched; see the module for the layout."""
+    """What a batch of events matched; see the module for the layout.
+
+    ``rejects`` lists the events that could not be read, ``mistyped`` those that have a value of a
+    kind which no subscription compares its attribute with; both are (event, reason).
+    """
 
     offsets: npt.NDArray[np.int64]
     subscriptions: npt.NDArray[np.int32]
     all_ids: Ids
     rejects: list[tuple[int, str]] = field(default_factory=list)
     ranked: bool = False
+    mistyped: list[tuple[int, str]] = field(default_factory=list)
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -159,9 +164,7 @@ def best(matches: Matches, weights: npt.NDArray[np.float64] | None, limit: int) 
     kept = order[place < limit]
     offsets = np.zeros_like(matches.offsets)
     np.cumsum(np.minimum(counts, limit), out=offsets[1:])
-    return Matches(
-        offsets, matches.subscriptions[kept], matches.all_ids, matches.rejects, ranked=True
-    )
+    return replace(matches, offsets=offsets, subscriptions=matches.subscriptions[kept], ranked=True)
 
 
 def concatenate(parts: Sequence[Matches]) -> Matches:
@@ -170,10 +173,12 @@ def concatenate(parts: Sequence[Matches]) -> Matches:
         return parts[0]
     offsets = [np.zeros(1, dtype=np.int64)]
     rejects: list[tuple[int, str]] = []
+    mistyped: list[tuple[int, str]] = []
     first_event, first_match = 0, 0
     for part in parts:
         offsets.append(part.offsets[1:] + first_match)
         rejects += [(row + first_event, reason) for row, reason in part.rejects]
+        mistyped += [(row + first_event, reason) for row, reason in part.mistyped]
         first_event += len(part)
         first_match += int(part.offsets[-1])
     return Matches(
@@ -182,6 +187,7 @@ def concatenate(parts: Sequence[Matches]) -> Matches:
         parts[0].all_ids,
         rejects,
         parts[0].ranked,
+        mistyped,
     )
 
 

@@ -92,6 +92,11 @@ class NumberColumns(NamedTuple):
         """Constant i again, exactly."""
         return exact(Decimal(int(self.mantissas[i])).scaleb(-int(self.scales[i]), _CONTEXT))
 
+    def plain(self) -> npt.NDArray[np.bool_]:
+        """Which constants are what their doubles print; no other such constant has that double."""
+        few_digits = (self.mantissas > -(10**15)) & (self.mantissas < 10**15)
+        return few_digits & (np.abs(self.doubles) < WHOLE_FLOATS)
+
     def take(self, indices: npt.NDArray[np.int64]) -> NumberColumns:
         """The columns at these places."""
         floors, whole, doubles, mantissas, scales = self
@@ -139,7 +144,7 @@ def cells_of_doubles(columns: NumberColumns) -> npt.NDArray[np.int32]:
     n = len(columns.floors)
     cells = np.arange(n, dtype=np.int32) * 2 + 1
     doubles = columns.doubles
-    plain = (np.abs(columns.mantissas) < 10**15) & (np.abs(doubles) < WHOLE_FLOATS)
+    plain = columns.plain()
     shared = np.zeros(n, dtype=np.bool_)
     shared[1:] = doubles[1:] == doubles[:-1]
     shared[:-1] |= shared[1:]

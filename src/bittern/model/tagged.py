@@ -15,7 +15,7 @@ per entry, plus the strings' bytes, which mostly stay where the events hold them
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     import numpy as np
@@ -27,6 +27,9 @@ STRING = 3  # the payload is where the string starts in data
 BOOLEAN = 4  # the payload is 0 or 1
 TIMESTAMP = 5  # the payload is microseconds since 1970 in UTC
 OTHER = 6  # there is a value, but a list, a struct or of a type no predicate compares
+# There is a value that no payload holds; whoever made the entry compares it with the constants.
+EXACT = 7  # a number
+EXACT_TIME = 8  # a time between two microseconds
 
 
 class TaggedValues(NamedTuple):
@@ -38,3 +41,10 @@ class TaggedValues(NamedTuple):
     payloads: npt.NDArray[np.int64]
     lengths: npt.NDArray[np.int32]  # of strings, in bytes; else 0
     data: npt.NDArray[np.uint8]  # what string payloads point into
+
+    def at(self, which: npt.NDArray[Any]) -> TaggedValues:
+        """Some of them, by mask or by ascending places."""
+        rows, attributes, tags, payloads, lengths, data = self
+        return TaggedValues(
+            rows[which], attributes[which], tags[which], payloads[which], lengths[which], data
+        )

@@ -1,4 +1,4 @@
-"""The command line: ``bittern build | match | explain | inspect | advise``.
+"""The command line: ``bittern build | match | explain | inspect | advise | spark-match``.
 
 ``main`` parses, runs one command and turns every way a user can be wrong into one sentence on
 standard error and an exit code: 0 fine, 1 the data is wrong, 2 the command is, 130 interrupted.
@@ -18,13 +18,12 @@ from typing import TYPE_CHECKING, Any
 
 import bittern
 from bittern.errors import BitternError, OptionError, SubscriptionError
-from bittern.service.arguments import Version, n_bytes, positive
+from bittern.service.parser import parser
 from bittern.service.report import Rejects, count, list_bad, print_table, say
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_FORMATS = ("csv", "jsonl", "parquet")
 _SAMPLE_EVENTS = 100_000
 _VERIFIED_UP_TO = 1 << 28  # bytes of a snapshot: what can be read in a fraction of a second
 
@@ -33,7 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
     if sys.stderr is None:  # closed by whoever started the process: nobody listens
         sys.stderr = open(os.devnull, "w")  # noqa: PTH123, SIM115
-    options = _parser().parse_args(arguments)
+    options = parser(_COMMANDS).parse_args(arguments)
     try:
         code: int = options.run(options)
         if sys.stdout is not None:
@@ -224,179 +223,30 @@ def _advise(options: argparse.Namespace) -> int:
     return advise.run(options)
 
 
+def _spark_match(options: argparse.Namespace) -> int:
+    try:
+        from bittern.service import spark_match  # noqa: PLC0415 (cold start)
+    except ModuleNotFoundError as missing:
+        raise OptionError(
+            f"{missing.name} is not installed: pip install 'bittern[spark]'"
+        ) from missing
+
+    return spark_match.run(options)
+
+
 def _plain(value: Any) -> Any:
     """Turn a NumPy scalar or array into what JSON has."""
     return value.tolist()
 
 
-# The parser
-
-
-def _command(commands: Any, name: str, run: Any, short: str, text: str) -> argparse.ArgumentParser:
-    parser: argparse.ArgumentParser = commands.add_parser(
-        name,
-        help=short,
-        description=f"{short[0].upper()}{short[1:]}.\n\n{text}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.set_defaults(run=run)
-    return parser
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="bittern",
-        description="Match events against millions of standing Boolean SQL subscriptions.",
-        epilog="""example:
-  bittern build subscriptions.csv --output shop.bittern
-  bittern match shop.bittern events.jsonl --output matches.jsonl
-
-exit codes: 0 fine, 1 the data is wrong, 2 the command is wrong""",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("--version", action=Version, nargs=0, help="print the release and exit")
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    _add_build(commands)
-    _add_match(commands)
-    _add_explain(commands)
-    _add_inspect(commands)
-    _add_advise(commands)
-    return parser
-
-
-def _add_build(commands: Any) -> None:
-    command = _command(
-        commands,
-        "build",
-        _build,
-        "compile subscriptions into a snapshot",
-        """SUBSCRIPTIONS is CSV, JSON lines or Parquet with a column for the id, one for the
-expression and, if matches are to be ranked, one for the weight.
-
-example:
-  bittern build subscriptions.csv --output shop.bittern
-  with subscriptions.csv:
-    id,expression
-    s1,"model = 'iphone5s' AND price <= 580"
-""",
-    )
-    add = command.add_argument
-    add("subscriptions", metavar="SUBSCRIPTIONS", help="a file, or - for standard input")
-    add("--output", metavar="DIR", required=True, help="the snapshot; one there is replaced")
-    add("--format", choices=_FORMATS, help="of SUBSCRIPTIONS (default: by its extension)")
-    add("--id-column", metavar="NAME", default="id", help="default: id")
-    add("--expression-column", metavar="NAME", default="expression", help="default: expression")
-    add("--weight-column", metavar="NAME", help="default: weight, if there is one")
-    add("--sample", metavar="EVENTS", help="a file of typical events, to plan the index for")
-    add(
-        "--on-error",
-        choices=("fail", "skip"),
-        default="fail",
-        help="what to do when subscriptions are not valid (default: fail)",
-    )
-    add("--stabbing", metavar="NAME", default="cei", help="index under the pivots, or auto")
-    add("--stabbing-memory", metavar="BYTES", type=n_bytes, help="for auto, such as 500M or 2GiB")
-    add("--quiet", action="store_true", help="no progress and no summary")
-
-
-def _add_match(commands: Any) -> None:
-    command = _command(
-        commands,
-        "match",
-        _match,
-        "tell which subscriptions each event satisfies",
-        """EVENTS is JSON lines, CSV or Parquet, one event per line or row. The output has one JSON
-line per event; CSV output is always flat. Events are numbered from 0 by their rows: blank lines
-and the header of CSV do not count, rows that cannot be read do. Such a row is reported by that
-number and matches nothing; the others are not affected.
-
-A snapshot of less than 256 MB is checked for damage first; for a larger one, and after
-copying one, there is bittern inspect --check.
-
-example:
-  echo '{"model": "iphone5s", "price": 550}' | bittern match shop.bittern
-  {"event": 0, "subscriptions": ["s1"]}
-""",
-    )
-    add = command.add_argument
-    add("snapshot", metavar="SNAPSHOT")
-    add("events", metavar="EVENTS", nargs="?", default="-", help="default: -, standard input")
-    add("--output", metavar="FILE", default="-", help="default: -, standard output")
-    add("--format", choices=_FORMATS, help="of EVENTS (default: by its extension)")
-    add("--output-format", choices=_FORMATS, help="of FILE (default: by its extension)")
-    add("--flat", action="store_true", help="one line per match instead of one per event")
-    add("--limit", metavar="K", type=positive, help="only the K matches of highest weight")
-    add(
-        "--batch-size",
-        metavar="N",
-        type=positive,
-        default=10_000,
-        help="events matched at a time (default: 10000)",
-    )
-
-
-def _add_explain(commands: Any) -> None:
-    command = _command(
-        commands,
-        "explain",
-        _explain,
-        "tell why a subscription matches an event, or why not",
-        """example:
-  bittern explain shop.bittern s1 '{"model": "iphone5s", "price": 600}'
-""",
-    )
-    command.add_argument("snapshot", metavar="SNAPSHOT")
-    command.add_argument("id", metavar="ID", help="of the subscription")
-    command.add_argument(
-        "event",
-        metavar="EVENT_JSON",
-        nargs="?",
-        default="-",
-        help="the event as a JSON object (default: -, standard input)",
-    )
-
-
-def _add_inspect(commands: Any) -> None:
-    command = _command(
-        commands,
-        "inspect",
-        _inspect,
-        "show what is in a snapshot, and whether it is sound",
-        """example:
-  bittern inspect shop.bittern --check
-""",
-    )
-    command.add_argument("snapshot", metavar="SNAPSHOT")
-    command.add_argument(
-        "--check", action="store_true", help="verify digests and structure; exit 1 when damaged"
-    )
-    command.add_argument("--json", action="store_true", help="print JSON instead of tables")
-
-
-def _add_advise(commands: Any) -> None:
-    command = _command(
-        commands,
-        "advise",
-        _advise,
-        "tell which stabbing index suits intervals or subscriptions",
-        """FILE is CSV, JSON lines or Parquet, with the columns low and high (one interval per row,
-an empty end means none) or id and expression (as bittern build reads it; the intervals are those
-that it would file). Every index is predicted, built and searched; docs/stabbing.md describes them.
-
-example:
-  bittern advise intervals.csv --memory 100M --picture advice.svg
-""",
-    )
-    add = command.add_argument
-    add("file", metavar="FILE")
-    add("--format", choices=_FORMATS, help="of FILE (default: by its extension)")
-    add("--id-column", metavar="NAME", help="default: id")
-    add("--expression-column", metavar="NAME", help="default: expression")
-    add("--memory", metavar="BYTES", type=n_bytes, help="for the index, such as 500M or 2GiB")
-    add("--values", metavar="N", type=positive, default=50_000, help="to search (default: 50000)")
-    add("--picture", metavar="FILE.svg", help="storage against search time, drawn")
-    add("--json", action="store_true", help="print JSON instead of tables")
-
+_COMMANDS = {
+    "build": _build,
+    "match": _match,
+    "explain": _explain,
+    "inspect": _inspect,
+    "advise": _advise,
+    "spark-match": _spark_match,
+}
 
 if __name__ == "__main__":
     sys.exit(main())

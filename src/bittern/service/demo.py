@@ -1,183 +1,176 @@
-"""A shop's price alerts, from subscriptions to reasons: ``make demo``.
+"""A shop's price alerts on Spark, from a catalogue to reasons: ``make demo``.
 
-Everything is drawn from one seed: 100,000 standing wishes in five forms, and batches of offers as
-JSON text, one line each, as a queue would deliver them::
+Everything is drawn from hashes of row numbers, so every run is the same. Spark generates a
+catalogue of products and a stream of price changes; 200,000 standing wishes over them are text in
+Bittern's language::
 
-    price alert   product = 'Heron tent 4' AND price <= 180
-    wish          brand = 'Heron' AND category = 'tent' AND colour IN ('red') AND price < 200
-    bargain       product = 'Heron tent 4' AND (discount >= 0.4 OR price < 30)
-    back in stock product = 'Heron tent 4' AND stock > 0 AND NOT used AND seller.country = 'FI'
-    search        title LIKE '%waterproof%' AND category = 'tent' AND price BETWEEN 20 AND 25
-                  AND seller.rating >= 4.5
+    alert     product = 'Heron tent 4' AND price <= 180
+    wish      brand = 'Heron' AND category = 'tent' AND colour IN ('red', 'blue') AND price < 200
+    bargain   product = 'Heron tent 4' AND (discount >= 0.4 OR price < 30)
+    back      product = 'Heron tent 4' AND stock > 0 AND NOT used AND seller.country = 'FI'
+    search    title LIKE '%waterproof%' AND category = 'tent' AND price BETWEEN 20 AND 25
+
+They are read and compiled on the executors, distributed, matched with every price change, and the
+matches stand as Parquet on disk.
 """
 
 from __future__ import annotations
 
-import itertools
-import json
+import argparse
+import sys
 import time
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-import numpy as np
+from pathlib import Path
+from typing import Any
 
 import bittern
-from bittern.engine.explain import Explanation
+from bittern import spark as bittern_spark
+from bittern.service.progress import Progress
+from bittern.spark import session
+from bittern.spark.node_cache import attach
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-SEED = 7
-SUBSCRIPTIONS = 100_000
-BATCHES, BATCH = 5, 10_000
+PRODUCTS, WISHES, CHANGES = 5_000, 200_000, 400_000
 _BRANDS = ("Heron", "Egret", "Stork", "Ibis", "Crane", "Avocet", "Curlew", "Plover", "Dunlin")
 _CATEGORIES = ("tent", "boots", "jacket", "stove", "rucksack", "lamp", "map", "bottle", "bicycle")
 _COLOURS = ("black", "blue", "green", "grey", "orange", "red", "white", "yellow")
 _WORDS = ("waterproof", "ultralight", "winter", "folding", "merino", "carbon", "vintage", "repair")
 _COUNTRIES = ("DE", "DK", "EE", "FI", "IS", "LT", "LV", "NO", "PL", "SE")
-_MODELS = 12
 
 
-class Shop(NamedTuple):
-    """Everything that is drawn comes from here."""
+def draw(limit: str | int, salt: str) -> str:
+    """SQL of a whole number from 0 on below ``limit`` that depends on the row and ``salt``."""
+    return f"pmod(xxhash64(number, '{salt}'), {limit})"
 
-    random: np.random.Generator
 
-    def one_of(self, names: tuple[str, ...]) -> str:
-        """Any of them, with the same chance each."""
-        return names[int(self.random.integers(len(names)))]
+def one_of(names: tuple[str, ...], salt: str) -> str:
+    """SQL of one of the names."""
+    listed = ", ".join(f"'{name}'" for name in names)
+    return f"array({listed})[cast({draw(len(names), salt)} AS int)]"
 
-    def between(self, low: int, high: int) -> int:
-        """Any whole number from ``low`` to ``high``."""
-        return int(self.random.integers(low, high + 1))
 
-    def product(self) -> tuple[str, str, str]:
-        """Brand, category and product name; the first models sell most."""
-        brand, category = self.one_of(_BRANDS), self.one_of(_CATEGORIES)
-        model = 1 + int(_MODELS * float(self.random.random()) ** 2)
-        return brand, category, f"{brand} {category} {model}"
+def products(spark: Any) -> Any:
+    """The catalogue: product, brand, category and list price in cents."""
+    drawn = spark.range(PRODUCTS).selectExpr(
+        "id AS number", "id AS product_number"
+    ).selectExpr(
+        "product_number",
+        f"{one_of(_BRANDS, 'brand')} AS brand",
+        f"{one_of(_CATEGORIES, 'category')} AS category",
+        f"1000 + {draw(29_000, 'price')} AS cents",
+    )  # fmt: skip
+    return drawn.selectExpr("*", "concat_ws(' ', brand, category, product_number) AS product")
 
-    def subscriptions(self, n: int) -> Iterator[tuple[str, str]]:
-        """Ids and expressions of ``n`` standing wishes."""
-        forms = {
-            "alert": self._alert,
-            "wish": self._wish,
-            "bargain": self._bargain,
-            "back": self._back,
-            "search": self._search,
-        }
-        for number in range(n):
-            kind = self.one_of(
-                ("alert", "alert", "alert", "wish", "wish", "bargain", "back", "search")
-            )
-            yield f"{kind}-{number}", forms[kind]()
 
-    def _alert(self) -> str:
-        return f"product = '{self.product()[2]}' AND price <= {self.between(10, 150)}"
+def changes(catalogue: Any, n: int) -> Any:
+    """Price changes: popular products change more often."""
+    spark = catalogue.sparkSession
+    drawn = spark.range(n).selectExpr("id", "id AS number").selectExpr(
+        "*", f"cast({PRODUCTS} * pow({draw(10_000, 'product')} / 10000, 2) AS bigint) "
+        "AS product_number",
+    )  # fmt: skip
+    country, rating = one_of(_COUNTRIES, "country"), f"{draw(31, 'rating')} / 10 + 2"
+    seller = f"named_struct('country', {country}, 'rating', {rating})"
+    return drawn.join(catalogue.hint("broadcast"), "product_number").selectExpr(
+        "id",
+        "product",
+        "brand",
+        "category",
+        f"concat_ws(', ', product, {one_of(_WORDS, 'w1')}, {one_of(_WORDS, 'w2')}) AS title",
+        f"{one_of(_COLOURS, 'colour')} AS colour",
+        f"cast(round(cents * (40 + {draw(80, 'change')}) / 10000, 2) AS double) AS price",
+        f"{draw(10, 'stock')} AS stock",
+        f"{draw(4, 'used')} = 0 AS used",
+        f"{seller} AS seller",
+        f"if({draw(5, 'd?')} = 0, (5 + {draw(56, 'd')}) / 100, NULL) AS discount",
+    )
 
-    def _wish(self) -> str:
-        brand, category, _ = self.product()
-        colours = f"'{self.one_of(_COLOURS)}', '{self.one_of(_COLOURS)}'"
-        price = self.between(20, 120)
-        return (
-            f"brand = '{brand}' AND category = '{category}' "
-            f"AND colour IN ({colours}) AND price < {price}"
-        )
 
-    def _bargain(self) -> str:
-        product = self.product()[2]
-        discount, price = self.between(30, 60) / 100, self.between(10, 40)
-        return f"product = '{product}' AND (discount >= {discount} OR price < {price})"
-
-    def _back(self) -> str:
-        country = self.one_of(_COUNTRIES)
-        return (
-            f"product = '{self.product()[2]}' AND stock > 0 AND NOT used "
-            f"AND seller.country = '{country}'"
-        )
-
-    def _search(self) -> str:
-        low = self.between(10, 90)
-        return (
-            f"title LIKE '%{self.one_of(_WORDS)}%' AND category = '{self.one_of(_CATEGORIES)}' "
-            f"AND price BETWEEN {low} AND {low + 5} AND seller.rating >= 4.5"
-        )
-
-    def offers(self, n: int) -> list[str]:
-        """``n`` events as JSON text."""
-        return [json.dumps(self._offer()) for _ in range(n)]
-
-    def _offer(self) -> dict[str, Any]:
-        brand, category, product = self.product()
-        offer: dict[str, Any] = {
-            "product": product,
-            "brand": brand,
-            "category": category,
-            "title": f"{product}, {self.one_of(_WORDS)}, {self.one_of(_WORDS)}",
-            "colour": self.one_of(_COLOURS),
-            "price": self.between(900, 30_000) / 100,
-            "stock": self.between(0, 9),
-            "used": self.between(0, 3) == 0,
-            "seller": {"country": self.one_of(_COUNTRIES), "rating": self.between(20, 50) / 10},
-        }
-        if self.between(0, 4) == 0:
-            offer["discount"] = self.between(5, 60) / 100
-        return offer
+def wishes(catalogue: Any, n: int) -> Any:
+    """Standing subscriptions: id and expression; a few of them wrong, as in life."""
+    spark = catalogue.sparkSession
+    drawn = spark.range(n).selectExpr("id AS number").selectExpr(
+        "*", f"cast({PRODUCTS} * pow({draw(10_000, 'wish')} / 10000, 2) AS bigint) "
+        "AS product_number", f"{draw(8, 'kind')} AS form",
+    )  # fmt: skip
+    cents = "cast(cents / 100 AS int)"
+    price = f"cast({cents} * (30 + {draw(50, 'p')}) / 100 AS int)"
+    colours = f"format_string(\"'%s', '%s'\", {one_of(_COLOURS, 'c1')}, {one_of(_COLOURS, 'c2')})"
+    texts = f"""CASE
+        WHEN number % 66667 = 66 THEN format_string("product = '%s' AND price <", product)
+        WHEN form < 3 THEN format_string("product = '%s' AND price <= %d", product, {price})
+        WHEN form < 5 THEN format_string("brand = '%s' AND category = '%s' AND colour IN (%s) AND "
+            || "price < %d", brand, category, {colours}, 10 + {draw(20, "q")})
+        WHEN form = 5 THEN format_string("product = '%s' AND (discount >= 0.%d OR price < %d)",
+            product, 30 + {draw(31, "d")}, {price})
+        WHEN form = 6 THEN format_string("product = '%s' AND stock > 0 AND NOT used AND "
+            || "seller.country = '%s'", product, {one_of(_COUNTRIES, "s")})
+        ELSE format_string("title LIKE '%%%s%%' AND category = '%s' AND price BETWEEN %d AND %d",
+            {one_of(_WORDS, "w")}, category, {cents}, {cents} + 2) END"""
+    kinds = "array('alert', 'alert', 'alert', 'wish', 'wish', 'bargain', 'back', 'search')"
+    return drawn.join(catalogue.hint("broadcast"), "product_number").selectExpr(
+        f"format_string('%s-%d', {kinds}[cast(form AS int)], number) AS id",
+        f"{texts} AS expression",
+    )
 
 
 def main() -> None:
-    """Register, match, show three alerts, and say why another wish did not fire."""
-    shop = Shop(np.random.default_rng(SEED))
-    subscriptions = dict(shop.subscriptions(SUBSCRIPTIONS))
-    warm_up, *batches = [shop.offers(BATCH) for _ in range(1 + BATCHES)]
-    # The first build and match after an installation compile: here, and not while the clock runs.
-    few = itertools.islice(subscriptions.items(), 1_000)
-    bittern.Matcher(bittern.Index.build(few)).match(warm_up)
-
-    started = time.perf_counter()
-    index = bittern.Index.build(subscriptions)
-    seconds = time.perf_counter() - started
-    statistics = index.statistics()
-    print(f"Registered {len(index):,} subscriptions in {seconds:.1f} s:")
-    print(
-        f"  {statistics['classes']:,} different expressions over {statistics['attributes']} "
-        f"attributes, {statistics['bytes'] / 1e6:.1f} MB."
+    """Generate, build, match, write, explain."""
+    parser = argparse.ArgumentParser(description="a shop's price alerts on Spark")
+    parser.add_argument(
+        "--output", default="demo-output", metavar="DIR", help="default: demo-output"
     )
+    folder = Path(parser.parse_args().output)
+    print("Starting Spark on all cores of this machine ...", flush=True)
+    spark = session.start("local[*]", {"spark.sql.shuffle.partitions": "4"})
+    progress = Progress(sys.stderr)
+    try:
+        with session.watched(spark, progress):
+            built, written, events = _run(spark, folder)
+        progress.close()
+        _show(spark, built, written, events)
+    finally:
+        spark.stop()
 
-    matcher = bittern.Matcher(index)
-    matcher.match(warm_up)
+
+def _run(spark: Any, folder: Path) -> tuple[Any, Any, Any]:
+    catalogue = products(spark).cache()
+    events_path = str(folder / "changes.parquet")
+    changes(catalogue, CHANGES).write.mode("overwrite").parquet(events_path)
+    events = spark.read.parquet(events_path)
+    print(f"A catalogue of {PRODUCTS:,} products, and {CHANGES:,} price changes in {events_path}.")
+
     started = time.perf_counter()
-    found = [matcher.match(batch) for batch in batches]
+    built = bittern_spark.build(wishes(catalogue, WISHES).repartition(4), sample=events)
     seconds = time.perf_counter() - started
-    n_events, alerts = BATCHES * BATCH, sum(int(matches.counts.sum()) for matches in found)
-    print(f"Matched {n_events:,} offers, as JSON text, in {seconds:.2f} s on one core:")
-    print(f"  {n_events / seconds:,.0f} offers/s, {alerts:,} alerts, {alerts / n_events:.1f} each.")
-
-    number, ids = _example(found[0])
-    offer = batches[0][number]
-    print(f"\nFor example\n  {offer}\nalerts, among others,")
-    for id_ in ids:
-        print(f"  {id_:<15}{index.expression(id_)}")
-    print(f"\nand why not this one?\n{_near_miss(index, offer)}")
-
-
-def _example(matches: bittern.Matches) -> tuple[int, list[str]]:
-    """The first offer with alerts of three kinds, and one of each."""
-    for event in range(len(matches)):
-        kinds = {str(id_).split("-")[0]: str(id_) for id_ in matches.ids(event)}
-        if len(kinds) >= 3:
-            return event, sorted(kinds.values())[:3]
-    raise AssertionError("with this seed there is one")
+    index = attach(built.ref)
+    statistics = index.statistics()
+    print(
+        f"Read and compiled {len(index):,} subscriptions in {seconds:.1f} s: "
+        f"{statistics['classes']:,} different ones over {statistics['attributes']} attributes, "
+        f"{statistics['bytes'] / 1e6:.1f} MB, mapped by every worker of the host."
+    )
+    print(f"{built.n_bad} are not valid, for example:")
+    bad = built.bad.first()
+    print(f"  {bad['id']}, position {bad['position']}: {bad['message']}")
+    target = folder / "matches.parquet"
+    written = bittern_spark.write(events, built, target, event_id="id", mode="overwrite")
+    return built, written, events
 
 
-def _near_miss(index: bittern.Index, offer: str) -> Explanation:
-    """The first wish for this product that only one predicate kept from firing."""
-    product = json.loads(offer)["product"]
-    for id_, text in zip(index.ids.to_pylist(), index.texts.to_pylist(), strict=True):
-        if text.startswith(f"product = '{product}'"):
-            why = bittern.explain(index, offer, id_)
-            if not why.matched and sum(not step.truth for step in why.predicates()) == 1:
-                return why
-    raise AssertionError("with this seed there is one")
+def _show(spark: Any, built: Any, written: Any, events: Any) -> None:
+    print(f"\n{written}")
+    print(
+        f"{written.events / written.seconds:,.0f} price changes/s, "
+        f"{written.matches / written.events:.1f} alerts each.\n"
+    )
+    matches = spark.read.parquet(written.path)
+    index = attach(built.ref)
+    some = matches.filter("size(subscriptions) BETWEEN 3 AND 30").orderBy("id").limit(3).collect()
+    for row in some:
+        event = events.filter(f"id = {row['id']}").drop("id").first().asDict(recursive=True)
+        print(f"Price change {row['id']}: {event}")
+        kinds = {each.split("-")[0]: each for each in sorted(row["subscriptions"])}
+        for id_ in list(kinds.values())[:1]:
+            print(f"{bittern.explain(index, event, id_)}\n")
 
 
 if __name__ == "__main__":

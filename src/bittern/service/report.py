@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from bittern.errors import BadSubscription
 
-_SHOWN_BAD = 20
+SHOWN_BAD = 20
 _SHOWN_REJECTS = 10
 
 
@@ -27,11 +27,11 @@ def count(number: int, noun: str) -> str:
 
 def list_bad(bad: Sequence[BadSubscription]) -> None:
     """List the first subscriptions that are not valid, and how many more there are."""
-    for one in bad[:_SHOWN_BAD]:
+    for one in bad[:SHOWN_BAD]:
         message = one.message.replace("\n", "\n    ")
         print(f"  {one.id!r}, position {one.position}: {message}", file=sys.stderr)
-    if len(bad) > _SHOWN_BAD:
-        print(f"  ... and {len(bad) - _SHOWN_BAD:,} more", file=sys.stderr)
+    if len(bad) > SHOWN_BAD:
+        print(f"  ... and {len(bad) - SHOWN_BAD:,} more", file=sys.stderr)
 
 
 class Rejects:

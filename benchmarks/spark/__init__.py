@@ -1,0 +1,1 @@
+"""Bittern on Spark measured: the match stage, what users write today, writing, scaling."""

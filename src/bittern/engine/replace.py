@@ -1,0 +1,113 @@
+"""Replacing a folder by another at once, whatever kills the writer.
+
+The new content is written beside the target, in a folder that its living writer holds a lock on,
+and complete and on disk before it takes the name. Where nothing is at the target that is one
+rename. Where something is, it takes four steps, each a rename or a removal, so that a complete
+folder can be reached at every moment::
+
+    .shop.<token>.writing -> .shop.next       the new one is complete and on disk
+    shop -> .shop.<token>.removing            readers that find no shop may open .shop.next
+    .shop.next -> shop                        the new one is in place
+    remove .shop.<token>.removing
+
+The next writer of the same target first puts right what a killed one left (``only_writer``):
+``.shop.next`` takes the name if it is free, and folders that no living writer holds are removed.
+Cost: O(entries of the parent folder) for each look, and a few renames.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+
+
+@contextlib.contextmanager
+def only_writer(target: Path) -> Iterator[int]:
+    """Hold the parent folder's lock, with what killed writers left put right. For moments only.
+
+    Gives a descriptor of the parent folder.
+    """
+    parent = os.open(target.parent, _DIRECTORY)
+    try:
+        with contextlib.suppress(OSError):  # a file system without locks: one writer at a time
+            fcntl.flock(parent, fcntl.LOCK_EX)
+        _recover(target)
+        yield parent
+    finally:
+        os.close(parent)
+
+
+def sibling(target: Path, end: str) -> Path:
+    """A hidden name beside the target."""
+    return target.with_name(f".{target.name}.{end}")
+
+
+def new_temporary(target: Path) -> tuple[Path, int]:
+    """Make a folder beside the target, and a descriptor whose lock says that its writer lives."""
+    temporary = sibling(target, f"{secrets.token_hex(8)}.writing")
+    temporary.mkdir()
+    lock = os.open(temporary, _DIRECTORY)
+    with contextlib.suppress(OSError):
+        fcntl.flock(lock, fcntl.LOCK_EX)
+    return temporary, lock
+
+
+def put_in_place(folder: Path, target: Path, parent: int) -> None:
+    """Give a complete folder of the same file system the target's name. Only for its writer."""
+    following = sibling(target, "next")
+    removing = sibling(target, f"{secrets.token_hex(8)}.removing")
+    if not target.exists():
+        folder.rename(target)
+        os.fsync(parent)
+        return
+    folder.rename(following)
+    os.fsync(parent)
+    target.rename(removing)
+    following.rename(target)
+    os.fsync(parent)
+    shutil.rmtree(removing, ignore_errors=True)
+
+
+def sync(folder: Path) -> None:
+    """Have the folder's entries on disk."""
+    descriptor = os.open(folder, _DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _recover(target: Path) -> None:
+    following = sibling(target, "next")
+    if following.exists():
+        if target.exists():
+            shutil.rmtree(following)
+        else:
+            following.rename(target)
+    leftover = re.compile(re.escape(f".{target.name}.") + r"[0-9a-f]{16}\.(writing|removing)")
+    for folder in target.parent.iterdir():
+        if leftover.fullmatch(folder.name) and not _is_locked(folder):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _is_locked(folder: Path) -> bool:
+    """Whether a living writer holds it, or that cannot be known."""
+    try:
+        descriptor = os.open(folder, _DIRECTORY | os.O_NOFOLLOW)
+    except OSError:
+        return True
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False

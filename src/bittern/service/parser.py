@@ -1,0 +1,220 @@
+"""What can be said on the command line: every command, its options and its help.
+
+Only ``argparse`` is loaded here, so that ``--help`` does not wait for anything else.
+"""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from bittern.service.arguments import Version, n_bytes, positive
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+FORMATS = ("csv", "jsonl", "parquet")
+
+
+def _command(commands: Any, name: str, short: str, text: str) -> argparse.ArgumentParser:
+    command: argparse.ArgumentParser = commands.add_parser(
+        name,
+        help=short,
+        description=f"{short[0].upper()}{short[1:]}.\n\n{text}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    return command
+
+
+def parser(runs: Mapping[str, Callable[[argparse.Namespace], int]]) -> argparse.ArgumentParser:
+    """All commands with their options; ``options.run`` is what ``runs`` has for the one chosen."""
+    whole = argparse.ArgumentParser(
+        prog="bittern",
+        description="Match events against millions of standing Boolean SQL subscriptions.",
+        epilog="""example:
+  bittern build subscriptions.csv --output shop.bittern
+  bittern match shop.bittern events.jsonl --output matches.jsonl
+
+exit codes: 0 fine, 1 the data is wrong, 2 the command is wrong""",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    whole.add_argument("--version", action=Version, nargs=0, help="print the release and exit")
+    commands = whole.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    _add_build(commands)
+    _add_match(commands)
+    _add_explain(commands)
+    _add_inspect(commands)
+    _add_advise(commands)
+    _add_spark_match(commands)
+    for name, command in commands.choices.items():
+        command.set_defaults(run=runs[name])
+    return whole
+
+
+def _add_build(commands: Any) -> None:
+    command = _command(
+        commands,
+        "build",
+        "compile subscriptions into a snapshot",
+        """SUBSCRIPTIONS is CSV, JSON lines or Parquet with a column for the id, one for the
+expression and, if matches are to be ranked, one for the weight.
+
+example:
+  bittern build subscriptions.csv --output shop.bittern
+  with subscriptions.csv:
+    id,expression
+    s1,"model = 'iphone5s' AND price <= 580"
+""",
+    )
+    add = command.add_argument
+    add("subscriptions", metavar="SUBSCRIPTIONS", help="a file, or - for standard input")
+    add("--output", metavar="DIR", required=True, help="the snapshot; one there is replaced")
+    add("--format", choices=FORMATS, help="of SUBSCRIPTIONS (default: by its extension)")
+    add("--id-column", metavar="NAME", default="id", help="default: id")
+    add("--expression-column", metavar="NAME", default="expression", help="default: expression")
+    add("--weight-column", metavar="NAME", help="default: weight, if there is one")
+    add("--sample", metavar="EVENTS", help="a file of typical events, to plan the index for")
+    add(
+        "--on-error",
+        choices=("fail", "skip"),
+        default="fail",
+        help="what to do when subscriptions are not valid (default: fail)",
+    )
+    add("--stabbing", metavar="NAME", default="cei", help="index under the pivots, or auto")
+    add("--stabbing-memory", metavar="BYTES", type=n_bytes, help="for auto, such as 500M or 2GiB")
+    add("--quiet", action="store_true", help="no progress and no summary")
+
+
+def _add_match(commands: Any) -> None:
+    command = _command(
+        commands,
+        "match",
+        "tell which subscriptions each event satisfies",
+        """EVENTS is JSON lines, CSV or Parquet, one event per line or row. The output has one JSON
+line per event; CSV output is always flat. Events are numbered from 0 by their rows: blank lines
+and the header of CSV do not count, rows that cannot be read do. Such a row is reported by that
+number and matches nothing; the others are not affected.
+
+A snapshot of less than 256 MB is checked for damage first; for a larger one, and after
+copying one, there is bittern inspect --check.
+
+example:
+  echo '{"model": "iphone5s", "price": 550}' | bittern match shop.bittern
+  {"event": 0, "subscriptions": ["s1"]}
+""",
+    )
+    add = command.add_argument
+    add("snapshot", metavar="SNAPSHOT")
+    add("events", metavar="EVENTS", nargs="?", default="-", help="default: -, standard input")
+    add("--output", metavar="FILE", default="-", help="default: -, standard output")
+    add("--format", choices=FORMATS, help="of EVENTS (default: by its extension)")
+    add("--output-format", choices=FORMATS, help="of FILE (default: by its extension)")
+    add("--flat", action="store_true", help="one line per match instead of one per event")
+    add("--limit", metavar="K", type=positive, help="only the K matches of highest weight")
+    add(
+        "--batch-size",
+        metavar="N",
+        type=positive,
+        default=10_000,
+        help="events matched at a time (default: 10000)",
+    )
+
+
+def _add_explain(commands: Any) -> None:
+    command = _command(
+        commands,
+        "explain",
+        "tell why a subscription matches an event, or why not",
+        """example:
+  bittern explain shop.bittern s1 '{"model": "iphone5s", "price": 600}'
+""",
+    )
+    command.add_argument("snapshot", metavar="SNAPSHOT")
+    command.add_argument("id", metavar="ID", help="of the subscription")
+    command.add_argument(
+        "event",
+        metavar="EVENT_JSON",
+        nargs="?",
+        default="-",
+        help="the event as a JSON object (default: -, standard input)",
+    )
+
+
+def _add_inspect(commands: Any) -> None:
+    command = _command(
+        commands,
+        "inspect",
+        "show what is in a snapshot, and whether it is sound",
+        """example:
+  bittern inspect shop.bittern --check
+""",
+    )
+    command.add_argument("snapshot", metavar="SNAPSHOT")
+    command.add_argument(
+        "--check", action="store_true", help="verify digests and structure; exit 1 when damaged"
+    )
+    command.add_argument("--json", action="store_true", help="print JSON instead of tables")
+
+
+def _add_advise(commands: Any) -> None:
+    command = _command(
+        commands,
+        "advise",
+        "tell which stabbing index suits intervals or subscriptions",
+        """FILE is CSV, JSON lines or Parquet, with the columns low and high (one interval per row,
+an empty end means none) or id and expression (as bittern build reads it; the intervals are those
+that it would file). Every index is predicted, built and searched; docs/stabbing.md describes them.
+
+example:
+  bittern advise intervals.csv --memory 100M --picture advice.svg
+""",
+    )
+    add = command.add_argument
+    add("file", metavar="FILE")
+    add("--format", choices=FORMATS, help="of FILE (default: by its extension)")
+    add("--id-column", metavar="NAME", help="default: id")
+    add("--expression-column", metavar="NAME", help="default: expression")
+    add("--memory", metavar="BYTES", type=n_bytes, help="for the index, such as 500M or 2GiB")
+    add("--values", metavar="N", type=positive, default=50_000, help="to search (default: 50000)")
+    add("--picture", metavar="FILE.svg", help="storage against search time, drawn")
+    add("--json", action="store_true", help="print JSON instead of tables")
+
+
+def _add_spark_match(commands: Any) -> None:
+    command = _command(
+        commands,
+        "spark-match",
+        "match files of events on Spark, from this machine's cores to a cluster",
+        """EVENTS are Parquet, JSON lines or CSV with a header, one file or a folder of them.
+SUBSCRIPTIONS are such files with the columns id, expression and optionally weight, or a snapshot
+that bittern build wrote. OUT is a folder that the result is written to, all of it or nothing:
+Parquet, JSON lines or CSV by its extension; CSV has one row per match.
+
+example:
+  bittern spark-match events.parquet subscriptions.csv matches.parquet --event-id id
+""",
+    )
+    add = command.add_argument
+    add("events", metavar="EVENTS")
+    add("subscriptions", metavar="SUBSCRIPTIONS")
+    add("output", metavar="OUT")
+    add("--format", choices=FORMATS, help="of EVENTS (default: by the extension)")
+    add("--subscriptions-format", choices=FORMATS, help="default: by the extension")
+    add("--output-format", choices=FORMATS, help="of OUT (default: by the extension)")
+    add("--event-id", metavar="NAMES", help="columns to keep, separated by commas (default: all)")
+    add("--json", metavar="NAMES", help="columns whose text is JSON with attributes")
+    add("--explode", action="store_true", help="one row per match instead of one per event")
+    add("--limit", metavar="K", type=positive, help="only the K matches of highest weight")
+    add("--rejects", metavar="DIR", help="where to write events that cannot be read, as Parquet")
+    add("--overwrite", action="store_true", help="replace what is at OUT")
+    add(
+        "--on-error",
+        choices=("fail", "skip"),
+        default="fail",
+        help="what to do when subscriptions are not valid (default: fail)",
+    )
+    add("--master", metavar="URL", help="of Spark (default: all cores of this machine)")
+    add("--conf", metavar="NAME=VALUE", action="append", default=[], help="a setting of Spark")
+    add("--store", metavar="URI", help="folder that driver and executors share, for the snapshot")
+    add("--shards", metavar="N", type=positive, help="cut the index (default: by its size)")
+    add("--quiet", action="store_true", help="no progress and no summary")

@@ -1,0 +1,46 @@
+"""Bittern on Spark: a DataFrame of events in, a DataFrame of matches out.
+
+>>> from bittern import spark as bittern_spark  # doctest: +SKIP
+>>> bittern_spark.match(events, subscriptions, event_id="id")  # doctest: +SKIP
+
+One event goes ``frames.match`` → a projection to the attributes in use (``attributes.py``) →
+``mapInArrow`` of ``operator.py`` → in a worker, the snapshot mapped from the node's cache
+(``node_cache.py``) → the embedded engine → one row per event. ``building.py`` compiles
+subscriptions on the executors, ``shards.py`` and its neighbours hold indexes that outgrow a host,
+``sink.py`` writes matches straight from the tasks, ``sql.py`` is for those who write SQL.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from bittern.spark.building import build
+    from bittern.spark.frames import match
+    from bittern.spark.planning import plan
+    from bittern.spark.sink import write
+    from bittern.spark.sql import register
+
+__all__ = ["build", "match", "plan", "register", "write"]
+
+# Loaded on first use, so that importing the package does not load pyspark.
+_HOMES = {
+    "build": "bittern.spark.building",
+    "match": "bittern.spark.frames",
+    "plan": "bittern.spark.planning",
+    "register": "bittern.spark.sql",
+    "write": "bittern.spark.sink",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'bittern.spark' has no attribute {name!r}")
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,105 @@
+"""Which columns of the events cross into Python: the keys, and what carries attributes in use.
+
+For subscriptions over ``price`` and ``seller.country``, and ``id`` as the key::
+
+    events     id  price  title  seller: struct<country, rating, ...>  tags: map<string, ...>
+    projected  id  price         seller: struct<country>               tags
+
+Transfer costs a microsecond or two for each row and grows with every column, so the JVM leaves out
+what no subscription mentions. Map, variant and JSON columns hold attributes that only their
+content tells, and cross whole. Everything else is as in ``model/events.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import DataType, MapType, StringType, StructType, VariantType
+
+from bittern.errors import OptionError
+from bittern.model.mappings import Names, path_part
+
+
+def names_of(given: str | Sequence[str] | None, what: str) -> list[str]:
+    """One name or several as a list; ``what`` names the argument in errors."""
+    names = [given] if isinstance(given, str) else () if given is None else given
+    if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
+        raise OptionError(f"{what} is the name of a column or a list of names, not {given!r}")
+    if len(set(names)) < len(names):
+        raise OptionError(f"{what} names a column twice: {', '.join(names)}")
+    return list(names)
+
+
+def check_columns(schema: StructType, keys: Sequence[str], json: Sequence[str]) -> None:
+    """Raise unless events of this schema have these keys and JSON columns."""
+    twice = [name for name in schema.names if schema.names.count(name) > 1]
+    if twice:
+        raise OptionError(f"two columns of the events are named {twice[0]!r}: rename one")
+    for what, names in (("event_id", keys), ("json", json)):
+        for name in names:
+            if name not in schema.names:
+                raise OptionError(
+                    f"{what} names {name!r}, and the events have no such column; they have "
+                    f"{', '.join(schema.names)}"
+                )
+    for name in json:
+        if not isinstance(schema[name].dataType, StringType):
+            raise OptionError(
+                f"json names {name!r}, which is not text but {schema[name].dataType.simpleString()}"
+            )
+
+
+def quoted(name: str) -> str:
+    """A column's name as Spark reads it literally."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def carriers(
+    schema: StructType, attributes: Iterable[str], json: Sequence[str]
+) -> dict[str, Column]:
+    """The columns that carry attributes, by name, pruned where only parts of one are in use."""
+    names = Names(list(attributes))
+    found = {}
+    for field in schema.fields:
+        column = F.col(quoted(field.name))
+        if field.name in json or _is_open(field.dataType):
+            found[field.name] = column
+            continue
+        pruned = _pruned(column, path_part(field.name), field.dataType, names)
+        if pruned is not None:
+            found[field.name] = pruned.alias(field.name)
+    return found
+
+
+def project(
+    events: DataFrame, keys: Sequence[str], attributes: Iterable[str], json: Sequence[str]
+) -> DataFrame:
+    """Keys first, then what else carries attributes."""
+    found = carriers(events.schema, attributes, json)
+    columns = [F.col(quoted(key)) for key in keys]
+    columns += [column for name, column in found.items() if name not in keys]
+    return events.select(*columns)
+
+
+def _is_open(type_: DataType) -> bool:
+    """Does the content tell which attributes there are?"""
+    return isinstance(type_, VariantType) or (
+        isinstance(type_, MapType) and isinstance(type_.keyType, StringType)
+    )
+
+
+def _pruned(column: Column, path: str, type_: DataType, names: Names) -> Column | None:
+    """What of a column is in use, or None; a struct that is tested itself stays whole."""
+    if path in names.numbers:
+        return column
+    if not isinstance(type_, StructType) or path not in names.prefixes:
+        return None
+    fields = []
+    for field in type_.fields:
+        inner = column.getField(field.name)
+        kept = _pruned(inner, f"{path}.{path_part(field.name)}", field.dataType, names)
+        if kept is not None:
+            fields.append(kept.alias(field.name))
+    return F.struct(*fields) if fields else None

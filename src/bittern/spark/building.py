@@ -1,0 +1,371 @@
+"""Building on Spark: a DataFrame of subscriptions in, a snapshot that executors can map out.
+
+::
+
+    subscriptions  ──►  how many, how much text, how spread      one job in the JVM
+                   ──►  read by the executors                    reading.py, one job
+                   ──►  compiled on the driver, published        whole, up to some size
+                   or   cut, compiled by the executors           shard_build.py, beyond it
+
+Reading is what takes time (6 us for each subscription), so it is spread over the executors, while
+compiling what has been read (2 us) stays in one place, where one rank space is made for all. What
+comes out is the index that ``Index.build`` makes of the same rows, byte for byte unless an id is
+repeated across partitions; and bad subscriptions are rows of ``Built.bad``, whatever is wrong with
+them.
+
+The DataFrame is computed twice, to be measured and to be read: ``cache`` it if that is expensive.
+A third time if almost all of it lies in one partition, which is then spread, its order kept.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyspark.errors import PySparkTypeError
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import to_arrow_type
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    ByteType,
+    CharType,
+    DataType,
+    IntegerType,
+    LongType,
+    NullType,
+    NumericType,
+    ShortType,
+    StringType,
+    VarcharType,
+)
+
+from bittern.engine.catalog import Progress
+from bittern.engine.index import Index
+from bittern.errors import BadSubscription, OptionError, SubscriptionError
+from bittern.spark.node_cache import SnapshotRef
+from bittern.spark.reading import read, writable
+from bittern.spark.shard_build import build_shards
+from bittern.spark.shards import Shards
+from bittern.spark.store import publish
+from bittern.stabbing.choose import check_name as check_stabbing
+
+#: Spark's setting of how many bytes one index may have before it is cut, and its default.
+SHARD_BYTES_CONF = "spark.bittern.shard.bytes"
+SHARD_BYTES = 4 << 30
+#: What a subscription takes in a snapshot, with its text and id: so much, and so often its text.
+#: Within 40 % on the catalogs of ``benchmarks/workloads.py`` that are large enough to matter.
+_BYTES_EACH, _BYTES_PER_TEXT_BYTE = 32, 3
+
+#: Partitions of more rows are spread, and so are these many if most of all rows are in one.
+_LARGE_PARTITION, _UNEVEN_PARTITION = 1_000_000, 100_000
+_SPREAD_ROWS = 50_000
+#: The row within its partition, in Spark's monotonically increasing ids.
+_ROW_BITS = 33
+
+_SAMPLE_ROWS = 10_000
+
+_TEXT = (StringType, CharType, VarcharType)
+_INTEGERS = (ByteType, ShortType, IntegerType, LongType)
+_SUFFIXES = {"": 0, "b": 0, "k": 10, "m": 20, "g": 30, "t": 40}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Built:
+    """Subscriptions that were built: give it to ``bittern.spark.match`` as often as you like."""
+
+    #: Where the index is, for closures.
+    ref: SnapshotRef | Shards
+    #: How many subscriptions there are, bad ones not counted.
+    subscriptions: int
+    #: What was left out: id (string), position in the expression (int), message (string).
+    bad: DataFrame
+    n_bad: int
+    #: The canonical names of the attributes that subscriptions mention.
+    attributes: tuple[str, ...]
+    #: Are all ids integers? Then matches are ``array<bigint>``, else ``array<string>``.
+    integer_ids: bool
+    #: How long each stage took: measure, read, build, publish; measure and build if sharded.
+    seconds: Mapping[str, float]
+
+    def __repr__(self) -> str:
+        parts = f"{len(self.ref.shards)} shards" if isinstance(self.ref, Shards) else "one index"
+        took = ", ".join(f"{stage} {seconds:.1f} s" for stage, seconds in self.seconds.items())
+        return (
+            f"<bittern.spark.Built of {self.subscriptions:,} subscriptions on "
+            f"{len(self.attributes):,} attributes, {self.n_bad:,} bad; {parts} "
+            f"{self.ref.id[:12]}; {took}>"
+        )
+
+
+def build(
+    subscriptions: DataFrame,
+    *,
+    sample: DataFrame | pa.Table | pa.RecordBatch | None = None,
+    store: str | None = None,
+    shards: str | int | None = "auto",
+    on_error: str = "skip",
+    stabbing: str = "cei",
+    progress: Progress | None = None,
+) -> Built:
+    """Build an index of subscriptions with Spark, and publish it to the executors.
+
+    Parameters
+    ----------
+    subscriptions
+        Columns id (string or an integer type), expression (string) and optionally weight (any
+        numeric type; 1.0 where it is NULL). Where an id is repeated, the first good row stays.
+    sample
+        Typical events, as a DataFrame or an Arrow table: they tell which predicates to file
+        subscriptions under. Of a DataFrame the first 10,000 rows are taken; if it is sorted, give
+        ``events.sample(0.01)``. Without a sample, values are taken to be spread as constants are.
+    store
+        Where to put the snapshot (``bittern.spark.match`` says what it may be).
+    shards
+        None or 1: one index, whole on every host. A number from 2: so many parts. "auto": whole up
+        to about 4 GiB (Spark's setting ``spark.bittern.shard.bytes``), beyond it as many parts as
+        keep each below.
+    on_error
+        "skip" bad subscriptions, or "raise" them all as one ``SubscriptionError``.
+    stabbing
+        As in ``bittern.Index.build``.
+    progress
+        Called with (stage, done, total) when a stage begins and ends (``Built.seconds`` has them).
+    """
+    if on_error not in ("raise", "skip"):
+        raise OptionError(f"on_error is 'raise' or 'skip', not {on_error!r}")
+    check_shards(shards)
+    check_stabbing(stabbing, None)
+    rows = rows_of(subscriptions)
+    _check_sample(sample)
+    spark = subscriptions.sparkSession
+    limit = shard_bytes(spark.conf.get(SHARD_BYTES_CONF, None))
+    watch = _Watch(progress)
+
+    watch.begin("measure")
+    total, text_bytes, largest = measure(rows)
+    typical = _sample_table(sample)
+    n_shards = shard_count(shards, estimated_bytes(total, text_bytes), limit)
+    pieces = spread_pieces(total, largest)
+    if pieces:
+        rows = _spread(rows, pieces)
+    watch.end("measure")
+
+    ref: SnapshotRef | Shards
+    if n_shards > 1:
+        watch.begin("build")
+        ref, bad = build_shards(
+            rows, n_shards, sample=typical, store=store, stabbing=stabbing, total=total
+        )
+        _raise_bad(bad, on_error)
+        watch.end("build")
+        attributes, integer_ids = ref.attributes, ref.integer_ids
+    else:
+        watch.begin("read", total)
+        catalog, templates = read(rows)
+        bad = catalog.bad
+        _raise_bad(bad, on_error)
+        watch.end("read", total)
+        watch.begin("build")
+        index = Index.of_catalog(catalog, templates, sample=typical, stabbing=stabbing)
+        watch.end("build")
+        watch.begin("publish")
+        ref = publish(spark, index, store)
+        watch.end("publish")
+        attributes, integer_ids = tuple(index.rank.attribute_names()), index.all_ids.is_int64
+    return Built(
+        ref,
+        total - len(bad),
+        _bad_rows(spark, bad),
+        len(bad),
+        attributes,
+        integer_ids,
+        watch.seconds,
+    )
+
+
+class _Watch:
+    """Times the stages, and tells whoever wants to know."""
+
+    def __init__(self, progress: Progress | None) -> None:
+        self.seconds: dict[str, float] = {}
+        self._progress = progress
+        self._last = time.perf_counter()
+
+    def begin(self, stage: str, total: int = 1) -> None:
+        """Tell that a stage begins."""
+        if self._progress:
+            self._progress(stage, 0, total)
+
+    def end(self, stage: str, total: int = 1) -> None:
+        """Tell that a stage has ended; its time counts from the end of the one before."""
+        now = time.perf_counter()
+        self.seconds[stage], self._last = now - self._last, now
+        if self._progress:
+            self._progress(stage, total, total)
+
+
+def _raise_bad(bad: list[BadSubscription], on_error: str) -> None:
+    if bad and on_error == "raise":
+        raise SubscriptionError(bad)
+
+
+# -- what comes in -----------------------------------------------------------------------------
+
+
+def rows_of(subscriptions: DataFrame) -> DataFrame:
+    """The columns id, expression and weight, if there is one, in the types that are read."""
+    if not isinstance(subscriptions, DataFrame):
+        raise OptionError(
+            f"subscriptions are a Spark DataFrame, not {type(subscriptions).__name__}; "
+            "bittern.Index.build takes other forms"
+        )
+    if subscriptions.isStreaming:
+        raise OptionError("subscriptions are a batch DataFrame, and this one is a stream")
+    schema = subscriptions.schema
+    names = schema.names
+    twins = [name for name in ("id", "expression", "weight") if names.count(name) > 1]
+    if twins:
+        raise OptionError(f"the DataFrame of subscriptions has two columns named {twins[0]!r}")
+    missing = [name for name in ("id", "expression") if name not in names]
+    if missing:
+        raise OptionError(
+            "a DataFrame of subscriptions has the columns id, expression and optionally weight; "
+            f"{' and '.join(missing)} missing from {', '.join(names) or 'no columns'}"
+        )
+    text, integer = StringType(), LongType()
+    of_id = schema["id"].dataType
+    _check_type("id", of_id, (*_TEXT, *_INTEGERS), "bigint or string")
+    _check_type("expression", schema["expression"].dataType, _TEXT, "string")
+    targets: dict[str, Any] = {
+        "id": text if isinstance(of_id, _TEXT) else integer,
+        "expression": text,
+    }
+    if "weight" in names:
+        _check_type("weight", schema["weight"].dataType, (NumericType, NullType), "double")
+        targets["weight"] = "double"
+    # By place, since Spark takes ID for id unless told otherwise.
+    numbered = subscriptions.toDF(*[f"c{place}" for place in range(len(names))])
+    return numbered.select(
+        [F.col(f"c{names.index(name)}").cast(to).alias(name) for name, to in targets.items()]
+    )
+
+
+def _check_type(name: str, found: DataType, wanted: tuple[type, ...], plain: str) -> None:
+    if not isinstance(found, wanted):
+        raise OptionError(
+            f"the column {name} of the subscriptions is {found.simpleString()}: cast it to {plain}"
+        )
+
+
+def _check_sample(sample: Any) -> None:
+    if sample is None or isinstance(sample, pa.Table | pa.RecordBatch):
+        return
+    if not isinstance(sample, DataFrame):
+        raise OptionError(
+            f"sample is a DataFrame or an Arrow table of events, not {type(sample).__name__}"
+        )
+    if sample.isStreaming:
+        raise OptionError("sample is a batch DataFrame of events, and this one is a stream")
+
+
+def _sample_table(sample: DataFrame | pa.Table | pa.RecordBatch | None) -> pa.Table | None:
+    """The sample's first rows, in the columns whose types can carry attributes."""
+    if isinstance(sample, pa.RecordBatch):
+        return pa.Table.from_batches([sample])
+    if not isinstance(sample, DataFrame):
+        return sample
+    numbered = sample.toDF(*[f"c{place}" for place in range(len(sample.columns))])
+    carrying = [
+        F.col(f"c{place}").alias(field.name)
+        for place, field in enumerate(sample.schema.fields)
+        if _can_carry(field.dataType)
+    ]
+    return numbered.select(carrying).limit(_SAMPLE_ROWS).toArrow() if carrying else None
+
+
+def _can_carry(type_: DataType) -> bool:
+    """Can values of this type be, or hold, attributes? Those that Arrow has no type for cannot."""
+    try:
+        to_arrow_type(type_, timezone="UTC")
+    except PySparkTypeError:
+        return False
+    return not isinstance(type_, BinaryType | ArrayType)
+
+
+# -- how much it is ----------------------------------------------------------------------------
+
+
+def measure(rows: DataFrame) -> tuple[int, int, int]:
+    """Count rows and bytes of text, and the rows of the largest partition; one job in the JVM."""
+    row = F.monotonically_increasing_id().bitwiseAND(F.lit((1 << _ROW_BITS) - 1))
+    measured = rows.select(row.alias("row"), F.octet_length("expression").alias("bytes"))
+    none = F.lit(-1).cast("long")
+    found = measured.agg(
+        F.count(F.lit(1)), F.coalesce(F.sum("bytes"), F.lit(0)), F.coalesce(F.max("row"), none)
+    ).first()
+    assert found is not None
+    return int(found[0]), int(found[1]), int(found[2]) + 1
+
+
+def spread_pieces(total: int, largest: int) -> int:
+    """Into how many partitions to spread the rows; 0 if they may stay as they are."""
+    uneven = largest > _UNEVEN_PARTITION and 2 * largest > total
+    return -(-total // _SPREAD_ROWS) if uneven or largest > _LARGE_PARTITION else 0
+
+
+def _spread(rows: DataFrame, pieces: int) -> DataFrame:
+    """The same rows in the same order, in so many partitions."""
+    numbered = rows.withColumn("row", F.monotonically_increasing_id())
+    return numbered.repartitionByRange(pieces, "row").sortWithinPartitions("row").drop("row")
+
+
+def estimated_bytes(subscriptions: int, text_bytes: int) -> int:
+    """About how large a snapshot of so many subscriptions will be."""
+    return _BYTES_EACH * subscriptions + _BYTES_PER_TEXT_BYTE * text_bytes
+
+
+def check_shards(shards: Any) -> None:
+    """Raise unless ``shards`` is None, "auto" or a number of parts."""
+    number = isinstance(shards, int) and not isinstance(shards, bool) and shards >= 1
+    if shards is not None and shards != "auto" and not number:
+        raise OptionError(f"shards is 'auto', None or a number from 1, not {shards!r}")
+
+
+def shard_count(shards: str | int | None, nbytes: int, limit: int) -> int:
+    """Into how many parts to cut an index of so many bytes; 1 leaves it whole."""
+    if isinstance(shards, int):
+        return shards
+    return 1 if shards is None else max(1, -(-nbytes // limit))
+
+
+def shard_bytes(setting: str | None) -> int:
+    """The bytes that one index may have, from Spark's setting: "4g", "512m" or plain bytes."""
+    if setting is None:
+        return SHARD_BYTES
+    digits = setting.strip().lower().rstrip("b")
+    suffix = digits[-1:] if digits[-1:].isalpha() else ""
+    digits = digits.removesuffix(suffix)
+    if not digits.isdecimal() or not int(digits) or suffix not in _SUFFIXES:
+        raise OptionError(f"{SHARD_BYTES_CONF} is a size such as 4g or 512m, not {setting!r}")
+    return int(digits) << _SUFFIXES[suffix]
+
+
+# -- what comes back ---------------------------------------------------------------------------
+
+
+def _bad_rows(spark: SparkSession, bad: list[BadSubscription]) -> DataFrame:
+    """Bad subscriptions as a DataFrame."""
+    ids = [None if each.id is None else writable(str(each.id)) for each in bad]
+    table = pa.table(
+        {
+            "id": pa.array(ids, pa.string()),
+            "position": pa.array([each.position for each in bad], pa.int32()),
+            "message": pa.array([writable(each.message) for each in bad], pa.string()),
+        }
+    )
+    return spark.createDataFrame(table, schema="id string, position int, message string")

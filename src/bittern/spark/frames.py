@@ -1,0 +1,261 @@
+"""Matching DataFrames: a projection, one ``mapInArrow``, and what the JVM does best after it.
+
+::
+
+    events --select--> keys, attributes in use                        attributes.py
+           --mapInArrow--> keys, subscriptions, candidates, rejected  operator.py (sharded.py)
+           --observe, explode, drop--> what was asked for
+
+Everything that can be wrong with the arguments is found here, on the driver, before a job starts.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from bittern.engine.index import Index
+from bittern.engine.matcher import check_limit
+from bittern.errors import OptionError
+from bittern.spark.attributes import check_columns, names_of, project, quoted
+from bittern.spark.building import Built, build
+from bittern.spark.node_cache import SnapshotRef, attach
+from bittern.spark.operator import (
+    CANDIDATES,
+    FIRST,
+    REJECTED,
+    SUBSCRIPTION,
+    SUBSCRIPTIONS,
+    Operator,
+    output_schema,
+)
+from bittern.spark.sharded import check_identified, match_shards
+from bittern.spark.shards import Shards
+from bittern.spark.store import publish
+
+
+@dataclass(frozen=True)
+class Source:
+    """Subscriptions ready to be matched: where they are, and what they need to see."""
+
+    ref: SnapshotRef | Shards
+    attributes: tuple[str, ...]
+    integer_ids: bool
+
+
+def resolve(
+    spark: SparkSession,
+    subscriptions: Any,
+    *,
+    store: str | None = None,
+    shards: str | int | None = "auto",
+    sample: Any = None,
+    on_error: str = "raise",
+) -> Source:
+    """Whatever form subscriptions come in, built and published where executors find them."""
+    if isinstance(subscriptions, DataFrame):
+        subscriptions = build(
+            subscriptions, sample=sample, store=store, shards=shards, on_error=on_error
+        )
+    if isinstance(subscriptions, Built):
+        return Source(subscriptions.ref, subscriptions.attributes, subscriptions.integer_ids)
+    if isinstance(subscriptions, Shards):
+        return Source(subscriptions, subscriptions.attributes, subscriptions.integer_ids)
+    if isinstance(subscriptions, Index | str | Path):
+        ref = publish(spark, subscriptions, store)
+        index = subscriptions if isinstance(subscriptions, Index) else attach(ref)
+        return Source(ref, tuple(index.rank.attribute_names()), index.all_ids.is_int64)
+    raise OptionError(
+        "subscriptions are a DataFrame with the columns id and expression, a bittern.Index, what "
+        f"bittern.spark.build returned, or the path of a saved snapshot, not "
+        f"{type(subscriptions).__name__}"
+    )
+
+
+@dataclass(frozen=True)
+class Job:
+    """A matching that is about to run: the projected events and the names that matter."""
+
+    source: Source
+    events: DataFrame  # keys first, then what else carries attributes
+    keys: tuple[str, ...]
+    json: tuple[str, ...]
+    limit: int | None
+    identified: bool  # by the keys
+
+    def matches(self, *, gather: bool) -> DataFrame:
+        """Keys, subscriptions, candidates, rejected; one row per event where ``gather`` is set.
+
+        Without it an event may have several, the first marked: ``is_in_pieces``.
+        """
+        ref = self.source.ref
+        if isinstance(ref, Shards):
+            if gather:
+                check_identified(identified=self.identified)
+            return match_shards(
+                self.events, self.keys, ref, limit=self.limit, json=self.json, gather=gather
+            )
+        schema = output_schema(self.events.schema, self.keys, integer_ids=self.source.integer_ids)
+        operator = Operator(ref, self.keys, self.json, self.limit)
+        return self.events.mapInArrow(operator, schema)
+
+    def is_in_pieces(self, *, gather: bool) -> bool:
+        """May an event have several rows in ``matches``?"""
+        return isinstance(self.source.ref, Shards) and not gather
+
+
+def prepare(
+    events: DataFrame,
+    subscriptions: Any,
+    *,
+    event_id: str | Sequence[str] | None,
+    limit: int | None,
+    json: str | Sequence[str],
+    store: str | None,
+    shards: str | int | None,
+    sample: Any,
+    on_error: str,
+) -> Job:
+    """Check everything that can be wrong, build and publish what must be, project the events."""
+    if not isinstance(events, DataFrame):
+        raise OptionError(f"events are a Spark DataFrame, not {type(events).__name__}")
+    check_limit(limit)
+    documents = names_of(json, "json")
+    keys = list(events.columns) if event_id is None else names_of(event_id, "event_id")
+    check_columns(events.schema, keys, documents)
+    taken = {SUBSCRIPTIONS, SUBSCRIPTION, CANDIDATES, REJECTED, FIRST} & set(keys)
+    if taken:
+        raise OptionError(
+            f"the key column {min(taken)!r} would be overwritten by the output's: rename it, or "
+            f"name other columns in event_id"
+        )
+    if not keys:
+        raise OptionError("event_id names no column: name those that identify an event")
+    if sample is None and not events.isStreaming:
+        sample = events
+    source = resolve(
+        events.sparkSession,
+        subscriptions,
+        store=store,
+        shards=shards,
+        sample=sample,
+        on_error=on_error,
+    )
+    _warn_of_types(events, source)
+    projected = project(events, keys, source.attributes, documents)
+    return Job(
+        source, projected, tuple(keys), tuple(documents), limit, identified=event_id is not None
+    )
+
+
+def _warn_of_types(events: DataFrame, source: Source) -> None:
+    """Say which columns no subscription can be true of, because of their type."""
+    if not isinstance(source.ref, SnapshotRef):
+        return
+    schema = to_arrow_schema(events.schema, timezone="UTC")
+    for _, reason in attach(source.ref).encoder.mistyped_columns(schema):
+        warnings.warn(f"{reason}: these comparisons are never true", stacklevel=4)
+
+
+def match(
+    events: DataFrame,
+    subscriptions: Any,
+    *,
+    event_id: str | Sequence[str] | None = None,
+    explode: bool = False,
+    limit: int | None = None,
+    json: str | Sequence[str] = (),
+    rejects: bool = False,
+    observe: str | Observation | None = None,
+    store: str | None = None,
+    shards: str | int | None = "auto",
+    sample: Any = None,
+    on_error: str = "raise",
+) -> DataFrame:
+    """Which subscriptions does each event satisfy? For batch and streaming DataFrames.
+
+    Parameters
+    ----------
+    events
+        Attributes are columns, fields of structs (by dotted path), entries of ``map<string, ...>``
+        and ``variant`` columns, and fields of the JSON text in columns that ``json`` names.
+    subscriptions
+        A DataFrame with the columns id, expression and optionally weight; a ``bittern.Index``;
+        the path or URI of a saved one; or what ``bittern.spark.build`` returned, which is how to
+        build once and match often.
+    event_id
+        The columns that identify an event in the output; all columns if None. Only these and what
+        carries attributes in use cross into Python.
+    explode
+        One row for each match, with a column ``subscription``, instead of one for each event, with
+        an array ``subscriptions``.
+    limit
+        Keep the matches of highest weight of each event, best first, ties by id.
+    rejects
+        Add a column ``rejected``: why an event could not be read (it then matches nothing), or
+        which of its values has a type that no subscription compares it with (that value counts as
+        missing). With ``explode`` such an event has a row without a subscription.
+    observe
+        Name, or Observation, of the metrics events, candidates, matches, rejects and snapshot.
+    store
+        A folder, by path or URI, that driver and executors share, for the snapshot; "artifacts"
+        sends it through Spark. Default: the conf ``spark.bittern.store``; without it this host's
+        cache where the master is local, and artifacts elsewhere.
+    shards
+        "auto", or how many parts to cut the index into where subscriptions are a DataFrame.
+    sample
+        Typical events, by which the index is planned; default: the first of ``events``, unless
+        they are a stream.
+    on_error
+        "raise" a SubscriptionError before anything is matched, or "skip" bad subscriptions
+        (``bittern.spark.build`` returns them as a DataFrame).
+    """
+    job = prepare(
+        events,
+        subscriptions,
+        event_id=event_id,
+        limit=limit,
+        json=json,
+        store=store,
+        shards=shards,
+        sample=sample,
+        on_error=on_error,
+    )
+    gather = not explode or limit is not None
+    found = job.matches(gather=gather)
+    if observe is not None:
+        in_pieces = job.is_in_pieces(gather=gather)
+        found = found.observe(observe, *metrics(job.source.ref.id, in_pieces=in_pieces))
+    return shape(found, job.keys, explode=explode, rejects=rejects)
+
+
+def metrics(snapshot: str, *, in_pieces: bool) -> list[Any]:
+    """What is counted while matches pass, as Spark's aggregates."""
+    none = F.lit(0).cast("long")
+    return [
+        (F.count_if(FIRST) if in_pieces else F.count(F.lit(1))).alias("events"),
+        F.coalesce(F.sum(CANDIDATES), none).alias("candidates"),
+        F.coalesce(F.sum(F.size(SUBSCRIPTIONS)), none).alias("matches"),
+        F.count(REJECTED).alias("rejects"),
+        F.max(F.lit(snapshot)).alias("snapshot"),
+    ]
+
+
+def shape(found: DataFrame, keys: Sequence[str], *, explode: bool, rejects: bool) -> DataFrame:
+    """The output that was asked for, of keys, subscriptions, candidates and rejected."""
+    columns = [F.col(quoted(key)) for key in keys]
+    reason = [F.col(REJECTED)] if rejects else []
+    if not explode:
+        return found.select(*columns, SUBSCRIPTIONS, *reason)
+    if not rejects:
+        return found.select(*columns, F.explode(SUBSCRIPTIONS).alias(SUBSCRIPTION))
+    each = F.explode_outer(SUBSCRIPTIONS).alias(SUBSCRIPTION)
+    rows = found.select(*columns, each, *reason)
+    return rows.filter(F.col(SUBSCRIPTION).isNotNull() | F.col(REJECTED).isNotNull())

@@ -1,0 +1,116 @@
+"""The operator: what runs in Python workers, one Arrow batch of events after the other.
+
+``Operator`` is all that goes to the executors: a reference to a snapshot and a few names. In a
+worker it maps the snapshot (``node_cache.py``) and gives each batch to the embedded engine::
+
+    in    id  price  seller            out   id  subscriptions  candidates  rejected
+          1   9      {"country": FI}         1   [7, 9]         12          null
+          2   70     null                    2   []             0           null
+
+It has no state, and a snapshot's content is fixed by its id: a task that is retried, or run twice,
+yields the same rows. Candidates are those of the whole batch, on its first row.
+
+An array for each event is cheaper than a row for each match, since the JVM walks what Python
+returns row by row; so even exploded output leaves Python as arrays.
+
+Cost: O(events + candidates + matches), and a microsecond or two of transfer for each event.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from pyspark.sql.types import ArrayType, DataType, LongType, StringType, StructField, StructType
+
+from bittern.engine.matcher import Matcher
+from bittern.model.matches import Matches
+from bittern.spark.node_cache import SnapshotRef, attach
+
+SUBSCRIPTIONS, SUBSCRIPTION, REJECTED = "subscriptions", "subscription", "rejected"
+CANDIDATES = "candidates"
+#: Marks one of an event's rows, where it may have several (``sharded.py``).
+FIRST = "is_first_piece"
+#: Matches in one Arrow batch, unless a single event has more: bounds memory on both sides.
+_MOST_MATCHES = 1 << 22
+
+
+@dataclass(frozen=True)
+class Operator:
+    """Batches of events in, batches of matches out: the keys, then ``tail``."""
+
+    ref: SnapshotRef
+    keys: tuple[str, ...]
+    json: tuple[str, ...] = ()
+    limit: int | None = None
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Match one partition. O(events + candidates + matches)."""
+        matcher = Matcher(attach(self.ref))
+        for batch in batches:
+            matches = matcher.match(batch, limit=self.limit, json=self.json)
+            fields = [batch.schema.field(key) for key in self.keys]
+            columns = [batch.column(key) for key in self.keys]
+            for first, last in cuts(matches.offsets):
+                own = [column.slice(first, last - first) for column in columns]
+                own += tail(matches, first, last, matcher.last_statistics["candidates"])
+                schema = pa.schema(fields + tail_fields(own[len(fields)].type))
+                yield pa.RecordBatch.from_arrays(own, schema=schema)
+
+
+def cuts(offsets: npt.NDArray[np.int64]) -> Iterator[tuple[int, int]]:
+    """Ranges of events that have no more than ``_MOST_MATCHES`` together, or are one event."""
+    first = 0
+    while first < len(offsets) - 1:
+        fits = np.searchsorted(offsets, offsets[first] + _MOST_MATCHES, "right")
+        last = max(first + 1, int(fits) - 1)
+        yield first, last
+        first = last
+
+
+def tail(matches: Matches, first: int, last: int, candidates: int) -> list[pa.Array]:
+    """Subscriptions, candidates and rejects of a range of events, as Arrow columns."""
+    offsets = matches.offsets[first : last + 1]
+    ids = matches.all_ids.take_arrow(matches.subscriptions[offsets[0] : offsets[-1]])
+    if not pa.types.is_integer(ids.type):
+        ids = ids.cast(pa.string())  # Spark's strings have short offsets
+    lists = pa.ListArray.from_arrays(pa.array((offsets - offsets[0]).astype(np.int32)), ids)
+    counts = np.zeros(last - first, dtype=np.int64)
+    if first == 0 and last:
+        counts[0] = candidates
+    return [lists, pa.array(counts), reasons(matches).slice(first, last - first)]
+
+
+def reasons(matches: Matches) -> pa.Array:
+    """For each event why it was rejected, or what was odd about it, or null."""
+    if not (matches.rejects or matches.mistyped):
+        return pa.nulls(len(matches), pa.string())
+    found: list[str | None] = [None] * len(matches)
+    for row, reason in (*matches.mistyped, *matches.rejects):
+        found[row] = reason
+    return pa.array(found, type=pa.string())
+
+
+def tail_fields(lists: pa.DataType) -> list[pa.Field]:
+    """The Arrow fields of ``tail``."""
+    return [
+        pa.field(SUBSCRIPTIONS, lists),
+        pa.field(CANDIDATES, pa.int64()),
+        pa.field(REJECTED, pa.string()),
+    ]
+
+
+def output_schema(schema: StructType, keys: Sequence[str], *, integer_ids: bool) -> StructType:
+    """What ``Operator`` yields for events of this schema, as Spark says it."""
+    id_type: DataType = LongType() if integer_ids else StringType()
+    return StructType(
+        [
+            *(schema[key] for key in keys),
+            StructField(SUBSCRIPTIONS, ArrayType(id_type)),
+            StructField(CANDIDATES, LongType()),
+            StructField(REJECTED, StringType()),
+        ]
+    )

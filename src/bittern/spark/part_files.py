@@ -1,0 +1,239 @@
+"""The files of a table, as tasks write them: matches in Arrow in, Parquet on disk, a row of counts.
+
+A task gets batches as the operator yields them, with one row for each event, and writes what
+belongs in each of two tables::
+
+    id  subscriptions  candidates  rejected       matches   id  subscriptions   or  id  subscription
+    1   [7, 9]         12          null           1   [7, 9]                        1   7
+    2   []             0           not JSON       2   []                            1   9
+                                                  rejects   id  rejected
+                                                            2   not JSON
+
+Batches pile up to a row group before they are encoded: a reader pays for each row group, and the
+codec finds more in a larger one. A partition without rows makes no file.
+
+Spark's reader needs to know two things that Parquet does not say, and Spark's writer leaves them in
+the footer: the schema in Spark's words, for types and column metadata that Parquet has none for,
+and the release, for the calendar of dates long ago.
+
+Cost: O(rows); a task holds one row group, and for exploded output one piece of repeated keys.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyspark import TaskContext
+
+from bittern.errors import OptionError
+from bittern.spark.operator import FIRST, SUBSCRIPTION
+
+Batches = Iterator[pa.RecordBatch]
+
+#: Arrow bytes in a row group: what a task holds before it encodes them.
+_ROW_GROUP = 64 << 20
+#: Rows, and bytes if keys are of the same size, that exploding makes at once.
+_MOST_ROWS, _MOST_BYTES = 1 << 20, 64 << 20
+#: Columns after the keys in what the operator yields: subscriptions, candidates, rejected.
+TAIL = 3
+COUNTS = ("rows", "events", "candidates", "matches", "rejects")
+#: What a task returns, in one row; a file is null where there was nothing to write.
+REPORT = pa.schema(
+    [
+        pa.field("file", pa.string()),
+        pa.field("bytes", pa.int64()),
+        pa.field("rejects_file", pa.string()),
+        pa.field("rejects_bytes", pa.int64()),
+        *(pa.field(name, pa.int64()) for name in COUNTS),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class Table:
+    """Where a table's files go, and how they are made: plain data that a closure carries."""
+
+    folder: str
+    token: str
+    codec: str
+    footer: dict[str, str]
+
+    def part(self, partition: int, attempt: int) -> Part:
+        """The file of one attempt to write a partition."""
+        return Part(self, f"part-{partition:05d}-{attempt}-{self.token}.parquet")
+
+
+class Part:
+    """One Parquet file on its way. It is made when the first row comes, or ``create`` is called."""
+
+    def __init__(self, table: Table, name: str) -> None:
+        self._table = table
+        self._name = name
+        self._path = Path(table.folder) / name
+        self._writer: pq.ParquetWriter | None = None
+        self._waiting: list[pa.RecordBatch] = []
+        self._bytes = 0
+        self.rows = 0
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Take rows. O(1) for most batches, O(row group) where one is full."""
+        if not batch.num_rows:
+            return
+        self._waiting.append(batch)
+        self._bytes += batch.nbytes
+        self.rows += batch.num_rows
+        if self._bytes >= _ROW_GROUP:
+            self._encode()
+
+    def create(self, schema: pa.Schema) -> None:
+        """Make the file, for rows of this schema."""
+        if not self._path.parent.is_dir():
+            raise OptionError(
+                f"{socket.gethostname()} does not see {self._path.parent}: write to a folder that "
+                f"driver and executors share, or use match(...).write.parquet(...)"
+            )
+        self._writer = pq.ParquetWriter(
+            self._path,
+            schema,
+            compression=self._table.codec,
+            store_decimal_as_integer=True,
+            store_schema=False,  # Arrow's own schema in the footer would be read by Arrow alone
+        )
+        self._writer.add_key_value_metadata(self._table.footer)
+
+    def _encode(self) -> None:
+        schema = self._waiting[0].schema
+        if self._writer is None:
+            self.create(schema)
+            assert self._writer is not None
+        rows = pa.Table.from_batches(self._waiting)
+        self._waiting, self._bytes = [], 0
+        self._writer.write_table(rows, row_group_size=rows.num_rows)
+
+    def close(self) -> tuple[str | None, int]:
+        """Have the file complete and on disk; returns its name and size, if there is one."""
+        if self._waiting:
+            self._encode()
+        if self._writer is None:
+            return None, 0
+        self._writer.close()
+        descriptor = os.open(self._path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+            return self._name, os.fstat(descriptor).st_size
+        finally:
+            os.close(descriptor)
+
+    def discard(self) -> None:
+        """Remove what was written."""
+        if self._writer is not None:
+            self._writer.close()
+            self._path.unlink(missing_ok=True)
+
+
+@dataclass(frozen=True)
+class Task:
+    """What runs on each partition: ``function`` if there is one, then the writing."""
+
+    function: Callable[[Batches], Batches] | None
+    matches: Table
+    rejects: Table | None
+    explode: bool
+
+    def __call__(self, batches: Batches) -> Batches:
+        """Write one partition; yields one row, of ``REPORT``. O(rows)."""
+        context = TaskContext.get()
+        assert context is not None
+        yield self.run(batches, context.partitionId(), context.taskAttemptId())
+
+    def run(self, batches: Batches, partition: int, attempt: int) -> pa.RecordBatch:
+        """Write one attempt of a partition; returns the report when all of it is on disk."""
+        part = self.matches.part(partition, attempt)
+        rejects = None if self.rejects is None else self.rejects.part(partition, attempt)
+        counts = dict.fromkeys(COUNTS, 0)
+        try:
+            for marked in batches if self.function is None else self.function(batches):
+                batch = _count(marked, counts)
+                for rows in flat(batch) if self.explode else (narrow(batch),):
+                    part.add(rows)
+                if rejects is not None:
+                    rejects.add(rejected(batch))
+            file, size = part.close()
+            rejects_file, rejects_size = (None, 0) if rejects is None else rejects.close()
+        except BaseException:
+            part.discard()
+            if rejects is not None:
+                rejects.discard()
+            raise
+        counts["rows"] = part.rows
+        report = [file, size, rejects_file, rejects_size, *counts.values()]
+        return pa.RecordBatch.from_arrays(
+            [pa.array([value], type_) for value, type_ in zip(report, REPORT.types, strict=True)],
+            schema=REPORT,
+        )
+
+
+def _count(batch: pa.RecordBatch, counts: dict[str, int]) -> pa.RecordBatch:
+    """Count what is in a batch; returns it without the marks of first rows, if it has any."""
+    if batch.schema.names[-1] == FIRST:  # an event may have several rows
+        counts["events"] += pc.sum(batch.column(FIRST), min_count=0).as_py()
+        batch = batch.select(range(batch.num_columns - 1))
+    else:
+        counts["events"] += batch.num_rows
+    lists, candidates, reasons = batch.columns[-TAIL:]
+    counts["candidates"] += pc.sum(candidates, min_count=0).as_py()
+    counts["matches"] += pc.sum(pc.list_value_length(lists), min_count=0).as_py()
+    counts["rejects"] += batch.num_rows - reasons.null_count
+    return batch
+
+
+def narrow(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Keys and subscriptions, a row for each event. O(columns)."""
+    return batch.select(range(batch.num_columns - TAIL + 1))
+
+
+def rejected(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Keys and reasons of the events that have one. O(rows)."""
+    wanted = [*range(batch.num_columns - TAIL), batch.num_columns - 1]
+    reasons = batch.column(batch.num_columns - 1)
+    if reasons.null_count == batch.num_rows:
+        return batch.slice(0, 0).select(wanted)
+    return batch.select(wanted).filter(pc.is_valid(reasons))
+
+
+def flat(batch: pa.RecordBatch) -> Batches:
+    """Keys and subscription, a row for each match, in pieces that fit in memory. O(matches)."""
+    keys = batch.select(range(batch.num_columns - TAIL))
+    lists = batch.column(keys.num_columns)
+    counts = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False)
+    rows = np.repeat(np.arange(batch.num_rows), counts)
+    ids = lists.flatten()
+    schema = keys.schema.append(pa.field(SUBSCRIPTION, ids.type))
+    fitting = _MOST_BYTES * batch.num_rows // max(1, keys.nbytes)
+    step = max(1, min(_MOST_ROWS, fitting))
+    done = 0
+    for start in range(0, len(rows), step):
+        for taken in _take(keys, rows[start : start + step]):
+            columns = [*taken.columns, ids.slice(done, taken.num_rows)]
+            yield pa.RecordBatch.from_arrays(columns, schema=schema)
+            done += taken.num_rows
+
+
+def _take(keys: pa.RecordBatch, rows: npt.NDArray[np.int64]) -> Batches:
+    try:
+        yield keys.take(pa.array(rows))
+    except pa.ArrowInvalid:
+        # More than 2 GiB of text in a column: its largest values are also those repeated most.
+        if len(rows) == 1:
+            raise
+        yield from _take(keys, rows[: len(rows) // 2])
+        yield from _take(keys, rows[len(rows) // 2 :])

@@ -1,0 +1,147 @@
+"""A table on its way to its place: tasks write attempts, the driver commits those that count.
+
+::
+
+    .matches.<token>.writing/            locked by the driver while it lives
+      attempts/                          tasks write here, and never anywhere else
+        part-00000-17-<token>.parquet      attempt 17 of partition 0, which Spark accepted
+        part-00001-18-<token>.parquet      its executor was lost
+        part-00001-21-<token>.parquet      attempt 21 of partition 1, which Spark accepted
+      complete/                          the driver moves accepted files here ...
+        part-00000-17-<token>.parquet
+        part-00001-21-<token>.parquet
+        _SUCCESS
+    matches/                             ... and gives the folder its name, in one rename
+
+A task tells the name of its file in the one row that it returns, after the file is closed and on
+disk, and Spark returns the rows of exactly one attempt of each partition. So what retried,
+speculative and forgotten attempts wrote is never listed. An attempt that is still running when the
+driver is done can only add to ``attempts``, and that folder is renamed before it is removed: no
+task makes folders, so what comes later finds no place to write to.
+
+Whatever fails, nothing is at the target, or what was there before; whatever kills the driver, one
+complete table or none (``engine/replace.py``), and the next writer of the same name removes the
+rest. Cost: a rename for each file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from bittern.engine.replace import new_temporary, only_writer, put_in_place, sync
+from bittern.errors import OptionError
+
+MODES = ("error", "overwrite")
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):/")
+
+
+class Staging:
+    """A table that is being written; ``with`` removes what was not committed.
+
+    >>> with Staging("matches.parquet") as staging:  # doctest: +SKIP
+    ...     (staging.attempts / "part-0.parquet").write_bytes(data)
+    ...     staging.accept("part-0.parquet", len(data))
+    ...     staging.commit()
+    """
+
+    def __init__(self, path: str | os.PathLike[str], mode: str = "error") -> None:
+        if mode not in MODES:
+            also = " To append, use match(...).write.mode('append')." if mode == "append" else ""
+            raise OptionError(f"mode is 'error' or 'overwrite', not {mode!r}.{also}")
+        self.path = os.fspath(path)
+        self.target = local_path(self.path)
+        self._mode = mode
+
+    def __enter__(self) -> Self:
+        try:
+            self.target.parent.mkdir(parents=True, exist_ok=True)
+            with only_writer(self.target):
+                self._check()
+                self._folder, self._lock = new_temporary(self.target)
+            self.attempts = self._folder / "attempts"
+            self._complete = self._folder / "complete"
+            self.attempts.mkdir()
+            self._complete.mkdir()
+        except OSError as error:
+            raise OptionError(f"cannot write to {self.path}: {error}") from error
+        return self
+
+    @property
+    def token(self) -> str:
+        """What makes the names of this run's files its own."""
+        return self._folder.name.split(".")[-2]
+
+    def accept(self, name: str, size: int) -> None:
+        """Take a file that a task wrote into the table. O(1)."""
+        attempt = self.attempts / name
+        with contextlib.suppress(FileNotFoundError):
+            if attempt.stat().st_size == size:
+                attempt.rename(self._complete / name)
+                return
+        raise OptionError(
+            f"a task wrote {size} bytes to {attempt}, and the driver does not find them: write to "
+            f"a folder that driver and executors share, or use match(...).write.parquet(...)"
+        )
+
+    def commit(self) -> None:
+        """Put what was accepted in place of what is at the target. O(1)."""
+        (self._complete / "_SUCCESS").touch()
+        sync(self._complete)
+        with only_writer(self.target) as parent:
+            self._check()  # another writer may have been faster
+            put_in_place(self._complete, self.target, parent)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        removing = self._folder.with_suffix(".removing")
+        with contextlib.suppress(OSError):
+            self._folder.rename(removing)
+        shutil.rmtree(removing, ignore_errors=True)
+        os.close(self._lock)
+
+    def _check(self) -> None:
+        if not os.path.lexists(self.target):
+            return
+        if self._mode == "error":
+            raise OptionError(
+                f"{self.path} exists: choose another name, or replace it with mode='overwrite'"
+            )
+        if not self.target.is_dir() or not all(map(_is_part, self.target.iterdir())):
+            raise OptionError(
+                f"{self.path} is not a folder of Parquet files, or holds something else too: it is "
+                f"not overwritten; choose another name or remove it first"
+            )
+
+
+def local_path(path: str) -> Path:
+    """The file system's own path for a path or a ``file:`` URI, without symbolic links."""
+    scheme = _SCHEME.match(path)
+    if scheme is None:
+        return Path(os.path.realpath(path))
+    if scheme[1].lower() != "file":
+        raise OptionError(
+            f"tasks write only to file systems with paths: write to {path} with "
+            f"match(...).write.parquet({path!r})"
+        )
+    rest = path[scheme.end() - 1 :]
+    if rest.startswith("//"):
+        host, _, rest = rest[2:].partition("/")
+        if host not in {"", "localhost"}:
+            raise OptionError(f"{path} names a host, {host}: write file:/{rest} for local paths")
+        rest = f"/{rest}"
+    return Path(os.path.realpath(rest))
+
+
+def _is_part(file: Path) -> bool:
+    """Files of a table, and what Spark keeps beside them (``_SUCCESS``, ``.part-0.crc``)."""
+    return file.is_file() and (file.suffix == ".parquet" or file.name[0] in "._")

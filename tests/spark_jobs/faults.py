@@ -1,0 +1,187 @@
+"""Jobs in which something goes wrong half way, at a place and a time that the test chose.
+
+A ``Trouble`` is a stage of the test's own, before or after Bittern's, in a Python worker of its
+own. Rows pass through it unchanged; but in one partition, once, after the first batch::
+
+    executor (JVM) ── daemon ──┬── worker of the trouble      kills its brother, or its
+                               └── worker of Bittern          grandfather, or waits
+
+So what dies is found by kinship and nothing else can be hit; and since the trouble has not passed
+all rows on, Bittern's worker cannot have seen the end of its partition. Files in ``folder`` tell
+the test which attempts there were.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from spark_jobs import parity
+from spark_jobs.world import Rows
+from spark_sessions import status
+
+#: Seconds that a trouble waits for what it needs; the test's own deadlines are longer.
+_PATIENCE = 40
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """A stage of batches that goes wrong in one partition: ``kind`` says how.
+
+    =============  ====================================================================
+    ``worker``     kills the worker of its executor that has mapped a snapshot
+    ``executor``   kills its executor, once a worker of it has mapped a snapshot
+    ``slow``       the first attempt waits until another one has passed all rows on
+    ``stuck``      waits for as long as a test may take
+    =============  ====================================================================
+    """
+
+    kind: str
+    folder: str
+    partition: int = 1
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        assert context is not None
+        here = Path(self.folder)
+        (here / f"attempt-{context.partitionId()}-{context.taskAttemptId()}").touch()
+        chosen = context.partitionId() == self.partition and _claim(here / "chosen")
+        if chosen and self.kind == "worker":
+            _kill_brothers()  # those that earlier jobs left idle: now who has mapped one is at work
+        for number, batch in enumerate(batches):
+            yield batch
+            if chosen and number == 0:
+                (here / "reached").touch()
+                self._act(here)
+        if context.partitionId() == self.partition:
+            (here / "complete").touch()
+
+    def _act(self, here: Path) -> None:
+        if self.kind == "slow":
+            wait_for((here / "complete").exists)
+        elif self.kind == "worker":
+            wait_for(_kill_brothers)
+        elif self.kind == "executor":
+            wait_for(lambda: bool(_brothers()))
+            os.kill(_executor(), signal.SIGKILL)
+        elif self.kind == "stuck":
+            wait_for(lambda: False)
+
+
+def _claim(marker: Path) -> bool:
+    """Be the first of all attempts; trouble comes once."""
+    try:
+        marker.touch(exist_ok=False)
+    except FileExistsError:
+        return False
+    return True
+
+
+def wait_for(happened: Callable[[], bool]) -> None:
+    """Poll until it has happened, or patience ends: then the test finds its evidence missing."""
+    deadline = time.monotonic() + _PATIENCE
+    while not happened() and time.monotonic() < deadline:
+        time.sleep(0.02)
+
+
+def _brothers() -> list[int]:
+    """Other workers of this daemon that have mapped a file of the node cache."""
+    cache = os.path.realpath(os.environ["BITTERN_CACHE_DIR"])
+    found = []
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit() or int(entry.name) == os.getpid():
+            continue
+        if status(int(entry.name))[1] == os.getppid():
+            try:
+                maps = (entry / "maps").read_text(encoding="utf-8", errors="replace")
+            except (FileNotFoundError, ProcessLookupError, PermissionError):
+                continue
+            if cache in maps:
+                found.append(int(entry.name))
+    return found
+
+
+def _kill_brothers() -> bool:
+    brothers = _brothers()
+    for pid in brothers:
+        os.kill(pid, signal.SIGKILL)
+    return bool(brothers)
+
+
+def _executor() -> int:
+    """The JVM that this worker works for: its daemon's parent."""
+    pid = status(os.getppid())[1]
+    command = Path(f"/proc/{pid}/cmdline").read_bytes()
+    assert b"CoarseGrainedExecutorBackend" in command, command
+    return pid
+
+
+# ------------------------------------------------------------------ jobs
+
+
+def executors(spark: Any, n: int) -> bool:
+    """Wait until so many executors have come."""
+    known = spark.sparkContext._jsc.sc()
+    wait_for(lambda: known.getExecutorMemoryStatus().size() > n)  # the driver is one of them
+    return bool(known.getExecutorMemoryStatus().size() > n)
+
+
+def troubled(frame: Any, kind: str, trouble: str) -> Any:
+    """The same rows, through a trouble that leaves its files in the folder ``trouble``."""
+    return frame.mapInArrow(Trouble(kind, trouble), frame.schema)
+
+
+def match(
+    spark: Any,
+    folder: str,
+    *,
+    kind: str,
+    trouble: str,
+    after: bool = False,
+    shards: int | None = None,
+    **options: Any,
+) -> Rows:
+    """Match, with trouble before or ``after`` Bittern's stages; a sharded index is built before."""
+    from bittern import spark as bittern_spark
+
+    given: Any = f"{folder}/snapshot"
+    if shards:
+        subscriptions = parity.read(spark, folder, "subscriptions")
+        given = bittern_spark.build(subscriptions, shards=shards, store=f"{folder}/store")
+    events = parity.read(spark, folder, "events")
+    if not after:
+        events = troubled(events, kind, trouble)
+    found = bittern_spark.match(events, given, event_id="id", **options)
+    if after:
+        found = troubled(found, kind, trouble)
+    return parity.pairs(found) if options.get("explode") else parity.rows(found)
+
+
+def write(
+    spark: Any, folder: str, target: str, *, kind: str, trouble: str, **options: Any
+) -> dict[str, Any]:
+    """Write matches from the tasks, with trouble before them."""
+    from bittern import spark as bittern_spark
+
+    events = troubled(parity.read(spark, folder, "events"), kind, trouble)
+    written = bittern_spark.write(
+        events, f"{folder}/snapshot", target, event_id="id", explode=True, **options
+    )
+    return {"files": written.files, "rows": written.rows}
+
+
+def race(spark: Any, folder: str, gate: str, drivers: int) -> Rows:
+    """Match as soon as all drivers stand at the gate; all their workers then start."""
+    here = Path(gate)
+    (here / f"driver-{os.getpid()}").touch()
+    wait_for(lambda: len(list(here.iterdir())) == drivers)
+    return parity.match(spark, folder)

@@ -1,0 +1,114 @@
+"""Every way into Bittern on Spark, as functions that give plain rows of what ``world.py`` made."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bittern import spark as bittern_spark
+from spark_jobs.world import READING, Rows
+
+
+def read(spark: Any, folder: str, name: str) -> Any:
+    """One of the world's folders as a DataFrame, a partition for each file."""
+    for key, value in READING.items():
+        spark.conf.set(key, value)
+    return spark.read.parquet(f"{folder}/{name}")
+
+
+def rows(frame: Any, *, ranked: bool = False) -> Rows:
+    """Rows of (id, array) in order, arrays too unless they are ranked; repeated ones stay."""
+    found = [[row[0], list(row[1])] for row in frame.collect()]
+    return sorted([event, each if ranked else sorted(each)] for event, each in found)
+
+
+def pairs(frame: Any) -> Rows:
+    """Rows of (id, one subscription) in order; repeated ones stay."""
+    return sorted([row[0], row[1]] for row in frame.collect())
+
+
+def match(
+    spark: Any,
+    folder: str,
+    *,
+    events: str = "events",
+    subscriptions: str = "snapshot",
+    variant: bool = False,
+    **options: Any,
+) -> Rows:
+    """Match one form of the events with the snapshot, or with subscriptions built on Spark."""
+    frame = read(spark, folder, events)
+    if variant:
+        frame = frame.selectExpr("id", "parse_json(document) AS document")
+    found = bittern_spark.match(
+        frame, source(spark, folder, subscriptions), event_id="id", **options
+    )
+    if options.get("explode"):
+        return pairs(found)
+    return rows(found, ranked="limit" in options)
+
+
+def source(spark: Any, folder: str, subscriptions: str) -> Any:
+    """The snapshot's path, or the subscriptions as a DataFrame."""
+    if subscriptions == "snapshot":
+        return f"{folder}/snapshot"
+    return read(spark, folder, subscriptions)
+
+
+def observe(spark: Any, folder: str, **options: Any) -> dict[str, Any]:
+    """The metrics of a job, beside its rows."""
+    from pyspark.sql import Observation
+
+    seen = Observation("bittern")
+    given = source(spark, folder, options.pop("subscriptions", "snapshot"))
+    found = bittern_spark.match(
+        read(spark, folder, "events"), given, event_id="id", observe=seen, **options
+    )
+    return {"rows": rows(found), "metrics": seen.get}
+
+
+def sql(spark: Any, folder: str) -> dict[str, Rows]:
+    """The function and the table function, called by SQL."""
+    events = read(spark, folder, "events")
+    events.createOrReplaceTempView("events")
+    bittern_spark.register(spark, f"{folder}/snapshot", "matching", events=events, event_id="id")
+    return {
+        "function": rows(spark.sql("SELECT id, matching(struct(*)) FROM events")),
+        "table function": pairs(spark.sql("SELECT * FROM matching(TABLE(events))")),
+    }
+
+
+#: Subscriptions that cannot be read: id, expression, where the error is.
+BAD = ((1_000, "n <", 3), (1_001, "n = 'a", 4), (1_002, None, None), (1_003, "n = 1 n", 6))
+
+
+def build(spark: Any, folder: str, **options: Any) -> dict[str, Any]:
+    """Build with bad subscriptions among the good, and match with what was built."""
+    good = read(spark, folder, "subscriptions").select("id", "expression")
+    bad = spark.createDataFrame([each[:2] for each in BAD], "id bigint, expression string")
+    built = bittern_spark.build(good.union(bad), **options)
+    found = bittern_spark.match(read(spark, folder, "events"), built, event_id="id")
+    told = sorted(list(row) for row in built.bad.collect())
+    return {"rows": rows(found), "bad": told, "subscriptions": built.subscriptions}
+
+
+def write(spark: Any, folder: str, target: str, **options: Any) -> dict[str, Any]:
+    """Write matches from the tasks, and read them back."""
+    given = source(spark, folder, options.pop("subscriptions", "snapshot"))
+    events = read(spark, folder, "events")
+    written = bittern_spark.write(events, given, target, event_id="id", **options)
+    found = spark.read.parquet(target)
+    return {
+        "rows": pairs(found) if options.get("explode") else rows(found),
+        "matches": written.matches,
+        "events": written.events,
+    }
+
+
+def kept(spark: Any, folder: str, texts: dict[str, str]) -> Rows:
+    """What ``events.filter(text)`` keeps, for each text."""
+    events = read(spark, folder, "events").cache()
+    found = []
+    for number, text in texts.items():
+        found += [[row.id, int(number)] for row in events.filter(text).select("id").collect()]
+    events.unpersist()
+    return sorted(found)

@@ -1,0 +1,401 @@
+"""``bittern.spark.match`` and its SQL functions in one classic session: forms, output, errors."""
+
+from __future__ import annotations
+
+import datetime as dt
+import pickle
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import bittern
+import bittern.spark
+import oracle
+import strategies
+from bittern.errors import OptionError
+from bittern.language.parser import parse
+from bittern.language.printer import print_expression
+
+pytestmark = pytest.mark.spark
+
+WISHES = {
+    1: "price < 10",
+    2: "seller.country = 'FI'",
+    3: "price > 5 AND title LIKE '%tent%'",
+    4: "day >= DATE '2026-02-01'",
+}
+OFFERS = [
+    {"id": 1, "price": 9.0, "title": "a tent", "seller": {"country": "FI"}, "day": "2026-01-31"},
+    {"id": 2, "price": 70.0, "title": "a lamp", "seller": None, "day": "2026-02-01"},
+    {"id": 3, "price": None, "title": None, "seller": {"country": "SE"}, "day": None},
+    {"id": 4, "price": 3.0, "title": "two tents", "seller": {"country": "FI"}, "day": None},
+]
+FOUND = {1: [1, 2, 3], 2: [4], 3: [], 4: [1, 2]}
+WIDE = "id long, price double, title string, seller struct<country: string, rating: int>, day date"
+
+
+@pytest.fixture(scope="module")
+def index() -> bittern.Index:
+    return bittern.Index.build(WISHES)
+
+
+@pytest.fixture(scope="module")
+def offers(spark: Any) -> Any:
+    rows = [
+        (
+            offer["id"],
+            offer["price"],
+            offer["title"],
+            offer["seller"] and (offer["seller"]["country"], 5),
+            offer["day"] and dt.date.fromisoformat(offer["day"]),
+        )
+        for offer in OFFERS
+    ]
+    return spark.createDataFrame(rows, WIDE).repartition(3, "id").cache()
+
+
+def arrays(frame: Any) -> dict[Any, list[Any]]:
+    return {row["id"]: sorted(row["subscriptions"]) for row in frame.collect()}
+
+
+def pairs(frame: Any) -> list[tuple[Any, Any]]:
+    return sorted((row["id"], row["subscription"]) for row in frame.collect())
+
+
+ALL_PAIRS = sorted((event, wish) for event, wishes in FOUND.items() for wish in wishes)
+
+
+# Forms of events
+
+
+def test_wide_columns_and_structs(offers: Any, index: bittern.Index) -> None:
+    assert arrays(bittern.spark.match(offers, index, event_id="id")) == FOUND
+
+
+def test_all_columns_come_back_without_an_event_id(offers: Any, index: bittern.Index) -> None:
+    found = bittern.spark.match(offers, index)
+    assert found.columns == [*offers.columns, "subscriptions"]
+    assert [f.dataType for f in found.schema][:-1] == [f.dataType for f in offers.schema]
+    rows = {row["id"]: row for row in found.collect()}
+    for row in offers.collect():
+        assert rows[row["id"]][:-1] == tuple(row)
+        assert sorted(rows[row["id"]]["subscriptions"]) == FOUND[row["id"]]
+
+
+def test_json_text_beside_columns(spark: Any, index: bittern.Index) -> None:
+    """``price`` is a column of its own, the rest comes from the text."""
+    rows = [
+        (1, 9.0, '{"title": "a tent", "seller": {"country": "FI"}, "price": 1000}'),
+        (2, 70.0, '{"title": "a lamp"}'),
+        (3, None, None),
+        (4, 3.0, '{"title": "two tents", "seller": {"country": "FI"}}'),
+    ]
+    events = spark.createDataFrame(rows, "id long, price double, body string")
+    found = bittern.spark.match(events, index, event_id="id", json="body")
+    assert arrays(found) == {1: [1, 2, 3], 2: [], 3: [], 4: [1, 2]}
+
+
+def test_variant_keeps_types(offers: Any, index: bittern.Index) -> None:
+    events = offers.selectExpr(
+        "id", "to_variant_object(struct(price, title, seller, day)) AS document"
+    )
+    assert arrays(bittern.spark.match(events, index, event_id="id")) == FOUND
+
+
+def test_map_of_numbers(spark: Any) -> None:
+    index = bittern.Index.build({"hot": "t > 30", "wet": "h >= 80 AND t > 0", "odd": "`a.b` = 1"})
+    rows = [(1, {"t": 31, "h": 80}), (2, {"t": 5, "a.b": 1}), (3, {}), (4, None)]
+    events = spark.createDataFrame(rows, "id long, readings map<string, bigint>")
+    found = bittern.spark.match(events, index, event_id="id")
+    assert found.schema["subscriptions"].dataType.simpleString() == "array<string>"
+    assert arrays(found) == {1: ["hot", "wet"], 2: ["odd"], 3: [], 4: []}
+
+
+def test_only_attributes_in_use_cross(offers: Any, index: bittern.Index) -> None:
+    """The plan's projection is all that Python sees: no rating, no column of no use."""
+    from pyspark.sql import functions as F
+
+    wide = offers.select("*", F.lit("x").alias("unused"), F.struct("id").alias("other"))
+    job = bittern.spark.frames.prepare(
+        wide, index, event_id="id", limit=None, json=(), store=None, shards=None, sample=None,
+        on_error="raise",
+    )  # fmt: skip
+    assert job.events.columns == ["id", "price", "title", "seller", "day"]
+    assert job.events.schema["seller"].dataType.simpleString() == "struct<country:string>"
+
+
+def test_a_struct_that_is_itself_tested_stays_whole(spark: Any) -> None:
+    index = bittern.Index.build({1: "seller IS NULL", 2: "seller.country = 'FI'"})
+    events = spark.createDataFrame(
+        [(1, None), (2, ("FI",)), (3, (None,))], "id long, seller struct<country: string>"
+    )
+    assert arrays(bittern.spark.match(events, index, event_id="id")) == {1: [1], 2: [2], 3: []}
+
+
+def test_random_expressions_agree_with_the_oracle(spark: Any) -> None:
+    trees = strategies.sample(strategies.typed_expressions(), 200)
+    events = strategies.sample(strategies.typed_events(), 120)
+    texts = {number: print_expression(tree) for number, tree in enumerate(trees)}
+    table = strategies.as_arrow(events).append_column("id", pa.array(range(len(events))))
+    frame = spark.createDataFrame(table).repartition(4)
+    found = bittern.spark.match(frame, bittern.Index.build(texts), event_id="id")
+    truth = {
+        number: [k for k, text in texts.items() if oracle.matches(parse(text), event)]
+        for number, event in enumerate(events)
+    }
+    assert arrays(found) == truth
+
+
+# Output
+
+
+def test_explode(offers: Any, index: bittern.Index) -> None:
+    found = bittern.spark.match(offers, index, event_id="id", explode=True)
+    assert found.columns == ["id", "subscription"]
+    assert pairs(found) == ALL_PAIRS
+
+
+def test_several_keys_in_the_order_asked_for(offers: Any, index: bittern.Index) -> None:
+    found = bittern.spark.match(offers, index, event_id=["title", "id"])
+    assert found.columns == ["title", "id", "subscriptions"]
+    assert arrays(found) == FOUND
+
+
+def test_limit_keeps_the_heaviest(spark: Any, offers: Any) -> None:
+    weighted = pa.table(
+        {"id": [1, 2, 3], "expression": ["price < 10"] * 3, "weight": [1.0, 3.0, 2.0]}
+    )
+    found = bittern.spark.match(offers, bittern.Index.build(weighted), event_id="id", limit=2)
+    lists = {row["id"]: row["subscriptions"] for row in found.collect()}
+    assert lists == {1: [2, 3], 2: [], 3: [], 4: [2, 3]}
+
+
+KEYS = {
+    "b": (True, "boolean"),
+    "i": (7, "int"),
+    "y": (7, "tinyint"),
+    "f": (1.5, "float"),
+    "n": (Decimal("1.23"), "decimal(10,2)"),
+    "d": (dt.date(2026, 1, 1), "date"),
+    "t": (dt.datetime(2026, 1, 1, 12), "timestamp"),
+    "w": (dt.datetime(2026, 1, 1, 12), "timestamp_ntz"),
+    "x": (bytearray(b"\x00\xff"), "binary"),
+    "a": ([1, None], "array<int>"),
+    "m": ({"k": 1}, "map<string,int>"),
+    "s": ((1, "z"), "struct<p:int,q:string>"),
+    "g": (dt.timedelta(hours=1), "interval day to second"),
+}
+
+
+def test_keys_of_every_type_pass_unchanged(spark: Any, index: bittern.Index) -> None:
+    schema = ", ".join(f"{name} {type_}" for name, (_, type_) in KEYS.items())
+    rows = [tuple(value for value, _ in KEYS.values()), tuple([None] * len(KEYS))]
+    events = spark.createDataFrame(rows, schema).selectExpr("*", "parse_json('{\"p\": 1}') AS v")
+    found = bittern.spark.match(events, index)
+    assert found.schema[:-1] == events.schema
+    kept = found.drop("subscriptions").selectExpr("* EXCEPT (v)", "to_json(v) AS v")
+    before = events.selectExpr("* EXCEPT (v)", "to_json(v) AS v")
+    assert kept.collect() == before.collect()
+
+
+def test_rejects_have_a_reason_and_match_nothing(spark: Any, index: bittern.Index) -> None:
+    rows = [(1, '{"price": 5}'), (2, '{"price": 5'), (3, "[1]"), (4, '{"price": "cheap"}')]
+    events = spark.createDataFrame(rows, "id long, body string")
+    found = bittern.spark.match(events, index, event_id="id", json="body", rejects=True)
+    rows = {row["id"]: row for row in found.collect()}
+    assert [rows[i]["subscriptions"] for i in (1, 2, 3, 4)] == [[1], [], [], []]
+    assert rows[1]["rejected"] is None
+    assert all(rows[i]["rejected"] for i in (2, 3))
+    assert "price is a string" in rows[4]["rejected"]
+
+
+def test_exploded_rejects_have_a_row_without_a_subscription(
+    spark: Any, index: bittern.Index
+) -> None:
+    rows = [(1, '{"price": 5}'), (2, "{"), (3, "{}")]
+    events = spark.createDataFrame(rows, "id long, body string")
+    found = bittern.spark.match(
+        events, index, event_id="id", json="body", rejects=True, explode=True
+    )
+    kept = {(r["id"], r["subscription"], r["rejected"] is not None) for r in found.collect()}
+    assert kept == {(1, 1, False), (2, None, True)}
+
+
+def test_observed_metrics(spark: Any, index: bittern.Index, tmp_path: Any) -> None:
+    from pyspark.sql import Observation
+
+    snapshot_id = index.write(tmp_path / "copy")
+    rows = [(i, '{"price": 5}' if i % 4 else "{") for i in range(40)]
+    events = spark.createDataFrame(rows, "id long, body string").repartition(3)
+    observation = Observation()
+    found = bittern.spark.match(
+        events, index, event_id="id", json="body", explode=True, observe=observation
+    )
+    assert found.count() == 30
+    told = observation.get
+    assert told["events"] == 40
+    assert told["matches"] == 30
+    assert told["rejects"] == 10
+    assert told["candidates"] >= 30
+    assert told["snapshot"] == snapshot_id
+
+
+def test_streaming(spark: Any, offers: Any, index: bittern.Index, tmp_path: Any) -> None:
+    offers.write.parquet(f"{tmp_path}/in")
+    stream = spark.readStream.schema(offers.schema).parquet(f"{tmp_path}/in")
+    found = bittern.spark.match(stream, index, event_id="id", explode=True, observe="metrics")
+    query = (
+        found.writeStream.format("memory")
+        .queryName("found")
+        .option("checkpointLocation", f"{tmp_path}/checkpoint")
+        .trigger(availableNow=True)
+        .start()
+    )
+    try:
+        assert query.awaitTermination(60)
+        assert pairs(spark.table("found")) == ALL_PAIRS
+        observed = [p.observedMetrics["metrics"] for p in query.recentProgress]
+        assert sum(each["events"] for each in observed) == len(OFFERS)
+    finally:
+        query.stop()
+        spark.catalog.dropTempView("found")
+
+
+def test_empty_events(offers: Any, index: bittern.Index) -> None:
+    assert bittern.spark.match(offers.limit(0), index, event_id="id").collect() == []
+
+
+def test_an_index_of_nothing_matches_nothing(offers: Any) -> None:
+    found = bittern.spark.match(offers, bittern.Index.build({}), event_id="id")
+    assert arrays(found) == {1: [], 2: [], 3: [], 4: []}
+
+
+# Subscriptions
+
+
+def test_a_snapshots_path(offers: Any, index: bittern.Index, tmp_path: Any) -> None:
+    index.write(tmp_path / "shop")
+    for source in (tmp_path / "shop", str(tmp_path / "shop"), f"file://{tmp_path}/shop"):
+        assert arrays(bittern.spark.match(offers, source, event_id="id")) == FOUND
+
+
+def test_a_frame_of_subscriptions(spark: Any, offers: Any) -> None:
+    frame = spark.createDataFrame(list(WISHES.items()), "id long, expression string")
+    assert arrays(bittern.spark.match(offers, frame, event_id="id")) == FOUND
+    built = bittern.spark.build(frame)
+    assert arrays(bittern.spark.match(offers, built, event_id="id")) == FOUND
+
+
+def test_bad_subscriptions_are_found_before_anything_is_matched(spark: Any, offers: Any) -> None:
+    frame = spark.createDataFrame([(1, "price <"), (2, "price < 4")], "id long, expression string")
+    with pytest.raises(bittern.errors.SubscriptionError, match="position"):
+        bittern.spark.match(offers, frame, event_id="id")
+    found = bittern.spark.match(offers, frame, event_id="id", on_error="skip")
+    assert arrays(found) == {1: [], 2: [], 3: [], 4: [2]}
+
+
+def test_sharded_is_the_same(spark: Any, offers: Any) -> None:
+    frame = spark.createDataFrame(list(WISHES.items()), "id long, expression string")
+    built = bittern.spark.build(frame, shards=2)
+    assert arrays(bittern.spark.match(offers, built, event_id="id")) == FOUND
+    assert pairs(bittern.spark.match(offers, built, event_id="id", explode=True)) == ALL_PAIRS
+
+
+def test_what_goes_to_executors_is_small(offers: Any, index: bittern.Index) -> None:
+    job = bittern.spark.frames.prepare(
+        offers, index, event_id="id", limit=None, json=(), store=None, shards=None, sample=None,
+        on_error="raise",
+    )  # fmt: skip
+    operator = bittern.spark.operator.Operator(job.source.ref, job.keys, job.json, job.limit)
+    assert len(pickle.dumps(operator)) < 1_000
+
+
+# In a worker
+
+
+def test_many_matches_leave_in_several_batches(
+    index: bittern.Index, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from bittern.spark import operator
+    from bittern.spark.node_cache import SnapshotRef
+
+    monkeypatch.setattr(operator, "_MOST_MATCHES", 3)
+    ref = SnapshotRef(index.write(tmp_path / "shop"), str(tmp_path / "shop"), None)
+    batch = pa.record_batch({"id": [0, 1, 2, 3], "price": [9.0, 50.0, 1.0, 2.0],
+                             "title": ["tent"] * 4})  # fmt: skip
+    out = list(operator.Operator(ref, ("id",))(iter([batch])))
+    assert [b.num_rows for b in out] == [2, 2]
+    lists = [sorted(each) for b in out for each in b.column("subscriptions").to_pylist()]
+    assert lists == [[1, 3], [3], [1], [1]]
+    candidates = [each for b in out for each in b.column("candidates").to_pylist()]
+    assert candidates[0] > 0
+    assert candidates[1:] == [0, 0, 0]
+
+
+# What users get wrong
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"event_id": "nope"}, "no such column"),
+        ({"event_id": []}, "names no column"),
+        ({"event_id": ["id", "id"]}, "twice"),
+        ({"event_id": 7}, "event_id"),
+        ({"json": "price"}, "not text"),
+        ({"json": "nope"}, "no such column"),
+        ({"limit": 0}, "limit"),
+    ],
+)
+def test_bad_options(offers: Any, index: bittern.Index, options: dict[str, Any], said: str) -> None:
+    with pytest.raises(OptionError, match=said):
+        bittern.spark.match(offers, index, **options)
+
+
+def test_bad_arguments(offers: Any, index: bittern.Index) -> None:
+    with pytest.raises(OptionError, match="Spark DataFrame, not list"):
+        bittern.spark.match([{"price": 4}], index)
+    with pytest.raises(OptionError, match="not dict"):
+        bittern.spark.match(offers, {"a": "price < 4"})
+
+
+def test_keys_that_the_output_needs(offers: Any, index: bittern.Index) -> None:
+    with pytest.raises(OptionError, match="'subscriptions' would be overwritten"):
+        bittern.spark.match(offers.withColumnRenamed("title", "subscriptions"), index)
+
+
+def test_columns_whose_type_no_subscription_compares_with(offers: Any) -> None:
+    with pytest.warns(UserWarning, match="title"):
+        bittern.spark.match(offers, bittern.Index.build({1: "title > 5"}), event_id="id")
+
+
+# SQL
+
+
+def test_sql_functions(spark: Any, offers: Any, index: bittern.Index) -> None:
+    bittern.spark.register(spark, index, events=offers, event_id="id")
+    offers.createOrReplaceTempView("offers")
+    found = spark.sql("SELECT id, bittern_match(struct(*)) AS subscriptions FROM offers")
+    assert arrays(found) == FOUND
+    found = spark.sql("SELECT id, subscription FROM bittern_match(TABLE(offers))")
+    assert pairs(found) == ALL_PAIRS
+    joined = spark.sql(
+        "SELECT o.id, m.subscription FROM bittern_match(TABLE(offers)) m JOIN offers o USING (id) "
+        "WHERE o.price < 5"
+    )
+    assert pairs(joined) == [(4, 1), (4, 2)]
+
+
+def test_sql_function_over_json_and_some_columns(spark: Any, index: bittern.Index) -> None:
+    bittern.spark.register(spark, index, name="wishes", json="body", limit=1)
+    rows = [(1, '{"seller": {"country": "FI"}}', 3.0), (2, "{", 3.0), (3, None, 3.0)]
+    spark.createDataFrame(rows, "id long, body string, price double").createOrReplaceTempView("raw")
+    found = spark.sql("SELECT id, wishes(struct(body, price)) AS subscriptions FROM raw")
+    assert arrays(found) == {1: [1], 2: [], 3: [1]}
+
+
+def test_sql_function_needs_events_for_keys(spark: Any, index: bittern.Index) -> None:
+    with pytest.raises(OptionError, match="event_id needs events"):
+        bittern.spark.register(spark, index, event_id="id")

@@ -1,0 +1,169 @@
+"""One set of random subscriptions and events, every way through: the answers are the oracle's.
+
+The embedded engine, ``events.filter``, and ``bittern.spark`` in a classic session, in Spark
+Connect and on ``local-cluster`` with two executors, each in a process of its own; whole and
+sharded, built here and there, from every form of events to every form of output.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import bittern
+import strategies
+from bittern.language.printer import print_expression
+from spark_jobs import parity, world
+from spark_sessions import Session
+
+pytestmark = pytest.mark.spark
+
+CLASSIC, CONNECT, CLUSTER = "classic", "connect", "local-cluster"
+PLACES = (CLASSIC, CONNECT, CLUSTER)
+
+
+@pytest.fixture(scope="module")
+def sessions(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Session]]:
+    """The sessions that need a process of their own; they start while other tests run."""
+    scratch = tmp_path_factory.mktemp("sessions")
+    found = {place: Session(place, scratch / place) for place in (CONNECT, CLUSTER)}
+    yield found
+    for session in found.values():
+        session.end()
+
+
+@pytest.fixture(scope="module")
+def case(sessions: Any, tmp_path_factory: pytest.TempPathFactory) -> world.World:
+    return world.make(tmp_path_factory.mktemp("world") / "world", 200, 200)
+
+
+@pytest.fixture(params=PLACES)
+def ask(
+    request: pytest.FixtureRequest, spark: Any, sessions: dict[str, Session], case: world.World
+) -> Callable[..., Any]:
+    """Call a function of ``spark_jobs.parity`` at one of the places."""
+
+    def call(function: str, **arguments: Any) -> Any:
+        if request.param == CLASSIC:
+            return getattr(parity, function)(spark, str(case.folder), **arguments)
+        if request.param == CLUSTER and arguments.get("shards"):
+            arguments["store"] = str(case.folder / "store")  # where executors write shards
+        name = f"spark_jobs.parity:{function}"
+        return sessions[request.param].call(name, folder=str(case.folder), **arguments)
+
+    return call
+
+
+def assert_same(found: world.Rows, expected: world.Rows, case: world.World) -> None:
+    """Show the shortest subscription that differs on some event, and how."""
+    if found == expected:
+        return
+    events = [row[0] for row in found]
+    assert events == [row[0] for row in expected], "events are missing or repeated"
+    wrong = []
+    for (event, ours), (_, truth) in zip(found, expected, strict=True):
+        assert sorted(set(ours)) == sorted(ours), f"event {event} has a match twice: {ours}"
+        wrong += [
+            (print_expression(case.trees[number]), case.events[event], f"matched {number in ours}")
+            for number in set(ours) ^ set(truth)
+        ]
+    raise AssertionError(min(wrong, key=lambda each: len(each[0])) if wrong else "order differs")
+
+
+def test_embedded_engine(case: world.World) -> None:
+    matcher = bittern.Matcher(bittern.Index.open(case.folder / "snapshot"))
+    found = matcher.match(strategies.as_arrow(case.events)).to_pylist()
+    rows = [[event, numbers] for event, numbers in enumerate(found)]
+    assert_same(rows, case.answers["events"], case)
+
+
+def test_filter(spark: Any, case: world.World) -> None:
+    """The sentence that defines Bittern, on every twentieth expression."""
+    texts = {str(k): print_expression(case.trees[k]) for k in range(0, len(case.trees), 20)}
+    found = parity.kept(spark, str(case.folder), texts)
+    assert found == [row for row in case.matches() if str(row[1]) in texts]
+
+
+WHOLE = {
+    "snapshot": {},
+    "artifacts": {"store": "artifacts"},
+    "built": {"subscriptions": "subscriptions"},
+    "sharded": {"subscriptions": "subscriptions", "shards": 3},
+}
+
+
+@pytest.mark.parametrize("way", WHOLE)
+def test_arrays(ask: Callable[..., Any], case: world.World, way: str) -> None:
+    assert_same(ask("match", **WHOLE[way]), case.answers["events"], case)
+
+
+@pytest.mark.parametrize("way", ["snapshot", "sharded"])
+def test_a_row_for_each_match(ask: Callable[..., Any], case: world.World, way: str) -> None:
+    assert ask("match", explode=True, **WHOLE[way]) == case.matches()
+
+
+@pytest.mark.parametrize("way", ["snapshot", "sharded"])
+def test_best_of_each_event(ask: Callable[..., Any], case: world.World, way: str) -> None:
+    assert_same(ask("match", limit=3, **WHOLE[way]), case.best(3), case)
+
+
+def test_maps(ask: Callable[..., Any], case: world.World) -> None:
+    assert_same(ask("match", events="maps"), case.answers["maps"], case)
+
+
+@pytest.mark.parametrize("way", ["snapshot", "sharded"])
+def test_json_text(ask: Callable[..., Any], case: world.World, way: str) -> None:
+    found = ask("match", events="documents", json="document", **WHOLE[way])
+    assert_same(found, case.answers["documents"], case)
+
+
+def test_variants(ask: Callable[..., Any], case: world.World) -> None:
+    found = ask("match", events="documents", variant=True)
+    assert_same(found, case.answers["documents"], case)
+
+
+def test_a_shared_store(ask: Callable[..., Any], case: world.World, tmp_path: Path) -> None:
+    found = ask("match", store=str(tmp_path / "store"), subscriptions="subscriptions")
+    assert_same(found, case.answers["events"], case)
+    assert any((tmp_path / "store").iterdir())
+
+
+@pytest.mark.parametrize("way", ["snapshot", "sharded"])
+def test_metrics(ask: Callable[..., Any], case: world.World, way: str) -> None:
+    told = ask("observe", **WHOLE[way])
+    assert_same(told["rows"], case.answers["events"], case)
+    metrics = told["metrics"]
+    matches = len(case.matches())
+    assert (metrics["events"], metrics["matches"]) == (len(case.events), matches)
+    assert metrics["candidates"] >= matches / len(case.trees)
+    assert metrics["rejects"] == 0
+    assert metrics["snapshot"]
+
+
+def test_sql(ask: Callable[..., Any], case: world.World) -> None:
+    found = ask("sql")
+    assert_same(found["function"], case.answers["events"], case)
+    assert found["table function"] == case.matches()
+
+
+@pytest.mark.parametrize("shards", [None, 3])
+def test_bad_subscriptions_come_back(
+    ask: Callable[..., Any], case: world.World, shards: int | None
+) -> None:
+    found = ask("build", shards=shards)
+    assert_same(found["rows"], case.answers["events"], case)
+    assert found["subscriptions"] == len(case.trees)
+    assert [row[:2] for row in found["bad"]] == [[str(id_), at] for id_, _, at in parity.BAD]
+    assert all(message for _, _, message in found["bad"])
+
+
+@pytest.mark.parametrize("way", ["snapshot", "sharded"])
+def test_written_from_the_tasks(
+    ask: Callable[..., Any], case: world.World, tmp_path: Path, way: str
+) -> None:
+    found = ask("write", target=str(tmp_path / "matches"), **WHOLE[way])
+    assert_same(found["rows"], case.answers["events"], case)
+    assert (found["events"], found["matches"]) == (len(case.events), len(case.matches()))

@@ -1,0 +1,552 @@
+"""Written matches: the same table as Spark's writer makes, and all of it or nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+pytest.importorskip("pyspark")
+
+from bittern import Index
+from bittern.errors import OptionError
+from bittern.spark import part_files, sink
+from bittern.spark.part_files import REPORT, Table, Task, flat
+from bittern.spark.staging import Staging, local_path
+
+TAIL = [
+    pa.field("subscriptions", pa.list_(pa.int64())),
+    pa.field("candidates", pa.int64()),
+    pa.field("rejected", pa.string()),
+]
+
+
+def found(*rows: tuple, keys: tuple[pa.Field, ...] = (pa.field("id", pa.int64()),)):
+    """What the operator yields: (keys ..., subscriptions, candidates, rejected)."""
+    schema = pa.schema([*keys, *TAIL])
+    columns = list(zip(*rows, strict=True)) or [()] * len(schema)
+    arrays = [pa.array(c, f.type) for c, f in zip(columns, schema, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+BATCH = found((1, [7, 9], 12, None), (2, [], 0, "not JSON"), (3, [7], 0, None))
+
+
+def content(path: Path, column: str = "id") -> list:
+    return sorted(pq.read_table(path)[column].to_pylist())
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(entry.name for entry in folder.iterdir())
+
+
+def table_in(staging: Staging) -> Table:
+    return Table(str(staging.attempts), staging.token, "snappy", {"made": "here"})
+
+
+def put(path: Path, ids: list[int], mode: str = "error") -> None:
+    """Write a table of one file, with the driver's part alone."""
+    with Staging(path, mode) as staging:
+        task = Task(None, table_in(staging), None, explode=False)
+        report = task.run(iter([found(*((i, [], 0, None) for i in ids))]), 0, 1).to_pylist()[0]
+        staging.accept(report["file"], report["bytes"])
+        staging.commit()
+
+
+# What a task writes
+
+
+def run(tmp_path: Path, batches, *, explode=False, rejects=False):
+    for folder in ("matches", "rejects"):
+        (tmp_path / folder).mkdir(exist_ok=True)
+    tables = [Table(str(tmp_path / name), "t", "zstd", {}) for name in ("matches", "rejects")]
+    task = Task(None, tables[0], tables[1] if rejects else None, explode=explode)
+    report = pickle.loads(pickle.dumps(task)).run(iter(batches), 3, 17)
+    assert report.schema == REPORT
+    assert report.num_rows == 1
+    return report.to_pylist()[0]
+
+
+def test_a_task_writes_one_file_and_counts(tmp_path):
+    report = run(tmp_path, [BATCH, BATCH], rejects=True)
+    file = tmp_path / "matches" / report["file"]
+    assert file.name == "part-00003-17-t.parquet"
+    assert file.stat().st_size == report["bytes"]
+    assert pq.read_table(file).to_pylist() == 2 * BATCH.select([0, 1]).to_pylist()
+    rejects = pq.read_table(tmp_path / "rejects" / report["rejects_file"]).to_pylist()
+    assert rejects == 2 * [{"id": 2, "rejected": "not JSON"}]
+    counts = {name: report[name] for name in part_files.COUNTS}
+    assert counts == {"rows": 6, "events": 6, "candidates": 24, "matches": 6, "rejects": 2}
+
+
+def test_an_exploded_table_has_a_row_for_each_match(tmp_path):
+    report = run(tmp_path, [BATCH], explode=True)
+    rows = pq.read_table(tmp_path / "matches" / report["file"]).to_pylist()
+    assert rows == [{"id": i, "subscription": s} for i, s in ((1, 7), (1, 9), (3, 7))]
+    assert (report["rows"], report["events"], report["matches"]) == (3, 3, 3)
+
+
+@pytest.mark.parametrize("explode", [False, True])
+def test_a_partition_without_rows_makes_no_file(tmp_path, explode):
+    report = run(tmp_path, [found()], explode=explode, rejects=True)
+    assert report["file"] is None
+    assert report["rejects_file"] is None
+    assert names(tmp_path / "matches") == names(tmp_path / "rejects") == []
+
+
+def test_events_without_a_match_make_no_exploded_file(tmp_path):
+    report = run(tmp_path, [found((1, [], 5, None))], explode=True)
+    assert report["file"] is None
+    assert (report["events"], report["candidates"]) == (1, 5)
+
+
+def test_batches_are_gathered_into_row_groups(tmp_path, monkeypatch):
+    monkeypatch.setattr(part_files, "_ROW_GROUP", 3 * BATCH.select([0, 1]).nbytes)
+    report = run(tmp_path, [BATCH] * 10)
+    file = pq.ParquetFile(tmp_path / "matches" / report["file"])
+    groups = [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
+    assert groups == [9, 9, 9, 3]
+    assert file.read().to_pylist() == 10 * BATCH.select([0, 1]).to_pylist()
+
+
+@pytest.mark.parametrize(("rows", "size"), [(1, 1 << 30), (2, 1 << 30), (5, 40), (1 << 20, 1)])
+def test_exploding_in_pieces_gives_the_same_rows(monkeypatch, rows, size):
+    monkeypatch.setattr(part_files, "_MOST_ROWS", rows)
+    monkeypatch.setattr(part_files, "_MOST_BYTES", size)
+    key = pa.field("key", pa.struct([("name", pa.string())]))
+    events = [({"name": "a" * n}, list(range(n)), 0, None) for n in (4, 0, 1, 7)]
+    batch = found(*events, keys=(key,)).slice(1)
+    pieces = list(flat(batch))
+    together = [row for piece in pieces for row in piece.to_pylist()]
+    assert together == [{"key": k, "subscription": s} for k, ids, *_ in events[1:] for s in ids]
+    assert all(piece.num_rows <= rows for piece in pieces)
+
+
+def test_keys_that_overflow_when_repeated_are_taken_in_smaller_pieces():
+    class Keys:
+        def take(self, rows):
+            if len(rows) > 3:
+                raise pa.ArrowInvalid("Take operation overflowed binary array capacity")
+            return rows.to_pylist()
+
+    taken = list(part_files._take(Keys(), list(range(10))))
+    assert [row for piece in taken for row in piece] == list(range(10))
+    assert all(len(piece) <= 3 for piece in taken)
+
+
+def test_a_failing_task_leaves_no_file(tmp_path, monkeypatch):
+    monkeypatch.setattr(part_files, "_ROW_GROUP", 1)
+
+    def failing():
+        yield BATCH
+        assert names(tmp_path / "matches"), "nothing was written before the failure"
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        run(tmp_path, failing(), rejects=True)
+    assert names(tmp_path / "matches") == names(tmp_path / "rejects") == []
+
+
+def test_a_host_that_does_not_see_the_folder_says_so(tmp_path):
+    task = Task(None, Table(str(tmp_path / "elsewhere"), "t", "none", {}), None, explode=False)
+    with pytest.raises(OptionError, match=r"does not see .*elsewhere.* executors share"):
+        task.run(iter([BATCH]), 0, 1)
+    assert names(tmp_path) == []
+
+
+# What the driver commits
+
+
+def test_only_accepted_attempts_count(tmp_path):
+    with Staging(tmp_path / "out") as staging:
+        task = Task(None, table_in(staging), None, explode=False)
+        reports = [task.run(iter([BATCH]), 0, attempt).to_pylist()[0] for attempt in (4, 5)]
+        staging.accept(reports[1]["file"], reports[1]["bytes"])
+        staging.commit()
+        assert content(tmp_path / "out") == [1, 2, 3]
+        task.run(iter([BATCH]), 0, 6)  # still running when all is done
+        assert content(tmp_path / "out") == [1, 2, 3]
+    assert names(tmp_path) == ["out"]
+    assert names(tmp_path / "out") == ["_SUCCESS", reports[1]["file"]]
+    with pytest.raises(OptionError, match="does not see"):
+        task.run(iter([BATCH]), 0, 7)
+    assert names(tmp_path) == ["out"]
+
+
+def test_what_is_not_committed_is_removed(tmp_path):
+    put(tmp_path / "out", [1])
+    for mode, name in (("error", "new"), ("overwrite", "out")):
+        with contextlib.suppress(KeyboardInterrupt), Staging(tmp_path / name, mode) as staging:
+            Task(None, table_in(staging), None, explode=False).run(iter([BATCH]), 0, 1)
+            raise KeyboardInterrupt
+        assert names(tmp_path) == ["out"]
+        assert content(tmp_path / "out") == [1]
+
+
+def test_a_file_that_the_driver_does_not_find_stops_the_commit(tmp_path):
+    with Staging(tmp_path / "out") as staging:
+        (staging.attempts / "short").write_bytes(b"123")
+        for name in ("short", "missing"):
+            with pytest.raises(OptionError, match="does not find them"):
+                staging.accept(name, 4)
+    assert names(tmp_path) == []
+
+
+def test_a_table_is_replaced_only_when_asked_for(tmp_path):
+    path = tmp_path / "deep" / "er" / "out"
+    put(path, [1])
+    with pytest.raises(OptionError, match=r"exists.*overwrite"), Staging(path):
+        pass
+    assert content(path) == [1]
+    put(path, [2, 3], "overwrite")
+    assert content(path) == [2, 3]
+    put(path.with_name("new"), [4], "overwrite")
+    assert names(path.parent) == ["new", "out"]
+
+
+def test_of_two_writers_the_second_fails(tmp_path):
+    with Staging(tmp_path / "out") as staging:
+        put(tmp_path / "out", [1])
+        with pytest.raises(OptionError, match="exists"):
+            staging.commit()
+    assert content(tmp_path / "out") == [1]
+    assert names(tmp_path) == ["out"]
+
+
+@pytest.mark.parametrize("foreign", ["file", "text", "folder"])
+def test_what_is_no_table_is_not_overwritten(tmp_path, foreign):
+    path = tmp_path / "out"
+    if foreign == "file":
+        path.write_text("mine")
+    else:
+        put(path, [1])
+        (path / "notes.txt").write_text("mine") if foreign == "text" else (path / "d").mkdir()
+    before = sorted(map(str, tmp_path.rglob("*")))
+    with pytest.raises(OptionError, match="not overwritten"), Staging(path, "overwrite"):
+        pass
+    assert sorted(map(str, tmp_path.rglob("*"))) == before
+
+
+def test_modes_and_places_that_make_no_sense(tmp_path):
+    with pytest.raises(OptionError, match=r"not 'append'.*write\.mode\('append'\)"):
+        Staging(tmp_path / "out", "append")
+    with pytest.raises(OptionError, match="'error' or 'overwrite', not 'replace'"):
+        Staging(tmp_path / "out", "replace")
+    for uri in ("s3a://bucket/x", "hdfs:/x", "dbfs:/x"):
+        with pytest.raises(OptionError, match=r"write\.parquet\('" + uri):
+            Staging(uri)
+    with pytest.raises(OptionError, match="names a host, server"):
+        Staging("file://server/x")
+    (tmp_path / "file").touch()
+    with pytest.raises(OptionError, match="cannot write to"), Staging(tmp_path / "file" / "out"):
+        pass
+
+
+def test_paths_and_uris_are_the_same_place(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    place = tmp_path / "real" / "out"
+    absolute = str(place)
+    for path in (absolute, f"file:{absolute}", f"file://{absolute}", f"file://localhost{absolute}"):
+        assert local_path(path) == place
+    assert local_path("real/out") == local_path("link/out") == place
+
+
+# Killed drivers
+
+
+def write_and_die(path: Path, last: int) -> None:
+    """Overwrite matches and rejects, killed just before the ``last``-th operation."""
+    seen = 0
+
+    def counting(real):
+        def call(*arguments, **named):
+            nonlocal seen
+            seen += 1
+            if seen == last:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return real(*arguments, **named)
+
+        return call
+
+    for name in ("rename", "mkdir", "fsync", "unlink", "rmdir"):
+        setattr(os, name, counting(getattr(os, name)))
+    with sink._staged(path / "out", path / "bad", "overwrite") as (staging, rejects):
+        task = Task(None, table_in(staging), table_in(rejects), explode=False)
+        report = task.run(iter([BATCH]), 0, 1).to_pylist()[0]
+        staging.accept(report["file"], report["bytes"])
+        rejects.accept(report["rejects_file"], report["rejects_bytes"])
+        rejects.commit()
+        staging.commit()
+
+
+def reachable(path: Path) -> list:
+    """What is at the target, or where the next writer finds it."""
+    following = path.with_name(f".{path.name}.next")
+    place = path if path.exists() else following
+    assert (place / "_SUCCESS").exists(), "a table is there that is not complete"
+    return content(place)
+
+
+def test_killed_at_any_point_one_complete_table_is_there(tmp_path):
+    forks = multiprocessing.get_context("forkserver")
+    forks.set_forkserver_preload(["bittern.spark.sink"])
+    old, new, bad = [0], [1, 2, 3], [2]
+    outcomes = []
+    for last in range(1, 100):
+        put(tmp_path / "out", old, "overwrite")
+        put(tmp_path / "bad", old, "overwrite")
+        assert names(tmp_path) == ["bad", "out"], "litter was not cleaned"
+        writer = forks.Process(target=write_and_die, args=(tmp_path, last))
+        writer.start()
+        writer.join()
+        if writer.exitcode == 0:
+            break
+        assert writer.exitcode == -signal.SIGKILL
+        outcomes.append((reachable(tmp_path / "bad"), reachable(tmp_path / "out")))
+    # Rejects first, then matches, and no way back.
+    order = [(old, old), (bad, old), (bad, new)]
+    assert [order.index(outcome) for outcome in outcomes] == sorted(map(order.index, outcomes))
+    assert [outcome for outcome in order if outcome in outcomes] == order
+    assert content(tmp_path / "out") == new
+    assert names(tmp_path) == ["bad", "out"]
+
+
+def test_a_killed_driver_leaves_what_the_next_one_removes_and_no_living_one(tmp_path):
+    left = tmp_path / ".out.0123456789abcdef.writing" / "attempts"
+    left.mkdir(parents=True)
+    (left / "part-00000-1.parquet").write_bytes(b"half")
+    other = tmp_path / ".others.0123456789abcdef.writing"
+    other.mkdir()
+    with Staging(tmp_path / "out") as living:
+        put(tmp_path / "out", [1])
+        assert living.attempts.is_dir()
+        assert not left.exists()
+    assert names(tmp_path) == [other.name, "out"]
+
+
+# On Spark
+
+KEYS = """
+    id, cast(id as tinyint) tiny, cast(id as smallint) small, cast(id as int) plain,
+    cast(id as float) single, id / 3D double, id % 2 = 0 truth,
+    cast(id / 7 as decimal(9, 3)) cents, cast(id / 7 as decimal(18, 6)) money,
+    cast(id / 7 as decimal(38, 10)) wealth,
+    date'1500-01-01' + cast(id as int) day,
+    timestamp'1400-01-01 00:00:00.123456' + make_dt_interval(cast(id as int)) moment,
+    timestamp_ntz'2020-03-29 02:30:00.5' + make_dt_interval(cast(id as int)) clock,
+    make_dt_interval(cast(id as int)) lasts,
+    cast(concat('b', id) as binary) bytes, if(id = 2, null, concat('é', id)) text,
+    cast(id as varchar(5)) short, cast(null as string) nothing,
+    array(id, null) list, if(id = 3, null, cast(array() as array<int>)) empty,
+    named_struct('a', id, 'b', array(named_struct(
+        'c', date'1970-01-01', 'd', timestamp'2020-07-01 00:00:00.5'))) nested,
+    map(cast(id as string), named_struct('x', if(id = 1, null, id))) entries,
+    parse_json(concat('{"a":', id, '}')) anything,
+    named_struct('a', id) `odd name, {(of a)} struct;`
+"""
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory) -> Index:
+    built = Index.build({i: f"id < {i}" for i in range(1, 9)})
+    built.save(tmp_path_factory.mktemp("index") / "index")
+    return built
+
+
+def same_table(spark, one: Path, other: Path) -> None:
+    first, second = spark.read.parquet(str(one)), spark.read.parquet(str(other))
+    assert first.schema.json() == second.schema.json()
+    rows = [sorted(map(repr, frame.collect())) for frame in (first, second)]
+    assert rows[0] == rows[1]
+    assert rows[0]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(("explode", "zone"), [(False, "UTC"), (True, "America/New_York")])
+def test_the_table_is_the_one_that_spark_writes(spark, tmp_path, index, explode, zone):
+    from bittern.spark import match, write
+
+    spark.conf.set("spark.sql.session.timeZone", zone)
+    try:
+        events = spark.sql(f"SELECT {KEYS} FROM range(0, 9, 1, 4)")
+        match(events, index, explode=explode).write.parquet(str(tmp_path / "theirs"))
+        written = write(events, index, tmp_path / "ours", explode=explode)
+        same_table(spark, tmp_path / "theirs", tmp_path / "ours")
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", "UTC")
+    assert (written.events, written.matches) == (9, 36)
+    assert written.rows == (36 if explode else 9)
+    assert written.files == len(list((tmp_path / "ours").glob("part-*.parquet")))
+    assert written.bytes == sum(f.stat().st_size for f in (tmp_path / "ours").glob("part-*"))
+    assert written.snapshot == index.id
+    assert "36 matches of 9 events" in str(written)
+
+
+@pytest.mark.spark
+def test_text_ids_rejects_and_gathered_matches(spark, tmp_path):
+    from bittern.spark import match, write
+
+    index = Index.build({"cheap": "price < 3", "néw": "isnew"})
+    events = spark.range(0, 6, 1, 3).selectExpr(
+        "id",
+        "if(id = 4, '{', concat('{\"price\":', id, ', \"isnew\": true}')) text",
+    )
+    options = {"event_id": "id", "json": "text"}
+    match(events, index, **options).write.parquet(str(tmp_path / "theirs"))
+    rejects = match(events, index, rejects=True, **options).where("rejected is not null")
+    rejects.drop("subscriptions").write.parquet(str(tmp_path / "their rejects"))
+    ours, our_rejects = tmp_path / "ours", tmp_path / "our rejects"
+    written = write(events, index, ours, rejects=our_rejects, **options)
+    same_table(spark, tmp_path / "theirs", ours)
+    same_table(spark, tmp_path / "their rejects", our_rejects)
+    assert (written.events, written.matches, written.rejects) == (6, 3 + 5, 1)
+    assert len(list(our_rejects.glob("part-*"))) == 1
+    # The same rows from a frame that was matched before, as that of an index in shards is.
+    frame = match(events, index, rejects=True, **options).selectExpr(
+        "id", "subscriptions", "0L as candidates", "rejected"
+    )
+    path = f"file://{tmp_path}/gathered"
+    again = sink.write_frame(frame, None, frame.schema, path, snapshot=written.snapshot)
+    same_table(spark, ours, tmp_path / "gathered")
+    assert (again.path, again.rows, again.rejects) == (path, 6, 1)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("explode", [False, True])
+def test_an_empty_result_is_a_table_too(spark, tmp_path, index, explode):
+    from bittern.spark import match, write
+
+    events = spark.sql(f"SELECT {KEYS} FROM range(100, 109, 1, 4) WHERE id < 0")
+    match(events, index, explode=explode).write.parquet(str(tmp_path / "theirs"))
+    written = write(events, index, tmp_path / "ours", explode=explode, rejects=tmp_path / "bad")
+    theirs, ours = (spark.read.parquet(str(tmp_path / name)) for name in ("theirs", "ours"))
+    assert ours.schema.json() == theirs.schema.json()
+    assert ours.collect() == []
+    assert spark.read.parquet(str(tmp_path / "bad")).columns == [*events.columns, "rejected"]
+    assert (written.files, written.rows, written.events) == (1, 0, 0)
+
+
+@pytest.mark.spark
+def test_the_session_says_how_files_are_compressed(spark, tmp_path, index):
+    from bittern.spark import write
+
+    setting = "spark.sql.parquet.compression.codec"
+    before = spark.conf.get(setting)
+    try:
+        for codec, expected in (("uncompressed", "UNCOMPRESSED"), ("zstd", "ZSTD")):
+            spark.conf.set(setting, codec)
+            write(spark.range(9), index, tmp_path / codec)
+            file = next((tmp_path / codec).glob("part-*"))
+            assert pq.read_metadata(file).row_group(0).column(0).compression == expected
+        spark.conf.set(setting, "lzo")
+        with pytest.raises(OptionError, match="is 'lzo'; write knows brotli"):
+            write(spark.range(9), index, tmp_path / "lzo")
+    finally:
+        spark.conf.set(setting, before)
+    assert names(tmp_path) == ["uncompressed", "zstd"]
+
+
+@pytest.mark.spark
+def test_a_failed_job_changes_nothing(spark, tmp_path):
+    from pyspark.errors import PythonException
+
+    def failing(batches):
+        """Fail in one partition, when the others had something to write."""
+        for batch in batches:
+            yield batch
+            if 5 in batch.column(0).to_pylist():
+                raise ZeroDivisionError("partition of 5")
+
+    frame = spark.range(0, 6, 1, 3).selectExpr(
+        "id", "array(id) subscriptions", "id candidates", "string(id) rejected"
+    )
+    put(tmp_path / "old", [1, 2])
+    for name, mode in (("new", "error"), ("old", "overwrite")):
+        with pytest.raises(PythonException, match="partition of 5"):
+            sink.write_frame(frame, failing, frame.schema, tmp_path / name, mode=mode)
+        assert names(tmp_path) == ["old"]
+        assert content(tmp_path / "old") == [1, 2]
+
+
+@pytest.mark.spark
+def test_what_is_wrong_is_said_before_any_work(spark, tmp_path):
+    from bittern.spark import write
+
+    put(tmp_path / "old", [1])
+    for arguments, message in (
+        ({"path": tmp_path / "old"}, "exists"),
+        ({"path": "s3a://bucket/x"}, r"match\(...\)\.write\.parquet"),
+        ({"path": tmp_path / "new", "rejects": tmp_path / "new"}, "two folders"),
+        ({"path": tmp_path / "new", "rejects": tmp_path / "new" / "rejects"}, "two folders"),
+        ({"path": tmp_path / "new", "mode": "append"}, "not 'append'"),
+        ({"path": tmp_path / "new", "rejects": tmp_path / "old"}, "exists"),
+    ):
+        with pytest.raises(OptionError, match=message):
+            write(spark.range(3), "no such index", **arguments)
+    stream = spark.readStream.format("rate").load()
+    with pytest.raises(OptionError, match="batch of events"):
+        write(stream, "no such index", tmp_path / "new")
+    assert names(tmp_path) == ["old"]
+
+
+DYING = """
+    import os, signal, sys
+    from pathlib import Path
+    from pyspark.sql import SparkSession
+    from bittern.spark import part_files, sink
+
+    folder = Path(sys.argv[1])
+
+    def dying(batches):
+        part_files._ROW_GROUP = 1
+        for batch in batches:
+            yield batch.slice(0, 5)
+            marker = folder / "died"
+            if 17 in batch.column(0).to_pylist() and not marker.exists():
+                attempts = folder.glob(".out.*.writing/attempts/*")
+                marker.write_text(" ".join(file.name for file in attempts))
+                os.kill(os.getpid(), signal.SIGKILL)
+            yield batch.slice(5)
+
+    spark = SparkSession.builder.master("local[2,3]").getOrCreate()
+    frame = spark.range(0, 40, 1, 4).selectExpr(
+        "id", "array(id) subscriptions", "id candidates", "string(id) rejected"
+    )
+    written = sink.write_frame(frame, dying, frame.schema, folder / "out")
+    assert (written.rows, written.matches, written.files) == (40, 40, 4), written
+"""
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_a_worker_that_dies_changes_nothing(spark, tmp_path):
+    environment = os.environ | {
+        "PYSPARK_SUBMIT_ARGS": "--driver-java-options '-XX:TieredStopAtLevel=1 -XX:+UseSerialGC' "
+        "--conf spark.ui.enabled=false --conf spark.driver.host=127.0.0.1 "
+        "--conf spark.driver.bindAddress=127.0.0.1 pyspark-shell",
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(DYING), str(tmp_path)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    died = (tmp_path / "died").read_text().split()
+    assert any(name.startswith("part-00001-") for name in died), "it wrote nothing before it died"
+    assert content(tmp_path / "out") == list(range(40))
+    assert names(tmp_path) == ["died", "out"]
+    assert not set(died) & {n for n in names(tmp_path / "out") if n.startswith("part-00001-")}
