@@ -46,6 +46,7 @@ def spark() -> Iterator[Any]:
     os.environ["PYSPARK_PYTHON"] = sys.executable  # else workers run whatever python3 is on PATH
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     with tempfile.TemporaryDirectory(prefix="bittern-spark-") as scratch:
+        os.environ["BITTERN_CACHE_DIR"] = f"{scratch}/cache"  # of this run alone
         builder = SparkSession.builder.master("local[2]").appName("bittern-tests")
         session = builder.config(map=quick_settings(Path(scratch))).getOrCreate()
         session.sparkContext.setLogLevel("OFF")

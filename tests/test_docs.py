@@ -122,7 +122,9 @@ def run_console(block: Block, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("page", pages_with("python", "console"))
-def test_examples(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: Any) -> None:
+def test_examples(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: Any
+) -> None:
     monkeypatch.chdir(tmp_path)
     namespace: dict[str, Any] = {"__name__": "example"}
     if "bittern.spark" in page.read_text(encoding="utf-8"):

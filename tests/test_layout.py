@@ -71,7 +71,9 @@ def test_modules_are_short_enough_to_read(module: Path) -> None:
     assert len(lines) <= EXCEPTIONS.get(module, MAX_LINES)
 
 
-@pytest.mark.parametrize("start", ["import bittern", "import bittern.service.cli", "import bittern.spark"])
+@pytest.mark.parametrize(
+    "start", ["import bittern", "import bittern.service.cli", "import bittern.spark"]
+)
 def test_importing_is_light(start: str) -> None:
     code = f"import sys; {start}; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -160,7 +160,7 @@ def test_routes_lead_to_every_match(world):
     shapes = Shapes()
     catalog = read_catalog(table, shapes, on_error="raise", progress=None)
     chunk = Chunk(catalog, shapes.templates, world.sample)
-    plan = cut(chunk.points(1 << 12), 4)
+    plan = cut(chunk.points(1.0), 4)
     assigned = chunk.assign(plan)
     router = bittern.Matcher(build_router(plan.ruler, simulate.regions_of(plan, assigned), None))
     visited = {tuple(pair) for pair in np.stack(routes(router.match(world.events))).T.tolist()}

@@ -156,8 +156,8 @@ def test_bad_subscriptions_come_back(
     found = ask("build", shards=shards)
     assert_same(found["rows"], case.answers["events"], case)
     assert found["subscriptions"] == len(case.trees)
-    assert [row[:2] for row in found["bad"]] == [[str(id_), at] for id_, _, at in parity.BAD]
-    assert all(message for _, _, message in found["bad"])
+    bad = bittern.Index.build(parity.BAD, on_error="skip").bad
+    assert found["bad"] == [[str(each.id), each.position, each.message] for each in bad]
 
 
 @pytest.mark.parametrize("way", ["snapshot", "sharded"])

@@ -110,9 +110,8 @@ def test_of_a_repeated_id_the_first_good_row_stays(spark, tmp_path, monkeypatch)
     monkeypatch.setattr(shard_build, "_SETTLED_ROWS", 2)
     rows = [(i, f"a = {i}") for i in range(20)]
     rows += [(7, "b = 7"), (30, "c ="), (30, "c = 1"), (30, "c = 2"), (31, "d ="), (31, "d <")]
-    ordered = spark.createDataFrame(
-        pa.table(dict(zip(("id", "expression"), map(list, zip(*rows)), strict=True)))
-    )
+    ids, texts = zip(*rows, strict=True)
+    ordered = spark.createDataFrame(pa.table({"id": ids, "expression": texts}))
     shards, bad = build(ordered.coalesce(1), 2, tmp_path)
     texts = {}
     for part in parts_of(shards):
@@ -124,7 +123,7 @@ def test_of_a_repeated_id_the_first_good_row_stays(spark, tmp_path, monkeypatch)
     assert all(isinstance(each, BadSubscription) for each in bad)
 
 
-@pytest.mark.parametrize("texts", [[], ["a IS NULL", "TRUE"], ["FALSE", "a = 1 AND a = 2"]])
+@pytest.mark.parametrize("texts", [[], ["a IS NULL", "FALSE", "TRUE", "a = 1 AND a = 2"]])
 def test_catalogs_with_nothing_to_cut(spark, tmp_path, texts):
     rows = list(enumerate(texts))
     shards, bad = build(frame(spark, rows), 3, tmp_path)

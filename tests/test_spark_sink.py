@@ -7,9 +7,6 @@ import multiprocessing
 import os
 import pickle
 import signal
-import subprocess
-import sys
-import textwrap
 from pathlib import Path
 
 import pyarrow as pa
@@ -117,6 +114,26 @@ def test_batches_are_gathered_into_row_groups(tmp_path, monkeypatch):
     groups = [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
     assert groups == [9, 9, 9, 3]
     assert file.read().to_pylist() == 10 * BATCH.select([0, 1]).to_pylist()
+
+
+@pytest.mark.parametrize("explode", [False, True])
+def test_ids_are_differences_and_keys_have_dictionaries(tmp_path, explode):
+    inner = pa.struct([("a", pa.list_(pa.string())), ("b", pa.map_(pa.string(), pa.float64()))])
+    keys = (pa.field("n", pa.int64()), pa.field("s", inner))
+    event = {"a": ["x"], "b": [("y", 0.5)]}
+    report = run(tmp_path, [found((1, event, [7, 9], 2, None), keys=keys)], explode=explode)
+    group = pq.read_metadata(tmp_path / "matches" / report["file"]).row_group(0)
+    columns = [group.column(i) for i in range(group.num_columns)]
+    *others, ids = [(c.path_in_schema, c.has_dictionary_page) for c in columns]
+    assert [path for path, _ in others] == [
+        "n",
+        "s.a.list.element",
+        "s.b.key_value.key",
+        "s.b.key_value.value",
+    ]
+    assert all(has_dictionary for _, has_dictionary in others)
+    assert ids == ("subscription" if explode else "subscriptions.list.element", False)
+    assert "DELTA_BINARY_PACKED" in columns[-1].encodings
 
 
 @pytest.mark.parametrize(("rows", "size"), [(1, 1 << 30), (2, 1 << 30), (5, 40), (1 << 20, 1)])
@@ -501,52 +518,27 @@ def test_what_is_wrong_is_said_before_any_work(spark, tmp_path):
     assert names(tmp_path) == ["old"]
 
 
-DYING = """
-    import os, signal, sys
-    from pathlib import Path
-    from pyspark.sql import SparkSession
-    from bittern.spark import part_files, sink
-
-    folder = Path(sys.argv[1])
-
-    def dying(batches):
-        part_files._ROW_GROUP = 1
-        for batch in batches:
-            yield batch.slice(0, 5)
-            marker = folder / "died"
-            if 17 in batch.column(0).to_pylist() and not marker.exists():
-                attempts = folder.glob(".out.*.writing/attempts/*")
-                marker.write_text(" ".join(file.name for file in attempts))
-                os.kill(os.getpid(), signal.SIGKILL)
-            yield batch.slice(5)
-
-    spark = SparkSession.builder.master("local[2,3]").getOrCreate()
-    frame = spark.range(0, 40, 1, 4).selectExpr(
-        "id", "array(id) subscriptions", "id candidates", "string(id) rejected"
-    )
-    written = sink.write_frame(frame, dying, frame.schema, folder / "out")
-    assert (written.rows, written.matches, written.files) == (40, 40, 4), written
-"""
-
-
 @pytest.mark.spark
-@pytest.mark.slow
-def test_a_worker_that_dies_changes_nothing(spark, tmp_path):
-    environment = os.environ | {
-        "PYSPARK_SUBMIT_ARGS": "--driver-java-options '-XX:TieredStopAtLevel=1 -XX:+UseSerialGC' "
-        "--conf spark.ui.enabled=false --conf spark.driver.host=127.0.0.1 "
-        "--conf spark.driver.bindAddress=127.0.0.1 pyspark-shell",
-    }
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(DYING), str(tmp_path)],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    died = (tmp_path / "died").read_text().split()
-    assert any(name.startswith("part-00001-") for name in died), "it wrote nothing before it died"
-    assert content(tmp_path / "out") == list(range(40))
-    assert names(tmp_path) == ["died", "out"]
-    assert not set(died) & {n for n in names(tmp_path / "out") if n.startswith("part-00001-")}
+def test_an_index_in_shards_writes_the_same_tables(spark, tmp_path):
+    from bittern.spark import build, match, write
+
+    rows = [(f"s{i}", f"id < {i} AND color = '{c}'") for i in range(12) for c in ("red", "blue")]
+    rows = [(f"{name}{at}", text) for at, (name, text) in enumerate(rows)]
+    subscriptions = spark.createDataFrame(rows, "id string, expression string")
+    events = spark.range(0, 8, 1, 2).selectExpr("id", "if(id % 2 = 0, 'red', 'blue') color")
+    built = build(subscriptions, sample=events, shards=2)
+    index = Index.build(dict(rows))
+    for explode in (False, True):
+        path = tmp_path / f"ours {explode}"
+        written = write(events, built, path, event_id="id", explode=explode)
+        ours = spark.read.parquet(str(path))
+        whole = match(events, index, event_id="id", explode=explode)
+        assert ours.dtypes == whole.dtypes
+        own, expected = (
+            sorted((key, ids if explode else sorted(ids)) for key, ids in frame.collect())
+            for frame in (ours, whole)
+        )
+        assert own == expected
+        n_matches = len(expected) if explode else sum(len(ids) for _, ids in expected)
+        assert n_matches > 0
+        assert (written.events, written.matches, written.rows) == (8, n_matches, len(expected))

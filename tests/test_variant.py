@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 import bittern
 import strategies
 from answers import build, engine, expected
+from bittern.errors import EventError
 from bittern.language.printer import print_expression
 from bittern.model.variant_values import REJECT_REASONS
 from variants import MARKED, Layout, column, encode, metadata_of, primitive, value_of
@@ -195,6 +196,11 @@ def test_a_variant_inside_a_struct_or_a_map_has_no_kind() -> None:
     maps = pa.MapArray.from_arrays(pa.array([0, 1, 2], pa.int32()), pa.array(["k", "k"]), pair)
     catalog = {"there": "k IS NOT NULL", "value": "k.value IS NOT NULL", "one": "k = 1"}
     assert engine(catalog, pa.table({"m": maps})) == [["there"], []]
+
+
+def test_explain_does_not_pretend_to_read_variants() -> None:
+    with pytest.raises(EventError, match="variant"):
+        bittern.explain(build({"s": "a = 1"}), pa.table({"v": column([encode({"a": 1})])}), "s")
 
 
 def test_nulls_slices_and_chunks() -> None:

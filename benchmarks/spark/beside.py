@@ -2,9 +2,9 @@
 
 A peer gets four times as many events each time, while the next step fits into the seconds allowed,
 and at last as many as fill them. Every step's matches are compared with ours, row by row; then the
-last step is run again into the ``noop`` sink, and that pass counts. Ours is measured on as many events as keep it busy for seconds,
-with the same subscriptions, into the same sink: rates are compared, as if the peer's stayed what it
-is for as many events.
+last step is run again into the ``noop`` sink, and that pass counts. Ours is measured on as many
+events as keep it busy for seconds, with the same subscriptions, into the same sink: rates are
+compared, as if the peer's stayed what it is for as many events.
 """
 
 from __future__ import annotations

@@ -56,20 +56,24 @@ def descendants(pid: int) -> list[int]:
     return found
 
 
-def workers_of(pid: int) -> dict[str, Any]:
-    """What the Python workers below a process hold together; a worker is who maps an index."""
-    per_worker, indexes = [], defaultdict(int)
-    for process in descendants(pid):
-        with contextlib.suppress(OSError):
-            folder = Path("/proc") / str(process)
-            if b"pyspark" not in (folder / "cmdline").read_bytes():
+def workers_of(driver: int) -> dict[str, Any]:
+    """What the Python workers below a driver hold together; a worker is who maps an index.
+
+    What the driver itself has touched of an index counts to the index, being the same pages.
+    """
+    per_worker: list[int] = []
+    indexes: dict[str, int] = defaultdict(int)
+    for process in (driver, *descendants(driver)):
+        folder = Path("/proc") / str(process)
+        with contextlib.suppress(OSError):  # it has ended meanwhile
+            if process != driver and b"pyspark" not in (folder / "cmdline").read_bytes():
                 continue
             sizes = mapped((folder / "smaps").read_text())
             rest = sizes.pop(REST, 0)
-            if sizes:
+            if sizes and process != driver:
                 per_worker.append(rest)
-                for index, size in sizes.items():
-                    indexes[index] += size
+            for index, size in sizes.items():
+                indexes[index] += size
     return {
         "workers": len(per_worker),
         "rest_bytes": sum(per_worker),

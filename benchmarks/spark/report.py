@@ -124,7 +124,14 @@ Written by `python -m benchmarks.spark.report` from the results of `make bench-s
 Parquet files, matches go to Spark's `noop` sink unless a section says otherwise, and a rate is the
 median of passes after a warm-up. Compare figures of one table with each other: they come from one
 session, while driver, JVM and Python workers share the cores. [scaling.md](../scaling.md) derives
-from these figures what larger catalogs would need."""
+from these figures what larger catalogs would need.
+
+```console
+$ make bench-spark                                    # everything; a quarter of an hour on two cores
+$ python -m benchmarks.spark.run --only stage         # one part of it, the others stay
+$ python -m benchmarks.spark.run --cache /tmp/bench   # keeps events and indexes for the next run
+$ python -m benchmarks.spark.run --small              # does it run? its figures mean nothing
+```"""
 
 
 def _failures(result: Mapping[str, Any]) -> str:

@@ -55,7 +55,7 @@ def measure_build(setting: Setting) -> dict[str, Any]:
         return dict(pickle.loads(written.read_bytes())["figures"])
     texts = _texts(workload, setting.folder)
     figures: dict[str, Any] = {"subscriptions": workload.n_subscriptions}
-    refs = {}
+    refs: dict[str, Any] = {}
     store = str(setting.folder / "store")
     with session() as spark:
         subscriptions = spark.read.parquet(str(texts))

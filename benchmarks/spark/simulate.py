@@ -42,7 +42,7 @@ SHARDS = (4, 16, 64, 256)
 #: Attributes, subscriptions, and events to route: of a whole run, and of a small one.
 FULL, SMALL = (2_000, 200_000, 20_000), (200, 5_000, 1_000)
 SAMPLE = 5_000
-POINTS = 1 << 16
+POINTS = 1 << 16  # that the cut is made of, more or less
 TASKS_PER_SHARD = 2  # what ``bittern.spark.match`` starts at least
 SEED = 11
 
@@ -110,7 +110,7 @@ class World:
         shapes = Shapes()
         catalog = read_catalog(table, shapes, on_error="raise", progress=None)
         self.chunk = Chunk(catalog, shapes.templates, self.sample)
-        self.points = self.chunk.points(POINTS)
+        self.points = self.chunk.points(max(1.0, subscriptions / POINTS))
 
     def route(self, n_shards: int, *, home: bool) -> dict[str, Any]:
         """Cut into so many shards, and send every event where it has to go."""

@@ -77,14 +77,14 @@ def sql(spark: Any, folder: str) -> dict[str, Rows]:
     }
 
 
-#: Subscriptions that cannot be read: id, expression, where the error is.
-BAD = ((1_000, "n <", 3), (1_001, "n = 'a", 4), (1_002, None, None), (1_003, "n = 1 n", 6))
+#: Subscriptions that cannot be read.
+BAD = {1_000: "n <", 1_001: "n = 'a", 1_002: None, 1_003: "n = 1 n"}
 
 
 def build(spark: Any, folder: str, **options: Any) -> dict[str, Any]:
     """Build with bad subscriptions among the good, and match with what was built."""
     good = read(spark, folder, "subscriptions").select("id", "expression")
-    bad = spark.createDataFrame([each[:2] for each in BAD], "id bigint, expression string")
+    bad = spark.createDataFrame(list(BAD.items()), "id bigint, expression string")
     built = bittern_spark.build(good.union(bad), **options)
     found = bittern_spark.match(read(spark, folder, "events"), built, event_id="id")
     told = sorted(list(row) for row in built.bad.collect())

@@ -42,6 +42,7 @@ from bittern.language.syntax import (
     Predicate,
     Regex,
 )
+from bittern.model.documents import is_variant_column
 from bittern.model.mappings import plain_value
 from bittern.model.numbers import exact
 
@@ -129,6 +130,8 @@ def explain(index: HasExpressions, event: Any, id_: str | int) -> Explanation:
 
 def _as_mapping(event: Any) -> Mapping[str, Any]:
     if isinstance(event, pa.Table | pa.RecordBatch):
+        if any(is_variant_column(field) for field in event.schema):
+            raise EventError("a variant cannot be explained; give its event as a mapping or JSON")
         rows = event.to_pylist()
         if len(rows) != 1:
             raise EventError(f"one event is explained at a time; the table has {len(rows)} rows")

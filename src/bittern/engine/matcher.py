@@ -103,9 +103,13 @@ def match_block(
     """
     encoded = index.encoder.encode(events, json)
     found = index.subscriptions.match(encoded.events)
-    offsets, subscriptions = index.subscribers.expand(
-        found.rows, found.classes, encoded.events.n_events, alive
-    )
+    rows, classes = found.rows, found.classes
+    if encoded.rejects:  # whatever lacks all attributes would match "a IS NULL"
+        rejected = np.zeros(encoded.events.n_events, dtype=np.bool_)
+        rejected[[row for row, _ in encoded.rejects]] = True
+        kept = ~rejected[rows]
+        rows, classes = rows[kept], classes[kept]
+    offsets, subscriptions = index.subscribers.expand(rows, classes, encoded.events.n_events, alive)
     totals["events"] += encoded.events.n_events
     totals["candidates"] += found.candidates
     totals["matches"] += len(subscriptions)

@@ -3,7 +3,7 @@
 ====================  =================================================================
 column                is a document if
 ====================  =================================================================
-JSON text             the caller names it: nothing else tells it from any other text
+JSON text             the caller names it, or its type is Arrow's ``arrow.json``
 variant               it is marked: Spark marks the struct's field ``metadata``, Arrow
                       gives the column the extension name ``parquet.variant``
 ====================  =================================================================
@@ -35,6 +35,11 @@ class Document(NamedTuple):
 
     values: TaggedValues
     rejects: list[tuple[int, str]]
+
+
+def is_json(kind: pa.DataType) -> bool:
+    """Is it Arrow's type of JSON text?"""
+    return isinstance(kind, pa.BaseExtensionType) and kind.extension_name == "arrow.json"
 
 
 def is_variant(kind: pa.DataType) -> bool:

@@ -21,11 +21,11 @@ the first that has a value in the row wins. With ``json="doc"``::
     5       {price: 6, color: red}   {"color": "tan", "size": 3}    price 5, color red, size 3
     null    {color: null}            {"color": "tan", "price": 9}   color tan
 
-What cannot be read (broken JSON, a row that is no mapping) is rejected with a reason and counts as
-an event without attributes, whatever its other columns say. Values of a kind that no subscription
-compares their attribute with are reported (``model/mistyped.py``) where each value has a type of
-its own: in mappings, JSON and variants. The types of columns are known beforehand, and
-``Encoder.mistyped_columns`` judges them.
+What cannot be read (broken JSON, a row that is no mapping) is rejected with a reason, has no values
+here whatever its other columns say, and matches nothing, not even ``a IS NULL``. Values of a kind
+that no subscription compares their attribute with are reported (``model/mistyped.py``) where each
+value has a type of its own: in mappings, JSON and variants. The types of columns are known
+beforehand, and ``Encoder.mistyped_columns`` judges them.
 """
 
 from __future__ import annotations
@@ -45,6 +45,7 @@ from bittern.model.columns import from_frame, plain, read_column
 from bittern.model.documents import (
     Document,
     check_json,
+    is_json,
     is_variant,
     is_variant_column,
     json_names,
@@ -116,7 +117,7 @@ class Encoder:
         documents = json_names(json)
         found = []
         for field in schema:
-            if field.name in documents or is_variant_column(field):
+            if field.name in documents or is_json(field.type) or is_variant_column(field):
                 continue
             # An array without rows has the type that columns will have.
             column = plain(pa.nulls(0, field.type))
@@ -228,7 +229,7 @@ class _Reader:
         taken = self._encoder.none_taken()
         maps, documents = [], []
         for name, field in zip(names, table.schema, strict=True):
-            if name in self._json:
+            if name in self._json or is_json(field.type):
                 documents.append((self._read_json, name))
             elif is_variant_column(field):
                 documents.append((self._read_variants, name))

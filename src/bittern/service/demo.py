@@ -139,7 +139,8 @@ def _run(spark: Any, folder: Path) -> tuple[Any, Any, Any]:
     print(f"A catalogue of {PRODUCTS:,} products, and {CHANGES:,} price changes in {events_path}.")
 
     started = time.perf_counter()
-    built = bittern_spark.build(wishes(catalogue, WISHES).repartition(4), sample=events)
+    texts = wishes(catalogue, WISHES).repartition(4)
+    built: Any = bittern_spark.build(texts, sample=events, shards=None)
     seconds = time.perf_counter() - started
     index = attach(built.ref)
     statistics = index.statistics()
@@ -149,8 +150,8 @@ def _run(spark: Any, folder: Path) -> tuple[Any, Any, Any]:
         f"{statistics['bytes'] / 1e6:.1f} MB, mapped by every worker of the host."
     )
     print(f"{built.n_bad} are not valid, for example:")
-    bad = built.bad.first()
-    print(f"  {bad['id']}, position {bad['position']}: {bad['message']}")
+    for bad in built.bad.limit(1).collect():
+        print(f"  {bad['id']}, position {bad['position']}: {bad['message']}")
     target = folder / "matches.parquet"
     written = bittern_spark.write(events, built, target, event_id="id", mode="overwrite")
     return built, written, events

@@ -84,7 +84,7 @@ def _match(spark: Any, options: argparse.Namespace, form: str, output_form: str)
         fields = [f"get_json_object({_LINE}, '$.{key}') AS `{key}`" for key in keys]
         events = events.selectExpr(*fields, _LINE)
         json = [_LINE]
-    built, bad = _subscriptions(spark, options, events)
+    built, bad = _subscriptions(spark, options, events, json)
     arguments: dict[str, Any] = {
         "event_id": keys or None,
         "json": json,
@@ -119,7 +119,9 @@ def _read(spark: Any, name: str, form: str) -> Any:
     return spark.read.text(name).withColumnRenamed("value", _LINE)
 
 
-def _subscriptions(spark: Any, options: argparse.Namespace, events: Any) -> tuple[Any, int]:
+def _subscriptions(
+    spark: Any, options: argparse.Namespace, events: Any, json: list[str]
+) -> tuple[Any, int]:
     """What to match, and how many subscriptions were skipped."""
     name = options.subscriptions
     if (Path(name) / MANIFEST).exists():
@@ -139,6 +141,7 @@ def _subscriptions(spark: Any, options: argparse.Namespace, events: Any) -> tupl
     built = bittern_spark.build(
         frame,
         sample=events,
+        json=json,
         store=options.store,
         shards=options.shards or "auto",
         on_error="raise" if options.on_error == "fail" else "skip",

@@ -1,7 +1,10 @@
 """Bittern on Spark: a DataFrame of events in, a DataFrame of matches out.
 
->>> from bittern import spark as bittern_spark  # doctest: +SKIP
->>> bittern_spark.match(events, subscriptions, event_id="id")  # doctest: +SKIP
+::
+
+    import bittern.spark
+
+    bittern.spark.match(events, subscriptions, event_id="id")
 
 One event goes ``frames.match`` → a projection to the attributes in use (``attributes.py``) →
 ``mapInArrow`` of ``operator.py`` → in a worker, the snapshot mapped from the node's cache

@@ -9,9 +9,9 @@
 
 Reading is what takes time (6 us for each subscription), so it is spread over the executors, while
 compiling what has been read (2 us) stays in one place, where one rank space is made for all. What
-comes out is the index that ``Index.build`` makes of the same rows, byte for byte unless an id is
-repeated across partitions; and bad subscriptions are rows of ``Built.bad``, whatever is wrong with
-them.
+comes out matches as the index that ``Index.build`` makes of the same rows. It is that index byte
+for byte, unless an id is repeated across partitions or texts have more than a thousand shapes. Bad
+subscriptions are rows of ``Built.bad``, whatever is wrong with them.
 
 The DataFrame is computed twice, to be measured and to be read: ``cache`` it if that is expensive.
 A third time if almost all of it lies in one partition, which is then spread, its order kept.
@@ -20,18 +20,14 @@ A third time if almost all of it lies in one partition, which is then spread, it
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
-from pyspark.errors import PySparkTypeError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.types import (
-    ArrayType,
-    BinaryType,
     ByteType,
     CharType,
     DataType,
@@ -47,8 +43,10 @@ from pyspark.sql.types import (
 from bittern.engine.catalog import Progress
 from bittern.engine.index import Index
 from bittern.errors import BadSubscription, OptionError, SubscriptionError
+from bittern.spark.attributes import names_of
 from bittern.spark.node_cache import SnapshotRef
 from bittern.spark.reading import read, writable
+from bittern.spark.samples import check_sample, sample_table
 from bittern.spark.shard_build import build_shards
 from bittern.spark.shards import Shards
 from bittern.spark.store import publish
@@ -66,8 +64,6 @@ _LARGE_PARTITION, _UNEVEN_PARTITION = 1_000_000, 100_000
 _SPREAD_ROWS = 50_000
 #: The row within its partition, in Spark's monotonically increasing ids.
 _ROW_BITS = 33
-
-_SAMPLE_ROWS = 10_000
 
 _TEXT = (StringType, CharType, VarcharType)
 _INTEGERS = (ByteType, ShortType, IntegerType, LongType)
@@ -106,6 +102,7 @@ def build(
     subscriptions: DataFrame,
     *,
     sample: DataFrame | pa.Table | pa.RecordBatch | None = None,
+    json: str | Sequence[str] = (),
     store: str | None = None,
     shards: str | int | None = "auto",
     on_error: str = "skip",
@@ -123,6 +120,8 @@ def build(
         Typical events, as a DataFrame or an Arrow table: they tell which predicates to file
         subscriptions under. Of a DataFrame the first 10,000 rows are taken; if it is sorted, give
         ``events.sample(0.01)``. Without a sample, values are taken to be spread as constants are.
+    json
+        Columns of the sample whose text is JSON with attributes.
     store
         Where to put the snapshot (``bittern.spark.match`` says what it may be).
     shards
@@ -141,14 +140,15 @@ def build(
     check_shards(shards)
     check_stabbing(stabbing, None)
     rows = rows_of(subscriptions)
-    _check_sample(sample)
+    check_sample(sample)
+    documents = names_of(json, "json")
     spark = subscriptions.sparkSession
     limit = shard_bytes(spark.conf.get(SHARD_BYTES_CONF, None))
     watch = _Watch(progress)
 
     watch.begin("measure")
     total, text_bytes, largest = measure(rows)
-    typical = _sample_table(sample)
+    typical = sample_table(sample, documents)
     n_shards = shard_count(shards, estimated_bytes(total, text_bytes), limit)
     pieces = spread_pieces(total, largest)
     if pieces:
@@ -260,41 +260,6 @@ def _check_type(name: str, found: DataType, wanted: tuple[type, ...], plain: str
         raise OptionError(
             f"the column {name} of the subscriptions is {found.simpleString()}: cast it to {plain}"
         )
-
-
-def _check_sample(sample: Any) -> None:
-    if sample is None or isinstance(sample, pa.Table | pa.RecordBatch):
-        return
-    if not isinstance(sample, DataFrame):
-        raise OptionError(
-            f"sample is a DataFrame or an Arrow table of events, not {type(sample).__name__}"
-        )
-    if sample.isStreaming:
-        raise OptionError("sample is a batch DataFrame of events, and this one is a stream")
-
-
-def _sample_table(sample: DataFrame | pa.Table | pa.RecordBatch | None) -> pa.Table | None:
-    """The sample's first rows, in the columns whose types can carry attributes."""
-    if isinstance(sample, pa.RecordBatch):
-        return pa.Table.from_batches([sample])
-    if not isinstance(sample, DataFrame):
-        return sample
-    numbered = sample.toDF(*[f"c{place}" for place in range(len(sample.columns))])
-    carrying = [
-        F.col(f"c{place}").alias(field.name)
-        for place, field in enumerate(sample.schema.fields)
-        if _can_carry(field.dataType)
-    ]
-    return numbered.select(carrying).limit(_SAMPLE_ROWS).toArrow() if carrying else None
-
-
-def _can_carry(type_: DataType) -> bool:
-    """Can values of this type be, or hold, attributes? Those that Arrow has no type for cannot."""
-    try:
-        to_arrow_type(type_, timezone="UTC")
-    except PySparkTypeError:
-        return False
-    return not isinstance(type_, BinaryType | ArrayType)
 
 
 # -- how much it is ----------------------------------------------------------------------------

@@ -129,7 +129,7 @@ def thinned(groups: Int64s, loads: Float64s, width: float) -> Int64s:
     if len(groups) == 0:
         return np.empty(0, dtype=np.int64)
     starts = np.flatnonzero(np.append(True, groups[1:] != groups[:-1]))
-    before = np.cumsum(loads) - loads
+    before = np.append(0.0, np.cumsum(loads)[:-1])
     before -= np.repeat(before[starts], np.diff(np.append(starts, len(groups))))
     bucket = np.floor(before / width)
     last = np.append((groups[1:] != groups[:-1]) | (bucket[1:] != bucket[:-1]), True)

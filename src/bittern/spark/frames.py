@@ -20,6 +20,7 @@ from typing import Any
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
 
 from bittern.engine.index import Index
 from bittern.engine.matcher import check_limit
@@ -36,6 +37,7 @@ from bittern.spark.operator import (
     Operator,
     output_schema,
 )
+from bittern.spark.samples import can_carry
 from bittern.spark.sharded import check_identified, match_shards
 from bittern.spark.shards import Shards
 from bittern.spark.store import publish
@@ -57,12 +59,18 @@ def resolve(
     store: str | None = None,
     shards: str | int | None = "auto",
     sample: Any = None,
+    json: Sequence[str] = (),
     on_error: str = "raise",
 ) -> Source:
     """Whatever form subscriptions come in, built and published where executors find them."""
     if isinstance(subscriptions, DataFrame):
         subscriptions = build(
-            subscriptions, sample=sample, store=store, shards=shards, on_error=on_error
+            subscriptions,
+            sample=sample,
+            json=json,
+            store=store,
+            shards=shards,
+            on_error=on_error,
         )
     if isinstance(subscriptions, Built):
         return Source(subscriptions.ref, subscriptions.attributes, subscriptions.integer_ids)
@@ -146,21 +154,24 @@ def prepare(
         store=store,
         shards=shards,
         sample=sample,
+        json=documents,
         on_error=on_error,
     )
-    _warn_of_types(events, source)
+    _warn_of_types(events, source, documents)
     projected = project(events, keys, source.attributes, documents)
     return Job(
         source, projected, tuple(keys), tuple(documents), limit, identified=event_id is not None
     )
 
 
-def _warn_of_types(events: DataFrame, source: Source) -> None:
+def _warn_of_types(events: DataFrame, source: Source, json: Sequence[str]) -> None:
     """Say which columns no subscription can be true of, because of their type."""
     if not isinstance(source.ref, SnapshotRef):
         return
-    schema = to_arrow_schema(events.schema, timezone="UTC")
-    for _, reason in attach(source.ref).encoder.mistyped_columns(schema):
+    known = [field for field in events.schema if can_carry(field.dataType)]
+    schema = to_arrow_schema(StructType(known), timezone="UTC")
+    own = [name for name in json if name in schema.names]
+    for _, reason in attach(source.ref).encoder.mistyped_columns(schema, own):
         warnings.warn(f"{reason}: these comparisons are never true", stacklevel=4)
 
 

@@ -2,10 +2,10 @@
 
 ::
 
-    attach(ref)   mapped by this process already?         ─► that index                    ~2 us
-                  in the host's cache?                    ─► map it                        ~1 ms
+    attach(ref)   mapped by this process already?         ─► that index             microseconds
+                  in the host's cache?                    ─► map it                 milliseconds
                   lock the entry; is it there by now?     ─► map it
-                  fetch, verify, rename into the cache    ─► map it                        O(bytes)
+                  fetch, verify, rename into the cache    ─► map it                 O(bytes)
 
 Pages of a mapped file are in memory once, whatever the number of processes, and a closure carries
 a reference of a few hundred bytes. ``cache_folder.py`` keeps the cache, ``transport.py`` brings

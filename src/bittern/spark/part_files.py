@@ -26,6 +26,7 @@ import socket
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -104,6 +105,7 @@ class Part:
         self._writer = pq.ParquetWriter(
             self._path,
             schema,
+            **_encodings(schema),
             compression=self._table.codec,
             store_decimal_as_integer=True,
             store_schema=False,  # Arrow's own schema in the footer would be read by Arrow alone
@@ -138,6 +140,35 @@ class Part:
         if self._writer is not None:
             self._writer.close()
             self._path.unlink(missing_ok=True)
+
+
+def _encodings(schema: pa.Schema) -> dict[str, Any]:
+    """Integer ids, which come last, as differences, and dictionaries for everything else.
+
+    Ids are too many for a dictionary and too even for a codec: of a million subscriptions they take
+    half the time and six tenths of the bytes so.
+    """
+    *others, ids = [leaf for field in schema for leaf in _leaves(field.name, field.type)]
+    if ids[1] != pa.int64():
+        return {}
+    return {
+        "use_dictionary": [path for path, _ in others],
+        "column_encoding": {ids[0]: "DELTA_BINARY_PACKED"},
+    }
+
+
+def _leaves(path: str, type_: pa.DataType) -> Iterator[tuple[str, pa.DataType]]:
+    """The columns of values that Parquet makes of a column, as it names them."""
+    if pa.types.is_struct(type_):
+        for field in type_:
+            yield from _leaves(f"{path}.{field.name}", field.type)
+    elif pa.types.is_map(type_):
+        yield from _leaves(f"{path}.key_value.key", type_.key_type)
+        yield from _leaves(f"{path}.key_value.value", type_.item_type)
+    elif pa.types.is_list(type_):
+        yield from _leaves(f"{path}.list.element", type_.value_type)
+    else:
+        yield path, type_
 
 
 @dataclass(frozen=True)

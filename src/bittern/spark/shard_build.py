@@ -15,10 +15,10 @@
                           ▼
                      router, Shards      on the driver, from some runs of cells for each part
 
-``spark/shard_tasks.py`` has the tasks. Rows are read twice before the shuffle, and once after it: reading costs some 6 us for each and
-core, and nothing has to be kept in between. The second reading may see other rows than the first,
-if the DataFrame is not deterministic; parts and regions come from the second alone, so that only
-their sizes suffer.
+``spark/shard_tasks.py`` has the tasks. Rows are read twice before the shuffle and once after it:
+reading costs a core some 6 us for each, and nothing has to be kept in between. The second reading
+may see other rows than the first, if the DataFrame is not deterministic; parts and regions come
+from the second alone, so that only their sizes suffer.
 
 A part's rows are sorted by id, so a retried or speculative task builds the same snapshot, which has
 the same id in the store. A repeated id is settled before all this, as ``Index.build`` does: the
@@ -88,7 +88,7 @@ def build_shards(
     sample = sample or None  # an empty one says nothing
     events = packed(sample)
 
-    survey = Survey(events, total / _POINTS, id_type)
+    survey = Survey(events, max(1, total) / _POINTS, id_type)
     schema = _ddl(survey.schema)
     found = (
         rows.mapInArrow(survey, schema)

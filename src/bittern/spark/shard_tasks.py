@@ -121,6 +121,7 @@ class Settle:
         return pa.schema([*_row_fields(self.id_type), *_BAD_FIELDS])
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """All of a partition at once: rows of one id must meet."""
         kept = list(batches)
         if kept:
             table = pa.Table.from_batches(kept)
@@ -178,6 +179,7 @@ class Assign:
         return pa.schema([("part", pa.int32()), *_row_fields(self.id_type), *_REGION_FIELDS])
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The rows and regions of each chunk."""
         schema = self.schema
         for catalog, chunk in _read(batches, self.events):
             assigned = chunk.assign(self.cut)
@@ -201,6 +203,7 @@ class BuildParts:
     stabbing: str
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The index of each part, as its rows stream in."""
         sample = _unpacked(self.events)
         for part, own in itertools.groupby(_by_part(batches), key=lambda piece: piece[0]):
             regions: list[pa.RecordBatch] = []

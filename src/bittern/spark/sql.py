@@ -59,7 +59,13 @@ def register(
         keys = list(events.columns) if event_id is None else names_of(event_id, "event_id")
         check_columns(events.schema, keys, documents)
     source = resolve(
-        spark, subscriptions, store=store, shards=None, sample=sample, on_error=on_error
+        spark,
+        subscriptions,
+        store=store,
+        shards=None,
+        sample=sample,
+        json=documents,
+        on_error=on_error,
     )
     if not isinstance(source.ref, SnapshotRef):
         raise OptionError("an index in shards cannot be a SQL function: use bittern.spark.match")

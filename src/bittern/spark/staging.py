@@ -44,10 +44,12 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):/")
 class Staging:
     """A table that is being written; ``with`` removes what was not committed.
 
-    >>> with Staging("matches.parquet") as staging:  # doctest: +SKIP
-    ...     (staging.attempts / "part-0.parquet").write_bytes(data)
-    ...     staging.accept("part-0.parquet", len(data))
-    ...     staging.commit()
+    ::
+
+        with Staging("matches.parquet") as staging:
+            (staging.attempts / "part-0.parquet").write_bytes(data)
+            staging.accept("part-0.parquet", len(data))
+            staging.commit()
     """
 
     def __init__(self, path: str | os.PathLike[str], mode: str = "error") -> None:

@@ -1,0 +1,83 @@
+"""Samples: some typical events on the driver, by which subscriptions are filed.
+
+A sample is an Arrow table in which every column says itself how it carries attributes: JSON text
+has Arrow's type ``arrow.json``, variants keep their mark. So whoever is given one need not be told
+more about it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+from pyspark.errors import PySparkTypeError
+from pyspark.sql import DataFrame
+from pyspark.sql.pandas.types import to_arrow_type
+from pyspark.sql.types import ArrayType, BinaryType, DataType
+
+from bittern.errors import OptionError
+
+#: Events that are enough to tell which attributes are frequent.
+_ROWS = 10_000
+_PACKED = pa.schema([("packed", pa.binary())])
+
+
+def check_sample(sample: object) -> None:
+    """Raise unless it is a sample."""
+    if not isinstance(sample, DataFrame | pa.Table | pa.RecordBatch | None):
+        raise OptionError(
+            f"sample is a DataFrame or an Arrow table of events, not {type(sample).__name__}"
+        )
+    if isinstance(sample, DataFrame) and sample.isStreaming:
+        raise OptionError("sample is a stream: give a DataFrame that ends")
+
+
+def sample_table(
+    sample: DataFrame | pa.Table | pa.RecordBatch | None, json: Sequence[str] = ()
+) -> pa.Table | None:
+    """The sample's first rows, in the columns whose types can carry attributes; None if none do.
+
+    ``json`` names columns of JSON text.
+    """
+    table = _collected(sample) if isinstance(sample, DataFrame) else sample
+    if isinstance(table, pa.RecordBatch):
+        table = pa.Table.from_batches([table])
+    if table is None or table.num_rows == 0:
+        return None
+    for name in set(json) & set(table.schema.names):
+        at, column = table.schema.get_field_index(name), table.column(name).combine_chunks()
+        text = pa.ExtensionArray.from_storage(pa.json_(column.type), column)
+        table = table.set_column(at, name, text)
+    return table
+
+
+def _collected(sample: DataFrame) -> pa.Table | None:
+    # By place: Spark would not tell ``a`` from ``A``.
+    numbered = sample.toDF(*map(str, range(len(sample.columns))))
+    carrying = [i for i, field in enumerate(sample.schema) if can_carry(field.dataType)]
+    if not carrying:
+        return None
+    # Packed by a task: ``toArrow`` itself cannot read a NULL variant.
+    few = numbered.select(*(f"`{i}`" for i in carrying)).limit(_ROWS)
+    rows = few.mapInArrow(_pack, "packed binary").toArrow()
+    parts = [pa.ipc.open_stream(each.as_buffer()).read_all() for each in rows.column("packed")]
+    names = [sample.columns[i] for i in carrying]
+    return pa.concat_tables(parts).rename_columns(names) if parts else None
+
+
+def _pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Each batch as bytes in one row."""
+    for batch in batches:
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, batch.schema) as stream:
+            stream.write_batch(batch)
+        yield pa.RecordBatch.from_arrays([pa.array([bytes(sink.getvalue())])], schema=_PACKED)
+
+
+def can_carry(type_: DataType) -> bool:
+    """Can values of this type be, or hold, attributes? Those that Arrow has no type for cannot."""
+    try:
+        to_arrow_type(type_, timezone="UTC")
+    except PySparkTypeError:
+        return False
+    return not isinstance(type_, BinaryType | ArrayType)
