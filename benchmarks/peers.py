@@ -50,11 +50,11 @@ class Peer(ABC):
         """Load the subscriptions. O(predicates)."""
         self.form = form
         self.attributes = conjunctions.vocabulary.attributes
-        self.load(subscription_rows(self.form, conjunctions))
+        self.load(_subscription_rows(self.form, conjunctions))
 
     def counts(self, events: pa.Table) -> Ints:
         """Count the matches of each event."""
-        rows = event_rows(self.form, self.attributes, events)
+        rows = _event_rows(self.form, self.attributes, events)
         return np.bincount(self.matched_events(rows), minlength=len(events)).astype(np.int64)
 
     @abstractmethod
@@ -142,8 +142,7 @@ class Polars(Peer):
         return joined.select("event", "subscription").collect()["event"].to_numpy()  # type: ignore[no-any-return]
 
 
-def subscription_rows(form: Form, conjunctions: Conjunctions) -> pa.Table:
-    """Subscriptions as rows of this form. O(predicates), or O(subscriptions * attributes)."""
+def _subscription_rows(form: Form, conjunctions: Conjunctions) -> pa.Table:
     vocabulary, codes = conjunctions.vocabulary, conjunctions.codes
     sizes = np.diff(conjunctions.offsets)
     subscription = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
@@ -174,8 +173,7 @@ def subscription_rows(form: Form, conjunctions: Conjunctions) -> pa.Table:
     return pa.table(columns)
 
 
-def event_rows(form: Form, attributes: list[str], events: pa.Table) -> pa.Table:
-    """Events as rows of this form. O(values)."""
+def _event_rows(form: Form, attributes: list[str], events: pa.Table) -> pa.Table:
     number = np.arange(len(events), dtype=np.int32)
     if form == "counting":
         entries = events["attributes"].combine_chunks()

@@ -901,3 +901,13 @@ def test_columns_are_judged_by_their_type() -> None:
     assert [path for path, _ in encoder.mistyped_columns(schema, json="n")] == ["l", "m", "st.i"]
     table = pa.table({"n": ["5"], "s": [5]})
     assert bittern.Matcher(build(COMPARED)).match(table).mistyped == []
+
+
+def test_arrows_json_type_is_a_document() -> None:
+    text = pa.array(['{"a": 1}', None, "{"])
+    table = pa.table({"doc": pa.ExtensionArray.from_storage(pa.json_(pa.string()), text)})
+    index = build({"one": "a = 1", "text": "doc IS NOT NULL"})
+    matches = bittern.Matcher(index).match(table)
+    assert matches.to_pylist() == [["one"], [], []]
+    assert [row for row, _ in matches.rejects] == [2]
+    assert index.encoder.mistyped_columns(table.schema) == []

@@ -485,3 +485,22 @@ def test_the_size_of_a_shard_is_a_setting(setting: str | None, nbytes: int) -> N
 def test_a_wrong_setting_is_told(setting: str) -> None:
     with pytest.raises(OptionError, match=r"spark\.bittern\.shard\.bytes"):
         building.shard_bytes(setting)
+
+
+@pytest.mark.spark
+def test_samples_of_json_and_variants_are_read(spark: Any) -> None:
+    """Where all events have ``b`` and few have ``a``, the pivot is on ``a``."""
+    catalog = [(i, f"a = {i % 3} AND b = {i % 5}") for i in range(30)]
+    frame = spark.createDataFrame(catalog, "id long, expression string")
+    texts = ['{"a": 1, "b": 1}', *['{"b": 1}'] * 30]
+    by_text = spark.createDataFrame([(text,) for text in texts], "body string")
+    by_variant = by_text.selectExpr("parse_json(body) AS v").union(
+        spark.sql("SELECT CAST(NULL AS VARIANT) AS v")
+    )
+    whole = pa.table({"a": pa.array([1] + [None] * 30, pa.int64()), "b": [1] * 31})
+    wanted = attach(spark_build(frame, sample=whole).ref).subscriptions.arrays()["lows"]
+    for sample, json in ((by_text, "body"), (by_variant, ())):
+        found = attach(spark_build(frame, sample=sample, json=json).ref).subscriptions.arrays()["lows"]
+        assert np.array_equal(found, wanted)
+    plain = attach(spark_build(frame).ref).subscriptions.arrays()["lows"]
+    assert not np.array_equal(plain, wanted)

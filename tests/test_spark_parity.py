@@ -49,8 +49,6 @@ def ask(
     def call(function: str, **arguments: Any) -> Any:
         if request.param == CLASSIC:
             return getattr(parity, function)(spark, str(case.folder), **arguments)
-        if request.param == CLUSTER and arguments.get("shards"):
-            arguments["store"] = str(case.folder / "store")  # where executors write shards
         name = f"spark_jobs.parity:{function}"
         return sessions[request.param].call(name, folder=str(case.folder), **arguments)
 
@@ -87,36 +85,41 @@ def test_filter(spark: Any, case: world.World) -> None:
     assert found == [row for row in case.matches() if str(row[1]) in texts]
 
 
-WHOLE = {
-    "snapshot": {},
-    "artifacts": {"store": "artifacts"},
-    "built": {"subscriptions": "subscriptions"},
-    "sharded": {"subscriptions": "subscriptions", "shards": 3},
-}
+def test_arrays(ask: Callable[..., Any], case: world.World) -> None:
+    assert_same(ask("match"), case.answers["events"], case)
 
 
-@pytest.mark.parametrize("way", WHOLE)
-def test_arrays(ask: Callable[..., Any], case: world.World, way: str) -> None:
-    assert_same(ask("match", **WHOLE[way]), case.answers["events"], case)
+def test_sent_by_spark(ask: Callable[..., Any], case: world.World) -> None:
+    assert_same(ask("match", store="artifacts"), case.answers["events"], case)
 
 
-@pytest.mark.parametrize("way", ["snapshot", "sharded"])
+@pytest.mark.parametrize("shards", [None, parity.N_SHARDS])
+def test_built_by_match(
+    ask: Callable[..., Any], case: world.World, tmp_path: Path, shards: int | None
+) -> None:
+    store = tmp_path / "store"
+    asked = {"subscriptions": "subscriptions", "shards": shards, "store": str(store)}
+    assert_same(ask("match", **asked), case.answers["events"], case)
+    assert any(store.iterdir())
+
+
+@pytest.mark.parametrize("way", ["snapshot", "shards"])
 def test_a_row_for_each_match(ask: Callable[..., Any], case: world.World, way: str) -> None:
-    assert ask("match", explode=True, **WHOLE[way]) == case.matches()
+    assert ask("match", explode=True, subscriptions=way) == case.matches()
 
 
-@pytest.mark.parametrize("way", ["snapshot", "sharded"])
+@pytest.mark.parametrize("way", ["snapshot", "shards"])
 def test_best_of_each_event(ask: Callable[..., Any], case: world.World, way: str) -> None:
-    assert_same(ask("match", limit=3, **WHOLE[way]), case.best(3), case)
+    assert_same(ask("match", limit=3, subscriptions=way), case.best(3), case)
 
 
 def test_maps(ask: Callable[..., Any], case: world.World) -> None:
     assert_same(ask("match", events="maps"), case.answers["maps"], case)
 
 
-@pytest.mark.parametrize("way", ["snapshot", "sharded"])
+@pytest.mark.parametrize("way", ["snapshot", "shards"])
 def test_json_text(ask: Callable[..., Any], case: world.World, way: str) -> None:
-    found = ask("match", events="documents", json="document", **WHOLE[way])
+    found = ask("match", events="documents", json="document", subscriptions=way)
     assert_same(found, case.answers["documents"], case)
 
 
@@ -125,15 +128,9 @@ def test_variants(ask: Callable[..., Any], case: world.World) -> None:
     assert_same(found, case.answers["documents"], case)
 
 
-def test_a_shared_store(ask: Callable[..., Any], case: world.World, tmp_path: Path) -> None:
-    found = ask("match", store=str(tmp_path / "store"), subscriptions="subscriptions")
-    assert_same(found, case.answers["events"], case)
-    assert any((tmp_path / "store").iterdir())
-
-
-@pytest.mark.parametrize("way", ["snapshot", "sharded"])
+@pytest.mark.parametrize("way", ["snapshot", "shards"])
 def test_metrics(ask: Callable[..., Any], case: world.World, way: str) -> None:
-    told = ask("observe", **WHOLE[way])
+    told = ask("observe", subscriptions=way)
     assert_same(told["rows"], case.answers["events"], case)
     metrics = told["metrics"]
     matches = len(case.matches())
@@ -149,7 +146,7 @@ def test_sql(ask: Callable[..., Any], case: world.World) -> None:
     assert found["table function"] == case.matches()
 
 
-@pytest.mark.parametrize("shards", [None, 3])
+@pytest.mark.parametrize("shards", [None, parity.N_SHARDS])
 def test_bad_subscriptions_come_back(
     ask: Callable[..., Any], case: world.World, shards: int | None
 ) -> None:
@@ -160,10 +157,10 @@ def test_bad_subscriptions_come_back(
     assert found["bad"] == [[str(each.id), each.position, each.message] for each in bad]
 
 
-@pytest.mark.parametrize("way", ["snapshot", "sharded"])
+@pytest.mark.parametrize("way", ["snapshot", "shards"])
 def test_written_from_the_tasks(
     ask: Callable[..., Any], case: world.World, tmp_path: Path, way: str
 ) -> None:
-    found = ask("write", target=str(tmp_path / "matches"), **WHOLE[way])
+    found = ask("write", target=str(tmp_path / "matches"), subscriptions=way)
     assert_same(found["rows"], case.answers["events"], case)
     assert (found["events"], found["matches"]) == (len(case.events), len(case.matches()))

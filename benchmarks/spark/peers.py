@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from benchmarks.generators import Conjunctions
 
 SUBSCRIPTION = "subscription"
-#: Of bins where events carry a map, and where they have columns: the best of 1, 5, 10 and 25. Bins
-#: of 1 are exact, and their rows the most.
+#: Of bins where events carry a map (the best of 5, 10 and 25), and where they have columns. Bins of
+#: 1 are exact, and their rows the most.
 MAP_WIDTH, COLUMNS_WIDTH = 5, 1
 
 

@@ -68,10 +68,10 @@ class Trouble:
     def _act(self, here: Path) -> None:
         if self.kind == "slow":
             wait_for((here / "complete").exists)
-        elif self.kind == "worker":
-            wait_for(_kill_brothers)
-        elif self.kind == "executor":
-            wait_for(lambda: bool(_brothers()))
+        elif self.kind == "worker" and wait_for(_kill_brothers):
+            (here / "killed").touch()
+        elif self.kind == "executor" and wait_for(lambda: bool(_brothers())):
+            (here / "killed").touch()
             os.kill(_executor(), signal.SIGKILL)
         elif self.kind == "stuck":
             wait_for(lambda: False)
@@ -86,11 +86,14 @@ def _claim(marker: Path) -> bool:
     return True
 
 
-def wait_for(happened: Callable[[], bool]) -> None:
-    """Poll until it has happened, or patience ends: then the test finds its evidence missing."""
+def wait_for(happened: Callable[[], bool]) -> bool:
+    """Poll until it has happened, or patience ends; says whether it has."""
     deadline = time.monotonic() + _PATIENCE
-    while not happened() and time.monotonic() < deadline:
+    while not happened():
+        if time.monotonic() > deadline:
+            return False
         time.sleep(0.02)
+    return True
 
 
 def _brothers() -> list[int]:
@@ -131,8 +134,7 @@ def _executor() -> int:
 def executors(spark: Any, n: int) -> bool:
     """Wait until so many executors have come."""
     known = spark.sparkContext._jsc.sc()
-    wait_for(lambda: known.getExecutorMemoryStatus().size() > n)  # the driver is one of them
-    return bool(known.getExecutorMemoryStatus().size() > n)
+    return wait_for(lambda: known.getExecutorMemoryStatus().size() > n)  # the driver is one, too
 
 
 def troubled(frame: Any, kind: str, trouble: str) -> Any:

@@ -19,7 +19,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import arrow_udf, arrow_udtf  # type: ignore[attr-defined]
 from pyspark.sql.types import ArrayType, DataType, LongType, StringType, StructField, StructType
@@ -30,6 +29,7 @@ from bittern.spark.attributes import check_columns, names_of
 from bittern.spark.frames import resolve
 from bittern.spark.node_cache import SnapshotRef, attach
 from bittern.spark.operator import SUBSCRIPTION, Operator, tail
+from bittern.spark.part_files import flat
 
 
 def register(
@@ -99,16 +99,6 @@ def _table_function(operator: Operator) -> type:
     class Match:
         def eval(self, events: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
             for batch in operator(iter([events])):
-                yield flat(batch, len(operator.keys))
+                yield from flat(batch)
 
     return Match
-
-
-def flat(batch: pa.RecordBatch, n_keys: int) -> pa.RecordBatch:
-    """A row for each match, of what the operator yields. O(matches)."""
-    lists = batch.column(n_keys)
-    rows = pc.list_parent_indices(lists)
-    columns = [column.take(rows) for column in batch.columns[:n_keys]] + [lists.flatten()]
-    fields = [batch.schema.field(i) for i in range(n_keys)]
-    fields.append(pa.field(SUBSCRIPTION, lists.type.value_type))
-    return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))

@@ -126,7 +126,10 @@ class Staging:
 
 
 def local_path(path: str) -> Path:
-    """The file system's own path for a path or a ``file:`` URI, without symbolic links."""
+    """The file system's own path for a path or a ``file:`` URI, without symbolic links.
+
+    As ``spark.read`` takes it, which does not decode ``%20``: the table is found where it was put.
+    """
     scheme = _SCHEME.match(path)
     if scheme is None:
         return Path(os.path.realpath(path))
