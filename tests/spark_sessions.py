@@ -163,7 +163,8 @@ class Session:
         line, self._unread = self._unread.split(b"\n", 1)
         reply = json.loads(line)
         if "error" in reply:
-            raise RemoteError(f"in the session's process:\n{reply['error']}")
+            log = "" if self._started else f"its log ends\n{self._tail()}"
+            raise RemoteError(f"in the session's process:\n{reply['error']}{log}")
         return reply["value"]
 
     def _tail(self) -> str:

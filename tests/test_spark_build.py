@@ -500,7 +500,9 @@ def test_samples_of_json_and_variants_are_read(spark: Any) -> None:
     whole = pa.table({"a": pa.array([1] + [None] * 30, pa.int64()), "b": [1] * 31})
     wanted = attach(spark_build(frame, sample=whole).ref).subscriptions.arrays()["lows"]
     for sample, json in ((by_text, "body"), (by_variant, ())):
-        found = attach(spark_build(frame, sample=sample, json=json).ref).subscriptions.arrays()["lows"]
+        found = attach(spark_build(frame, sample=sample, json=json).ref).subscriptions.arrays()[
+            "lows"
+        ]
         assert np.array_equal(found, wanted)
     plain = attach(spark_build(frame).ref).subscriptions.arrays()["lows"]
     assert not np.array_equal(plain, wanted)

@@ -12,7 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyarrow.parquet as pq
 import pytest
@@ -23,14 +23,20 @@ from spark_sessions import Session, why_no_spark
 
 pytestmark = pytest.mark.spark
 
+Asked: TypeAlias = dict[str, Any]
+
 N_HOSTS = 2
-#: A task is copied when it takes longer than three seconds and half of the others are done.
-SPECULATION = {
+CONF = {
+    # A task is copied when it takes longer than three seconds and half of the others are done.
     "spark.speculation": "true",
     "spark.speculation.interval": "50ms",
     "spark.speculation.multiplier": "1.5",
     "spark.speculation.quantile": "0.5",
     "spark.speculation.minTaskRuntime": "3s",
+    # What a trouble has passed on reaches Bittern at once, not when 64 KiB have come together.
+    "spark.buffer.size": "1024",
+    # A killed worker may be found dead by a task or two before the one that it was killed for.
+    "spark.task.maxFailures": "8",
 }
 
 
@@ -44,7 +50,7 @@ def _java() -> None:
 @pytest.fixture(scope="module")
 def cluster(_java: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
     scratch = tmp_path_factory.mktemp("cluster")
-    with Session("two hosts", scratch / "session", SPECULATION) as session:
+    with Session("two hosts", scratch / "session", CONF) as session:
         yield session
 
 
@@ -82,7 +88,7 @@ def test_before_matching(
     cluster: Session, case: world.World, trouble: Path, kind: str, shards: int | None
 ) -> None:
     """A Python worker is killed, an executor is killed, a speculative copy wins."""
-    asked = {"kind": kind, "trouble": str(trouble), "shards": shards, "explode": True}
+    asked: Asked = {"kind": kind, "trouble": str(trouble), "shards": shards, "explode": True}
     found = cluster.call("spark_jobs.faults:match", folder=str(case.folder), **asked)
     assert found == case.matches()
     assert_troubled(trouble, kind)
@@ -92,7 +98,7 @@ def test_executor_is_lost_with_what_it_shuffled(
     cluster: Session, case: world.World, trouble: Path
 ) -> None:
     """Killed while the shards' matches are gathered: events are read and routed again."""
-    asked = {"kind": "executor", "trouble": str(trouble), "shards": 3, "after": True}
+    asked: Asked = {"kind": "executor", "trouble": str(trouble), "shards": 3, "after": True}
     found = cluster.call("spark_jobs.faults:match", folder=str(case.folder), **asked)
     assert found == case.answers["events"]
     assert_troubled(trouble, "executor")
@@ -104,7 +110,7 @@ def test_while_tasks_write(
 ) -> None:
     """The table has the files of accepted attempts, one for each partition, and no others."""
     target = tmp_path / "matches"
-    asked = {"kind": kind, "trouble": str(trouble), "target": str(target)}
+    asked: Asked = {"kind": kind, "trouble": str(trouble), "target": str(target)}
     written = cluster.call("spark_jobs.faults:write", folder=str(case.folder), **asked)
     assert_table(target, case)
     assert_troubled(trouble, kind)
@@ -143,7 +149,7 @@ def test_drivers_race_for_one_copy(
 ) -> None:
     sessions, scratch = drivers
     for session in sessions:
-        asked: dict[str, Any] = {"gate": str(tmp_path), "drivers": len(sessions)}
+        asked: Asked = {"gate": str(tmp_path), "drivers": len(sessions)}
         session.send("spark_jobs.faults:race", folder=str(case.folder), **asked)
     for session in sessions:
         assert session.receive() == case.answers["events"]
@@ -159,7 +165,7 @@ def test_driver_dies_while_tasks_write(
 ) -> None:
     (first, second), _ = drivers
     target = tmp_path / "matches"
-    asked = {"folder": str(case.folder), "target": str(target)}
+    asked: Asked = {"folder": str(case.folder), "target": str(target)}
     first.send("spark_jobs.faults:write", kind="stuck", trouble=str(trouble), **asked)
     deadline = time.monotonic() + 200
     while not ((trouble / "reached").exists() and written_somewhere(tmp_path)):

@@ -148,6 +148,25 @@ def test_random_expressions_agree_with_the_oracle(spark: Any) -> None:
     assert arrays(found) == truth
 
 
+@pytest.mark.parametrize("shards", [None, 2])
+def test_names_that_spark_would_take_apart(spark: Any, shards: int | None, tmp_path: Any) -> None:
+    texts = ["`a.b` = 1", "`c 0` = 2", "`back``quote` = 3", "shard = 4", "st.`x.y` = 5"]
+    wishes = spark.createDataFrame(list(enumerate(texts)), "id long, expression string")
+    columns = (
+        "`i.d` long, `a.b` int, `c 0` int, `back``quote` int, shard int, st struct<`x.y`: int>"
+    )
+    events = spark.createDataFrame([(7, 1, 2, 3, 4, (5,)), (8, 0, 2, 0, 0, None)], columns)
+    built = bittern.spark.build(wishes, shards=shards)
+    found = bittern.spark.match(events, built, event_id="i.d")
+    assert {row["i.d"]: sorted(row["subscriptions"]) for row in found.collect()} == {
+        7: [0, 1, 2, 3, 4],
+        8: [1],
+    }
+    written = bittern.spark.write(events, built, tmp_path / "out", event_id=["i.d", "back`quote"])
+    rows = spark.read.parquet(written.path).collect()
+    assert {(row["i.d"], row["back`quote"]) for row in rows} == {(7, 3), (8, 0)}
+
+
 # Output
 
 

@@ -36,6 +36,8 @@ def found(*rows: tuple, keys: tuple[pa.Field, ...] = (pa.field("id", pa.int64())
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
+#: No names to give back: batches come with theirs.
+AS_THEY_ARE = iter
 BATCH = found((1, [7, 9], 12, None), (2, [], 0, "not JSON"), (3, [7], 0, None))
 
 
@@ -54,7 +56,7 @@ def table_in(staging: Staging) -> Table:
 def put(path: Path, ids: list[int], mode: str = "error") -> None:
     """Write a table of one file, with the driver's part alone."""
     with Staging(path, mode) as staging:
-        task = Task(None, table_in(staging), None, explode=False)
+        task = Task(AS_THEY_ARE, table_in(staging), None, explode=False)
         report = task.run(iter([found(*((i, [], 0, None) for i in ids))]), 0, 1).to_pylist()[0]
         staging.accept(report["file"], report["bytes"])
         staging.commit()
@@ -67,7 +69,7 @@ def run(tmp_path: Path, batches, *, explode=False, rejects=False):
     for folder in ("matches", "rejects"):
         (tmp_path / folder).mkdir(exist_ok=True)
     tables = [Table(str(tmp_path / name), "t", "zstd", {}) for name in ("matches", "rejects")]
-    task = Task(None, tables[0], tables[1] if rejects else None, explode=explode)
+    task = Task(AS_THEY_ARE, tables[0], tables[1] if rejects else None, explode=explode)
     report = pickle.loads(pickle.dumps(task)).run(iter(batches), 3, 17)
     assert report.schema == REPORT
     assert report.num_rows == 1
@@ -175,7 +177,8 @@ def test_a_failing_task_leaves_no_file(tmp_path, monkeypatch):
 
 
 def test_a_host_that_does_not_see_the_folder_says_so(tmp_path):
-    task = Task(None, Table(str(tmp_path / "elsewhere"), "t", "none", {}), None, explode=False)
+    table = Table(str(tmp_path / "elsewhere"), "t", "none", {})
+    task = Task(AS_THEY_ARE, table, None, explode=False)
     with pytest.raises(OptionError, match=r"does not see .*elsewhere.* executors share"):
         task.run(iter([BATCH]), 0, 1)
     assert names(tmp_path) == []
@@ -186,7 +189,7 @@ def test_a_host_that_does_not_see_the_folder_says_so(tmp_path):
 
 def test_only_accepted_attempts_count(tmp_path):
     with Staging(tmp_path / "out") as staging:
-        task = Task(None, table_in(staging), None, explode=False)
+        task = Task(AS_THEY_ARE, table_in(staging), None, explode=False)
         reports = [task.run(iter([BATCH]), 0, attempt).to_pylist()[0] for attempt in (4, 5)]
         staging.accept(reports[1]["file"], reports[1]["bytes"])
         staging.commit()
@@ -204,7 +207,7 @@ def test_what_is_not_committed_is_removed(tmp_path):
     put(tmp_path / "out", [1])
     for mode, name in (("error", "new"), ("overwrite", "out")):
         with contextlib.suppress(KeyboardInterrupt), Staging(tmp_path / name, mode) as staging:
-            Task(None, table_in(staging), None, explode=False).run(iter([BATCH]), 0, 1)
+            Task(AS_THEY_ARE, table_in(staging), None, explode=False).run(iter([BATCH]), 0, 1)
             raise KeyboardInterrupt
         assert names(tmp_path) == ["out"]
         assert content(tmp_path / "out") == [1]
@@ -301,7 +304,7 @@ def write_and_die(path: Path, last: int) -> None:
     for name in ("rename", "mkdir", "fsync", "unlink", "rmdir"):
         setattr(os, name, counting(getattr(os, name)))
     with sink._staged(path / "out", path / "bad", "overwrite") as (staging, rejects):
-        task = Task(None, table_in(staging), table_in(rejects), explode=False)
+        task = Task(AS_THEY_ARE, table_in(staging), table_in(rejects), explode=False)
         report = task.run(iter([BATCH]), 0, 1).to_pylist()[0]
         staging.accept(report["file"], report["bytes"])
         rejects.accept(report["rejects_file"], report["rejects_bytes"])

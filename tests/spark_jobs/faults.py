@@ -54,15 +54,14 @@ class Trouble:
         assert context is not None
         here = Path(self.folder)
         (here / f"attempt-{context.partitionId()}-{context.taskAttemptId()}").touch()
-        chosen = context.partitionId() == self.partition and _claim(here / "chosen")
-        if chosen and self.kind == "worker":
-            _kill_brothers()  # those that earlier jobs left idle: now who has mapped one is at work
+        concerned = context.partitionId() == self.partition
+        if concerned and self.kind == "worker" and _claim(here / f"cleared-{os.getppid()}"):
+            _kill_brothers()  # what earlier jobs left idle: from now on who has a map is at work
         for number, batch in enumerate(batches):
             yield batch
-            if chosen and number == 0:
-                (here / "reached").touch()
+            if number == 0 and concerned and _claim(here / "reached"):
                 self._act(here)
-        if context.partitionId() == self.partition:
+        if concerned:
             (here / "complete").touch()
 
     def _act(self, here: Path) -> None:
@@ -78,7 +77,7 @@ class Trouble:
 
 
 def _claim(marker: Path) -> bool:
-    """Be the first of all attempts; trouble comes once."""
+    """Be the first to come here: trouble comes once."""
     try:
         marker.touch(exist_ok=False)
     except FileExistsError:

@@ -117,7 +117,7 @@ def answer(trees: Sequence[Expression], events: Sequence[strategies.Event]) -> R
 
 def _document(event: strategies.Event) -> dict[str, Any]:
     """What JSON can say of an event, NULLs included."""
-    said = {}
+    said: dict[str, Any] = {}
     for name, value in event.items():
         if isinstance(value, dict):
             said[name] = _document(value)

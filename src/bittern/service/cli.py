@@ -1,6 +1,6 @@
 """The command line: ``bittern build | match | explain | inspect | advise | spark-match``.
 
-``main`` parses, runs one command and turns every way a user can be wrong into one sentence on
+``main`` parses; ``run`` runs one command and turns every way a user can be wrong into one sentence on
 standard error and an exit code: 0 fine, 1 the data is wrong, 2 the command is, 130 interrupted.
 Results go to standard output, everything said about them to standard error.
 
@@ -32,7 +32,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
     if sys.stderr is None:  # closed by whoever started the process: nobody listens
         sys.stderr = open(os.devnull, "w")  # noqa: PTH123, SIM115
-    options = parser(_COMMANDS).parse_args(arguments)
+    return run(parser(_COMMANDS).parse_args(arguments))
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run what ``options.run`` says; whatever goes wrong is a sentence and an exit code."""
     try:
         code: int = options.run(options)
         if sys.stdout is not None:
@@ -44,13 +48,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except SubscriptionError as error:
-        written = "; nothing was written" if options.run is _build else ""
+        written = "; nothing was written" if options.run in (_build, _spark_match) else ""
         say(f"{count(len(error.bad), 'subscription')} not valid{written}")
         list_bad(error.bad)
         return 1
     except BitternError as error:
         say(str(error))
         return 2 if isinstance(error, OptionError) else 1
+    except ModuleNotFoundError as missing:  # of pyspark, which only some commands need
+        say(f"{missing.name} is not installed: pip install 'bittern[spark]'")
+        return 2
     except OSError as error:
         place = f"{error.filename}: " if error.filename else ""
         say(f"{place}{error.strerror or error}")
@@ -224,12 +231,7 @@ def _advise(options: argparse.Namespace) -> int:
 
 
 def _spark_match(options: argparse.Namespace) -> int:
-    try:
-        from bittern.service import spark_match  # noqa: PLC0415 (cold start)
-    except ModuleNotFoundError as missing:
-        raise OptionError(
-            f"{missing.name} is not installed: pip install 'bittern[spark]'"
-        ) from missing
+    from bittern.service import spark_match  # noqa: PLC0415 (cold start)
 
     return spark_match.run(options)
 

@@ -1,28 +1,35 @@
 """``bittern spark-match``: files of events and subscriptions to files of matches, on Spark.
 
 JSON lines are matched as text, without a guess at their schema; their fields are still there to be
-keys (``--event-id``). CSV gets its types from Spark, which reads it twice for that. Parquet is
-written by the tasks themselves (``spark/sink.py``), the rest by Spark's own writers.
+keys (``--event-id``), as text. CSV gets its types from Spark, which reads it twice for that. Parquet
+is written by the tasks themselves (``spark/sink.py``), the rest by Spark's own writers, beside its
+place, and then renamed: whatever fails, OUT is as it was.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
+import shutil
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from bittern import spark as bittern_spark
 from bittern.engine.manifest import MANIFEST
+from bittern.engine.replace import new_temporary, only_writer, put_in_place
 from bittern.errors import BadSubscription, BitternError, OptionError
 from bittern.service.progress import Progress
 from bittern.service.report import SHOWN_BAD, count, list_bad, print_table, say
 from bittern.service.tables import format_of
 from bittern.spark import session
+from bittern.spark.transport import local_path
 
 _LINE = "event"  # the column that holds a line of JSON
+_COUNTED = ("events", "candidates", "matches", "rejects", "snapshot")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -39,15 +46,12 @@ def run(options: argparse.Namespace) -> int:
     spark = session.start(options.master, settings)
     progress = None if options.quiet else Progress(sys.stderr)
     try:
-        with session.watched(spark, progress):
-            table = _match(spark, options, form, output_form)
+        table = _match(spark, options, (form, output_form), progress)
     except Exception as failure:
         if type(failure).__module__.startswith("pyspark"):
-            raise BitternError(f"Spark: {str(failure).strip().splitlines()[0]}") from failure
+            raise BitternError(f"Spark: {session.reason(failure)}") from failure
         raise
     finally:
-        if progress is not None:
-            progress.close()
         spark.stop()
     if not options.quiet:
         print_table({**table, "seconds": round(time.monotonic() - started, 2)})
@@ -55,12 +59,18 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _check_paths(options: argparse.Namespace) -> None:
-    for name in (options.events, options.subscriptions):
-        if "://" not in name and not any(c in name for c in "*?[") and not Path(name).exists():
-            raise BitternError(f"{name}: there is no such file or folder")
+    inputs = [local_path(name) for name in (options.events, options.subscriptions)]
+    for path in inputs:
+        if path is not None and not any(c in path.name for c in "*?[{") and not path.exists():
+            raise BitternError(f"{path}: there is no such file or folder")
     for name in filter(None, (options.output, options.rejects)):
-        if not options.overwrite and "://" not in name and os.path.lexists(name):
+        target = local_path(name)
+        if target is None or not os.path.lexists(target):
+            continue
+        if not options.overwrite:
             raise OptionError(f"{name} exists: choose another name or say --overwrite")
+        if any(path and path.resolve().is_relative_to(target.resolve()) for path in inputs):
+            raise OptionError(f"{name} is what is read, or holds it: choose another name")
 
 
 def _settings(conf: list[str]) -> dict[str, str]:
@@ -77,14 +87,17 @@ def _names(text: str | None) -> list[str]:
     return [name.strip() for name in text.split(",")] if text else []
 
 
-def _match(spark: Any, options: argparse.Namespace, form: str, output_form: str) -> dict[str, Any]:
-    events = _read(spark, options.events, form)
+def _match(
+    spark: Any, options: argparse.Namespace, forms: tuple[str, str], progress: Progress | None
+) -> dict[str, Any]:
+    form, output_form = forms
     keys, json = _names(options.event_id), _names(options.json)
+    with session.watched(spark, progress, "reading"):
+        events = _read(spark, options.events, form, keys)
     if form == "jsonl":
-        fields = [f"get_json_object({_LINE}, '$.{key}') AS `{key}`" for key in keys]
-        events = events.selectExpr(*fields, _LINE)
-        json = [_LINE]
-    built, bad = _subscriptions(spark, options, events, json)
+        events, json = session.with_fields(events, events.columns[0], keys), events.columns
+    with session.watched(spark, progress, "building"):
+        built, bad = _subscriptions(spark, options, events, json)
     arguments: dict[str, Any] = {
         "event_id": keys or None,
         "json": json,
@@ -92,31 +105,66 @@ def _match(spark: Any, options: argparse.Namespace, form: str, output_form: str)
         "limit": options.limit,
         "store": options.store,
     }
+    with session.watched(spark, progress, "matching"):
+        found = _write(events, built, options, output_form, arguments)
+    return {**found, "bad subscriptions": bad}
+
+
+def _write(
+    events: Any, built: Any, options: argparse.Namespace, form: str, arguments: dict[str, Any]
+) -> dict[str, Any]:
+    """Write matches in the form asked for; returns what was counted."""
     mode = "overwrite" if options.overwrite else "error"
-    if output_form == "parquet":
+    if form == "parquet":
         written = bittern_spark.write(
             events, built, options.output, mode=mode, rejects=options.rejects, **arguments
         )
-        found = {
-            name: getattr(written, name) for name in ("events", "candidates", "matches", "rejects")
-        }
-        return {**found, "snapshot": written.snapshot, "bad subscriptions": bad}
+        return {name: getattr(written, name) for name in _COUNTED}
     observation = session.observation()
     frame = bittern_spark.match(events, built, observe=observation, **arguments)
-    writer = frame.write.mode("overwrite" if options.overwrite else "errorifexists")
-    if output_form == "csv":
-        writer.option("header", "true").csv(options.output)
-    else:
-        writer.json(options.output)
-    return {**observation.get, "bad subscriptions": bad}
+    with _renamed(options.output) as folder:
+        writer = frame.write.mode(mode)
+        if form == "csv":
+            writer.option("header", "true").option("escape", '"').csv(folder)
+        else:
+            writer.json(folder)
+    counted = observation.get
+    return {name: counted[name] for name in _COUNTED}
 
 
-def _read(spark: Any, name: str, form: str) -> Any:
+@contextlib.contextmanager
+def _renamed(name: str) -> Iterator[str]:
+    """A name to write a folder to, which is then renamed, where there are names to change."""
+    target = local_path(name)
+    if target is None:
+        yield name
+        return
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with only_writer(target):
+        temporary, lock = new_temporary(target)
+    try:
+        yield str(temporary / "complete")
+        with only_writer(target) as parent:
+            put_in_place(temporary / "complete", target, parent)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+        os.close(lock)
+
+
+def _read(spark: Any, name: str, form: str, keys: list[str]) -> Any:
+    """The events; JSON lines as one column of text, whose name is none of the keys."""
     if form == "parquet":
         return spark.read.parquet(name)
     if form == "csv":
-        return spark.read.option("header", "true").option("inferSchema", "true").csv(name)
-    return spark.read.text(name).withColumnRenamed("value", _LINE)
+        return _csv(spark).option("inferSchema", "true").csv(name)  # by line: a file has many tasks
+    # As bittern match reads them: a blank line is no event.
+    lines = spark.read.text(name).filter("trim(value) != ''")
+    return lines.withColumnRenamed("value", _LINE if _LINE not in keys else f"{_LINE} as text")
+
+
+def _csv(spark: Any) -> Any:
+    """A reader of CSV as everybody else writes it: quotes inside quotes are doubled."""
+    return spark.read.option("header", "true").option("escape", '"')
 
 
 def _subscriptions(
@@ -129,11 +177,8 @@ def _subscriptions(
     form = format_of(name, options.subscriptions_format, "--subscriptions-format")
     if form == "jsonl":
         frame = spark.read.json(name)
-    elif form == "csv":  # as bittern build reads it: quotes inside quotes are doubled
-        reader = (
-            spark.read.option("header", "true").option("escape", '"').option("multiLine", "true")
-        )
-        frame = reader.csv(name)
+    elif form == "csv":
+        frame = _csv(spark).option("multiLine", "true").csv(name)
         if "weight" in frame.columns:
             frame = frame.withColumn("weight", frame["weight"].cast("double"))
     else:

@@ -14,8 +14,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from pyspark.errors import PySparkTypeError
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.types import DataType, MapType, StringType, StructType, VariantType
 
 from bittern.errors import OptionError
@@ -44,11 +46,26 @@ def check_columns(schema: StructType, keys: Sequence[str], json: Sequence[str]) 
                     f"{what} names {name!r}, and the events have no such column; they have "
                     f"{', '.join(schema.names)}"
                 )
+    for name in keys:
+        if not can_cross(schema[name].dataType):
+            raise OptionError(
+                f"the column {name!r} is {schema[name].dataType.simpleString()}, which cannot go "
+                f"to Python and back: name other columns in event_id, or cast it"
+            )
     for name in json:
         if not isinstance(schema[name].dataType, StringType):
             raise OptionError(
                 f"json names {name!r}, which is not text but {schema[name].dataType.simpleString()}"
             )
+
+
+def can_cross(type_: DataType) -> bool:
+    """Has Arrow a type for it, so that Python can be given it?"""
+    try:
+        to_arrow_type(type_, timezone="UTC")
+    except (PySparkTypeError, ValueError):  # ValueError: an array of nothing but NULL
+        return False
+    return True
 
 
 def quoted(name: str) -> str:
@@ -63,6 +80,8 @@ def carriers(
     names = Names(list(attributes))
     found = {}
     for field in schema.fields:
+        if not can_cross(field.dataType):
+            continue
         column = F.col(quoted(field.name))
         if field.name in json or _is_open(field.dataType):
             found[field.name] = column

@@ -34,8 +34,10 @@ from bittern.spark.operator import (
     REJECTED,
     SUBSCRIPTION,
     SUBSCRIPTIONS,
+    Named,
     Operator,
     output_schema,
+    placed,
 )
 from bittern.spark.samples import can_carry
 from bittern.spark.sharded import check_identified, match_shards
@@ -111,8 +113,12 @@ class Job:
                 self.events, self.keys, ref, limit=self.limit, json=self.json, gather=gather
             )
         schema = output_schema(self.events.schema, self.keys, integer_ids=self.source.integer_ids)
-        operator = Operator(ref, self.keys, self.json, self.limit)
-        return self.events.mapInArrow(operator, schema)
+        named = Named(tuple(self.events.columns), self.operator(ref))
+        return placed(self.events).mapInArrow(named, schema)
+
+    def operator(self, ref: SnapshotRef) -> Operator:
+        """What matches the events in Python workers."""
+        return Operator(ref, self.keys, self.json, self.limit)
 
     def is_in_pieces(self, *, gather: bool) -> bool:
         """May an event have several rows in ``matches``?"""

@@ -18,17 +18,20 @@ Cost: O(events + candidates + matches), and a microsecond or two of transfer for
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from pyspark.sql import DataFrame
 from pyspark.sql.types import ArrayType, DataType, LongType, StringType, StructField, StructType
 
 from bittern.engine.matcher import Matcher
 from bittern.model.matches import Matches
 from bittern.spark.node_cache import SnapshotRef, attach
+
+Batches = Iterator[pa.RecordBatch]
 
 SUBSCRIPTIONS, SUBSCRIPTION, REJECTED = "subscriptions", "subscription", "rejected"
 CANDIDATES = "candidates"
@@ -47,7 +50,7 @@ class Operator:
     json: tuple[str, ...] = ()
     limit: int | None = None
 
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def __call__(self, batches: Batches) -> Batches:
         """Match one partition. O(events + candidates + matches)."""
         matcher = Matcher(attach(self.ref))
         for batch in batches:
@@ -59,6 +62,29 @@ class Operator:
                 own += tail(matches, first, last, matcher.last_statistics["candidates"])
                 schema = pa.schema(fields + tail_fields(own[len(fields)].type))
                 yield pa.RecordBatch.from_arrays(own, schema=schema)
+
+
+def place(at: int) -> str:
+    """What a column of the user's is called on its way to Python: never like one of ours."""
+    return f"c{at}"
+
+
+def placed(frame: DataFrame) -> DataFrame:
+    """The columns by place: ``mapInArrow`` cannot tell a name with a dot, or ``a`` from ``A``."""
+    return frame.toDF(*map(place, range(len(frame.columns))))
+
+
+@dataclass(frozen=True)
+class Named:
+    """Gives columns their names back before ``function``, if there is one, sees them."""
+
+    names: tuple[str, ...]
+    function: Callable[[Batches], Batches] | None
+
+    def __call__(self, batches: Batches) -> Batches:
+        """One partition. O(columns) for each batch."""
+        named = (batch.rename_columns(self.names) for batch in batches)
+        return named if self.function is None else self.function(named)
 
 
 def cuts(offsets: npt.NDArray[np.int64]) -> Iterator[tuple[int, int]]:

@@ -36,9 +36,7 @@ import pyarrow.parquet as pq
 from pyspark import TaskContext
 
 from bittern.errors import OptionError
-from bittern.spark.operator import FIRST, SUBSCRIPTION
-
-Batches = Iterator[pa.RecordBatch]
+from bittern.spark.operator import FIRST, SUBSCRIPTION, Batches
 
 #: Arrow bytes in a row group: what a task holds before it encodes them.
 _ROW_GROUP = 64 << 20
@@ -173,9 +171,9 @@ def _leaves(path: str, type_: pa.DataType) -> Iterator[tuple[str, pa.DataType]]:
 
 @dataclass(frozen=True)
 class Task:
-    """What runs on each partition: ``function`` if there is one, then the writing."""
+    """What runs on each partition: ``function``, then the writing."""
 
-    function: Callable[[Batches], Batches] | None
+    function: Callable[[Batches], Batches]
     matches: Table
     rejects: Table | None
     explode: bool
@@ -192,7 +190,7 @@ class Task:
         rejects = None if self.rejects is None else self.rejects.part(partition, attempt)
         counts = dict.fromkeys(COUNTS, 0)
         try:
-            for marked in batches if self.function is None else self.function(batches):
+            for marked in self.function(batches):
                 batch = _count(marked, counts)
                 for rows in flat(batch) if self.explode else (narrow(batch),):
                     part.add(rows)

@@ -10,12 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
-from pyspark.errors import PySparkTypeError
 from pyspark.sql import DataFrame
-from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.types import ArrayType, BinaryType, DataType
 
 from bittern.errors import OptionError
+from bittern.spark.attributes import can_cross
 
 #: Events that are enough to tell which attributes are frequent.
 _ROWS = 10_000
@@ -75,9 +74,5 @@ def _pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def can_carry(type_: DataType) -> bool:
-    """Can values of this type be, or hold, attributes? Those that Arrow has no type for cannot."""
-    try:
-        to_arrow_type(type_, timezone="UTC")
-    except PySparkTypeError:
-        return False
-    return not isinstance(type_, BinaryType | ArrayType)
+    """Can values of this type be, or hold, attributes?"""
+    return not isinstance(type_, BinaryType | ArrayType) and can_cross(type_)

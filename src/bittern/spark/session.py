@@ -7,30 +7,65 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
+import shutil
 import sys
+import tempfile
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
 
 from pyspark.errors import PySparkException
-from pyspark.sql import Observation, SparkSession
+from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import functions as F
 
 from bittern.errors import OptionError
 
+#: How Bittern's errors stand in a traceback that Spark brings from a task.
+_OWN_ERROR = re.compile(r"bittern\.errors\.\w+: (.+)")
+
 _LOOK = 0.2  # seconds between two looks at what runs
+
+#: Only errors, and from the first line on: Spark's own settings let the JVM greet and warn. The
+#: gateway has to say so itself, or Spark takes it for a shell and raises its level.
+_LOGGING = """\
+rootLogger.level = error
+rootLogger.appenderRef.stderr.ref = stderr
+appender.stderr.type = Console
+appender.stderr.name = stderr
+appender.stderr.target = SYSTEM_ERR
+appender.stderr.layout.type = PatternLayout
+appender.stderr.layout.pattern = %p %c{1}: %m%n%ex
+logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
+logger.gateway.level = error
+"""
+
+
+class Report(Protocol):
+    """Who is told how far a stage is."""
+
+    def __call__(self, stage: str, done: int, total: int) -> None:
+        """So many of these tasks of the stage are over."""
+
+    def close(self) -> None:
+        """The stage is over."""
 
 
 def start(master: str | None, conf: Mapping[str, str]) -> SparkSession:
-    """Start a session; without a master it is spark-defaults', or this machine's cores."""
+    """Start a session; without a master it is ``$MASTER``, or this machine's cores."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else whatever python3 is on the path
     builder = SparkSession.builder.appName("bittern")
-    if master is not None or "SPARK_REMOTE" not in os.environ:
-        builder = builder.master(master or os.environ.get("MASTER", "local[*]"))
-    if (master or "local").startswith("local"):
-        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # nobody else needs to reach it
-        builder = builder.config("spark.driver.host", "127.0.0.1")
-        builder = builder.config("spark.driver.bindAddress", "127.0.0.1")
+    remote = "SPARK_REMOTE" in os.environ and master is None
+    if not remote:
+        _check_java()
+        master = master or os.environ.get("MASTER", "local[*]")
+        builder = builder.master(master)
+        if master.startswith("local"):
+            os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # nobody else needs to reach it
+            builder = builder.config("spark.driver.host", "127.0.0.1")
+            builder = builder.config("spark.driver.bindAddress", "127.0.0.1")
     settings = {
-        "spark.log.level": "ERROR",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.session.timeZone": "UTC",
@@ -39,45 +74,104 @@ def start(master: str | None, conf: Mapping[str, str]) -> SparkSession:
     for name, value in settings.items():
         builder = builder.config(name, value)
     try:
-        session = builder.getOrCreate()
-    except (PySparkException, RuntimeError) as failure:  # no Java, no such master
+        with contextlib.nullcontext() if remote else _quiet():
+            return builder.getOrCreate()
+    except (PySparkException, RuntimeError) as failure:  # too old a Java, no such master
         reason = str(failure).strip().split("\n")[0]
         raise OptionError(f"Spark does not start (it needs Java 17 or later): {reason}") from None
-    with contextlib.suppress(PySparkException):  # not there in Spark Connect
-        session.sparkContext.setLogLevel("ERROR")
-    return session
+
+
+def _check_java() -> None:
+    """Raise unless there is a Java to start, where Spark looks for it."""
+    home = os.environ.get("JAVA_HOME")
+    java = Path(home) / "bin" / "java" if home else shutil.which("java")
+    if java is None or not os.access(java, os.X_OK):
+        where = f"JAVA_HOME is {home}, where there is none" if home else "there is none on the PATH"
+        raise OptionError(
+            f"Spark needs Java 17 or later, and {where}: install one, or set JAVA_HOME to it"
+        )
 
 
 @contextlib.contextmanager
-def watched(spark: SparkSession, report: Callable[[str, int, int], None] | None) -> Iterator[None]:
-    """While inside, report (stage, tasks done, tasks) of what runs; nothing where it is None."""
+def _quiet() -> Iterator[None]:
+    """While inside, a JVM that starts logs by ``_LOGGING``, unless its user has settings."""
+    if "SPARK_CONF_DIR" in os.environ:
+        yield
+        return
+    before = os.environ.get("SPARK_SUBMIT_OPTS")
+    with tempfile.NamedTemporaryFile("w", suffix=".properties") as file:
+        file.write(_LOGGING)
+        file.flush()
+        option = f"-Dlog4j2.configurationFile=file:{file.name}"
+        os.environ["SPARK_SUBMIT_OPTS"] = f"{option} {before or ''}"
+        try:
+            yield
+        finally:
+            del os.environ["SPARK_SUBMIT_OPTS"]
+            if before is not None:
+                os.environ["SPARK_SUBMIT_OPTS"] = before
+
+
+@contextlib.contextmanager
+def watched(spark: SparkSession, report: Report | None, stage: str) -> Iterator[None]:
+    """While inside, report the tasks of all that runs under this name; to nobody if it is None.
+
+    The total is of what Spark has begun so far, and grows with each job.
+    """
     if report is None:
         yield
         return
-    try:
-        tracker = spark.sparkContext.statusTracker()
-    except PySparkException:  # Spark Connect tells of progress in another way
-        yield
-        return
+    tasks: dict[int, int] = {}
     over = threading.Event()
-
-    def look() -> None:
-        while not over.wait(_LOOK):
-            done = total = 0
-            for stage in tracker.getActiveStageIds():
-                told = tracker.getStageInfo(stage)
-                if told is not None:
-                    done, total = done + told.numCompletedTasks, total + told.numTasks
-            if total:
-                report("matching", done, total)
-
-    watcher = threading.Thread(target=look, name="bittern-progress", daemon=True)
+    watcher = threading.Thread(target=_watch, args=(spark, report, stage, tasks, over), daemon=True)
     watcher.start()
     try:
         yield
+        over.set()
+        watcher.join()
+        if tasks:
+            report(stage, sum(tasks.values()), sum(tasks.values()))
     finally:
         over.set()
         watcher.join()
+        report.close()
+
+
+def _watch(
+    spark: SparkSession, report: Report, stage: str, tasks: dict[int, int], over: threading.Event
+) -> None:
+    """Fill ``tasks`` with those of each of Spark's stages, and tell how many are left."""
+    try:
+        tracker = spark.sparkContext.statusTracker()
+    except PySparkException:  # Spark Connect tells of progress in another way
+        return
+    told = (0, 0)
+    while not over.wait(_LOOK):
+        left = 0
+        for each in tracker.getActiveStageIds():
+            info = tracker.getStageInfo(each)
+            if info is not None:
+                tasks[each] = info.numTasks
+                left += info.numTasks - info.numCompletedTasks
+        total = sum(tasks.values())
+        # Between two jobs all is done, and yet it is not.
+        if left and told != (total - left, total):
+            told = total - left, total
+            report(stage, *told)
+
+
+def with_fields(lines: DataFrame, line: str, names: Sequence[str]) -> DataFrame:
+    """A column of JSON text, and before it some of its fields by dotted path, as text."""
+    paths = {name: "".join(f"['{part}']" for part in name.split(".")) for name in names}
+    fields = [F.get_json_object(line, f"${path}").alias(name) for name, path in paths.items()]
+    return lines.select(*fields, line)
+
+
+def reason(failure: Exception) -> str:
+    """Why a job failed, in a sentence: what a task said, else what Spark says first."""
+    lines = str(failure).strip().splitlines()
+    own = [found[1] for found in map(_OWN_ERROR.match, lines) if found]
+    return own[-1] if own else lines[0]
 
 
 def observation() -> Observation:

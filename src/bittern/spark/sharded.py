@@ -58,7 +58,7 @@ from bittern.model.ids import Ids
 from bittern.model.matches import Matches
 from bittern.spark.attributes import carriers, quoted
 from bittern.spark.node_cache import SnapshotRef, attach
-from bittern.spark.operator import CANDIDATES, FIRST, REJECTED, SUBSCRIPTIONS, cuts, reasons
+from bittern.spark.operator import CANDIDATES, FIRST, REJECTED, SUBSCRIPTIONS, cuts, place, reasons
 from bittern.spark.shards import REGION_BITS, Shards
 
 _SHARD, _TASK = "shard", "task"
@@ -93,13 +93,8 @@ def match_shards(
 
 def _named(frame: DataFrame, keys: Sequence[str], *more: Column) -> DataFrame:
     """The columns of the result under their own names."""
-    columns = [F.col(_place(at)).alias(key) for at, key in enumerate(keys)]
+    columns = [F.col(place(at)).alias(key) for at, key in enumerate(keys)]
     return frame.select(*columns, SUBSCRIPTIONS, CANDIDATES, REJECTED, *more)
-
-
-def _place(at: int) -> str:
-    """What a column of the user's is called meanwhile: never like one of ours."""
-    return f"c{at}"
 
 
 # -- routes and visits ---------------------------------------------------------------------------
@@ -141,13 +136,13 @@ def routed(events: DataFrame, shards: Shards, json: Sequence[str]) -> DataFrame:
     route = arrow_udf(
         Router(shards.router, tuple(json)).route, "shards array<int>, rejected string"
     ).asNondeterministic()
-    own = [F.col(quoted(name)).alias(_place(at)) for at, name in enumerate(events.columns)]
+    own = [F.col(quoted(name)).alias(place(at)) for at, name in enumerate(events.columns)]
     return events.select(*own, route(struct).alias("route"))
 
 
 def _visits(events: DataFrame, shards: Shards, json: Sequence[str]) -> DataFrame:
     """A row for each visit, in the task that holds the shard."""
-    places = [_place(at) for at in range(len(events.columns))]
+    places = [place(at) for at in range(len(events.columns))]
     rows = routed(events, shards, json).select(
         *places, "route.rejected", F.posexplode_outer("route.shards").alias("nth", _SHARD)
     )
@@ -164,7 +159,7 @@ def _visits(events: DataFrame, shards: Shards, json: Sequence[str]) -> DataFrame
 
 def _content(schema: StructType) -> Column:
     """A hash of an event, of all columns that Spark can hash."""
-    hashed = [_place(at) for at, field in enumerate(schema) if not _is_loose(field.dataType)]
+    hashed = [place(at) for at, field in enumerate(schema) if not _is_loose(field.dataType)]
     return F.xxhash64(*hashed) if hashed else F.lit(0)
 
 
@@ -236,7 +231,7 @@ class Visitor:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Match one partition. O(events + candidates + matches)."""
         places = [self.names.index(key) for key in self.keys]
-        names = [_place(at) for at in range(len(places))]
+        names = [place(at) for at in range(len(places))]
         names += [SUBSCRIPTIONS, CANDIDATES, REJECTED, FIRST]
         value_type = to_arrow_type(_value_type(self.shards, ranked=self.limit is not None))
         for batch in batches:
@@ -316,7 +311,7 @@ def _value_type(shards: Shards, *, ranked: bool) -> DataType:
 
 def _piece_schema(schema: StructType, keys: Sequence[str], value_type: DataType) -> StructType:
     """What ``Visitor`` yields, as Spark says it."""
-    fields = [StructField(_place(at), schema[key].dataType) for at, key in enumerate(keys)]
+    fields = [StructField(place(at), schema[key].dataType) for at, key in enumerate(keys)]
     return StructType(
         [
             *fields,
@@ -359,7 +354,7 @@ def _gathered(pieces: DataFrame, keys: Sequence[str], limit: int | None) -> Data
     """One row for each event."""
     # Most visits find nothing, and then only the first has to be gathered.
     worth = F.col(FIRST) | (F.size(SUBSCRIPTIONS) > 0) | (F.col(CANDIDATES) > 0)
-    places = [_place(at) for at in range(len(keys))]
+    places = [place(at) for at in range(len(keys))]
     grouped = (
         pieces.filter(worth)
         .groupBy(*places)

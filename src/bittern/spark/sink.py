@@ -37,10 +37,12 @@ from bittern.spark.operator import (
     REJECTED,
     SUBSCRIPTION,
     SUBSCRIPTIONS,
-    Operator,
+    Batches,
+    Named,
     output_schema,
+    placed,
 )
-from bittern.spark.part_files import COUNTS, REPORT, TAIL, Batches, Table, Task
+from bittern.spark.part_files import COUNTS, REPORT, TAIL, Table, Task
 from bittern.spark.shards import Shards
 from bittern.spark.staging import Staging
 
@@ -126,7 +128,7 @@ def write(
             frame, function = job.matches(gather=not explode or limit is not None), None
             schema = StructType([field for field in frame.schema if field.name != FIRST])
         else:
-            frame, function = job.events, Operator(ref, job.keys, job.json, job.limit)
+            frame, function = job.events, job.operator(ref)
             schema = output_schema(frame.schema, job.keys, integer_ids=job.source.integer_ids)
         found = _fill(frame, function, schema, staging, staged_rejects, explode=explode)
     return Written(
@@ -197,8 +199,9 @@ def _fill(
     rejects_table = None
     if rejects is not None:
         rejects_table = _table(spark, rejects, StructType([*keys, schema[REJECTED]]))
-    task = Task(function, table, rejects_table, explode)
-    reports = frame.mapInArrow(task, from_arrow_schema(REPORT)).collect()
+    named = Named(tuple(frame.columns), function)
+    task = Task(named, table, rejects_table, explode)
+    reports = placed(frame).mapInArrow(task, from_arrow_schema(REPORT)).collect()
     n_files = _accept(staging, table, reports, "")
     if rejects is not None and rejects_table is not None:
         _accept(rejects, rejects_table, reports, "rejects_")
