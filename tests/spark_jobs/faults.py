@@ -13,6 +13,7 @@ the test which attempts there were.
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 import time
@@ -37,10 +38,13 @@ class Trouble:
 
     =============  ====================================================================
     ``worker``     kills the worker of its executor that has mapped a snapshot
-    ``executor``   kills its executor, once a worker of it has mapped a snapshot
-    ``slow``       the first attempt waits until another one has passed all rows on
+    ``executor``   kills its executor, once a worker of it has mapped a snapshot and
+                   another partition is done: what is lost may be another task's, too
+    ``slow``       waits until another attempt has passed all rows on
     ``stuck``      waits for as long as a test may take
     =============  ====================================================================
+
+    The first attempt to come so far is the one; others wait until it has done its worst.
     """
 
     kind: str
@@ -52,32 +56,37 @@ class Trouble:
 
         context = TaskContext.get()
         assert context is not None
-        here = Path(self.folder)
-        (here / f"attempt-{context.partitionId()}-{context.taskAttemptId()}").touch()
-        concerned = context.partitionId() == self.partition
-        if concerned and self.kind == "worker" and _claim(here / f"cleared-{os.getppid()}"):
-            _kill_brothers()  # what earlier jobs left idle: from now on who has a map is at work
+        here, partition = Path(self.folder), context.partitionId()
+        (here / f"attempt-{partition}-{context.taskAttemptId()}").touch()
         for number, batch in enumerate(batches):
             yield batch
-            if number == 0 and concerned and _claim(here / "reached"):
+            if number == 0 and partition == self.partition:
                 self._act(here)
-        if concerned:
-            (here / "complete").touch()
+        (here / f"complete-{partition}").touch()
 
     def _act(self, here: Path) -> None:
-        if self.kind == "slow":
-            wait_for((here / "complete").exists)
-        elif self.kind == "worker" and wait_for(_kill_brothers):
-            (here / "killed").touch()
-        elif self.kind == "executor" and wait_for(lambda: bool(_brothers())):
-            (here / "killed").touch()
+        reached, killed = here / "reached", here / "killed"
+        complete = here / f"complete-{self.partition}"
+        is_first = _claim(reached)
+        if self.kind in ("worker", "executor") and not is_first:
+            wait_for(killed.exists)  # a speculative copy must not be quicker
+        elif self.kind == "worker" and wait_for(lambda: bool(brothers())):
+            killed.touch()
+            for pid in brothers():
+                os.kill(pid, signal.SIGKILL)
+        elif self.kind == "executor" and wait_for(
+            lambda: bool(brothers() and list(here.glob("complete-*")))
+        ):
+            killed.touch()
             os.kill(_executor(), signal.SIGKILL)
+        elif self.kind == "slow" and is_first:
+            wait_for(complete.exists)
         elif self.kind == "stuck":
             wait_for(lambda: False)
 
 
 def _claim(marker: Path) -> bool:
-    """Be the first to come here: trouble comes once."""
+    """Be the first to come here."""
     try:
         marker.touch(exist_ok=False)
     except FileExistsError:
@@ -95,7 +104,7 @@ def wait_for(happened: Callable[[], bool]) -> bool:
     return True
 
 
-def _brothers() -> list[int]:
+def brothers() -> list[int]:
     """Other workers of this daemon that have mapped a file of the node cache."""
     cache = os.path.realpath(os.environ["BITTERN_CACHE_DIR"])
     found = []
@@ -112,13 +121,6 @@ def _brothers() -> list[int]:
     return found
 
 
-def _kill_brothers() -> bool:
-    brothers = _brothers()
-    for pid in brothers:
-        os.kill(pid, signal.SIGKILL)
-    return bool(brothers)
-
-
 def _executor() -> int:
     """The JVM that this worker works for: its daemon's parent."""
     pid = status(os.getppid())[1]
@@ -130,6 +132,10 @@ def _executor() -> int:
 # ------------------------------------------------------------------ jobs
 
 
+_NEW_DAEMON = "spark.sql.execution.pyspark.udf.tracebackDumpIntervalSeconds"
+_numbers = itertools.count()
+
+
 def executors(spark: Any, n: int) -> bool:
     """Wait until so many executors have come."""
     known = spark.sparkContext._jsc.sc()
@@ -138,6 +144,10 @@ def executors(spark: Any, n: int) -> bool:
 
 def troubled(frame: Any, kind: str, trouble: str) -> Any:
     """The same rows, through a trouble that leaves its files in the folder ``trouble``."""
+    if kind == "worker":
+        # Part of the workers' environment: a new value has a new daemon, without idle workers of
+        # earlier jobs, that have mapped snapshots as well and would be killed in place of the one.
+        frame.sparkSession.conf.set(_NEW_DAEMON, str(1_000_000 + next(_numbers)))
     return frame.mapInArrow(Trouble(kind, trouble), frame.schema)
 
 

@@ -1,7 +1,7 @@
 """The command line: ``bittern build | match | explain | inspect | advise | spark-match``.
 
-``main`` parses; ``run`` runs one command and turns every way a user can be wrong into one sentence on
-standard error and an exit code: 0 fine, 1 the data is wrong, 2 the command is, 130 interrupted.
+``main`` parses; ``run`` runs one command and turns every way a user can be wrong into one sentence
+on standard error and an exit code: 0 fine, 1 the data is wrong, 2 the command is, 130 interrupted.
 Results go to standard output, everything said about them to standard error.
 
 Cold start counts: nothing here imports NumPy, Arrow or Numba before a command needs them.

@@ -17,20 +17,32 @@ matches stand as Parquet on disk.
 from __future__ import annotations
 
 import argparse
+import json
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 import bittern
 from bittern import spark as bittern_spark
+from bittern.service import cli
 from bittern.service.progress import Progress
-from bittern.spark import session
 from bittern.spark.node_cache import attach
 
-PRODUCTS, WISHES, CHANGES = 5_000, 200_000, 400_000
-_BRANDS = ("Heron", "Egret", "Stork", "Ibis", "Crane", "Avocet", "Curlew", "Plover", "Dunlin")
-_CATEGORIES = ("tent", "boots", "jacket", "stove", "rucksack", "lamp", "map", "bottle", "bicycle")
+PRODUCTS, WISHES, CHANGES = 20_000, 200_000, 400_000
+TASKS, EXPLAINED = 16, 3
+_BRANDS = (
+    "Avocet", "Bunting", "Crane", "Curlew", "Dipper", "Dunlin", "Egret", "Eider", "Fulmar",
+    "Gannet", "Godwit", "Grebe", "Heron", "Ibis", "Jackdaw", "Kestrel", "Lapwing", "Merlin",
+    "Osprey", "Petrel", "Plover", "Shrike", "Siskin", "Stork", "Teal", "Tern", "Whimbrel",
+)  # fmt: skip
+_CATEGORIES = (
+    "axe", "bicycle", "boots", "bottle", "canoe", "compass", "hammock", "jacket", "kettle", "knife",
+    "lamp", "map", "mat", "paddle", "radio", "rope", "rucksack", "skis", "stove", "tent",
+)  # fmt: skip
 _COLOURS = ("black", "blue", "green", "grey", "orange", "red", "white", "yellow")
 _WORDS = ("waterproof", "ultralight", "winter", "folding", "merino", "carbon", "vintage", "repair")
 _COUNTRIES = ("DE", "DK", "EE", "FI", "IS", "LT", "LV", "NO", "PL", "SE")
@@ -63,7 +75,7 @@ def products(spark: Any) -> Any:
 def changes(catalogue: Any, n: int) -> Any:
     """Price changes: popular products change more often."""
     spark = catalogue.sparkSession
-    drawn = spark.range(n).selectExpr("id", "id AS number").selectExpr(
+    drawn = spark.range(0, n, 1, TASKS).selectExpr("id", "id AS number").selectExpr(
         "*", f"cast({PRODUCTS} * pow({draw(10_000, 'product')} / 10000, 2) AS bigint) "
         "AS product_number",
     )  # fmt: skip
@@ -87,7 +99,7 @@ def changes(catalogue: Any, n: int) -> Any:
 def wishes(catalogue: Any, n: int) -> Any:
     """Standing subscriptions: id and expression; a few of them wrong, as in life."""
     spark = catalogue.sparkSession
-    drawn = spark.range(n).selectExpr("id AS number").selectExpr(
+    drawn = spark.range(0, n, 1, TASKS).selectExpr("id AS number").selectExpr(
         "*", f"cast({PRODUCTS} * pow({draw(10_000, 'wish')} / 10000, 2) AS bigint) "
         "AS product_number", f"{draw(8, 'kind')} AS form",
     )  # fmt: skip
@@ -112,67 +124,103 @@ def wishes(catalogue: Any, n: int) -> Any:
     )
 
 
-def main() -> None:
+def main() -> int:
     """Generate, build, match, write, explain."""
     parser = argparse.ArgumentParser(description="a shop's price alerts on Spark")
     parser.add_argument(
         "--output", default="demo-output", metavar="DIR", help="default: demo-output"
     )
-    folder = Path(parser.parse_args().output)
-    print("Starting Spark on all cores of this machine ...", flush=True)
-    spark = session.start("local[*]", {"spark.sql.shuffle.partitions": "4"})
+    parser.set_defaults(run=_demo)
+    return cli.run(parser.parse_args())
+
+
+def _demo(options: argparse.Namespace) -> int:
+    from bittern.spark import session  # noqa: PLC0415 (says what to install if pyspark is missing)
+
+    print("Starting Spark on all cores of this machine.", flush=True)
+    compiling = threading.Thread(target=compile_kernels, daemon=True)
+    compiling.start()
+    settings = {"spark.sql.files.minPartitionNum": str(TASKS)}
+    with session.running("local[*]", settings) as spark:
+        _run(spark, Path(options.output), compiling)
+    return 0
+
+
+def _run(spark: Any, folder: Path, compiling: threading.Thread) -> None:
+    from bittern.spark import session  # noqa: PLC0415
+
     progress = Progress(sys.stderr)
-    try:
-        with session.watched(spark, progress):
-            built, written, events = _run(spark, folder)
-        progress.close()
-        _show(spark, built, written, events)
-    finally:
-        spark.stop()
-
-
-def _run(spark: Any, folder: Path) -> tuple[Any, Any, Any]:
-    catalogue = products(spark).cache()
-    events_path = str(folder / "changes.parquet")
-    changes(catalogue, CHANGES).write.mode("overwrite").parquet(events_path)
-    events = spark.read.parquet(events_path)
-    print(f"A catalogue of {PRODUCTS:,} products, and {CHANGES:,} price changes in {events_path}.")
-
+    with session.watched(spark, progress, "generating"):
+        catalogue = products(spark).cache()
+        path = str(folder / "changes.parquet")
+        changes(catalogue, CHANGES).write.mode("overwrite").parquet(path)
+        events = spark.read.parquet(path)
+        compiling.join()
+    print(f"{CHANGES:,} price changes of {PRODUCTS:,} products are in {path}.", flush=True)
     started = time.perf_counter()
-    texts = wishes(catalogue, WISHES).repartition(4)
-    built: Any = bittern_spark.build(texts, sample=events, shards=None)
-    seconds = time.perf_counter() - started
-    index = attach(built.ref)
-    statistics = index.statistics()
-    print(
-        f"Read and compiled {len(index):,} subscriptions in {seconds:.1f} s: "
-        f"{statistics['classes']:,} different ones over {statistics['attributes']} attributes, "
-        f"{statistics['bytes'] / 1e6:.1f} MB, mapped by every worker of the host."
+    with session.watched(spark, progress, "building"):
+        built: Any = bittern_spark.build(wishes(catalogue, WISHES), sample=events, shards=None)
+    _tell_built(built, time.perf_counter() - started)
+    with session.watched(spark, progress, "matching"):
+        written = bittern_spark.write(
+            events, built, folder / "matches.parquet", event_id="id", mode="overwrite"
+        )
+    _tell_written(written)
+    _explain(spark.read.parquet(written.path), events, attach(built.ref))
+
+
+def compile_kernels() -> None:
+    """Match one event, so that workers find compiled kernels and do not all compile the same."""
+    event = {"product": "", "price": 0.5, "title": "", "stock": 1, "used": True, "s": {"c": ""}}
+    texts = (
+        "product = 'a' AND price <= 180",
+        "product = 'a' AND (price >= 0.4 OR price < 30)",
+        "title LIKE '%b%' AND price BETWEEN 20 AND 25",
+        "stock > 0 AND NOT used AND s.c = 'd'",
     )
-    print(f"{built.n_bad} are not valid, for example:")
+    events = pa.Table.from_pylist([event])
+    index = bittern.Index.build(dict(enumerate(texts)), sample=events)
+    bittern.Matcher(index).match(events)
+
+
+def _tell_built(built: Any, seconds: float) -> None:
+    statistics = attach(built.ref).statistics()
+    print(
+        f"{built.subscriptions:,} subscriptions read and compiled in {seconds:.1f} s: "
+        f"{statistics['classes']:,} different ones on {statistics['attributes']} attributes, "
+        f"{statistics['bytes'] / 1e6:.1f} MB that all workers share.\n"
+        f"{built.n_bad} are not valid and were left out, such as"
+    )
     for bad in built.bad.limit(1).collect():
-        print(f"  {bad['id']}, position {bad['position']}: {bad['message']}")
-    target = folder / "matches.parquet"
-    written = bittern_spark.write(events, built, target, event_id="id", mode="overwrite")
-    return built, written, events
+        print(f"  {bad['id']}, position {bad['position']}: {bad['message']}", flush=True)
 
 
-def _show(spark: Any, built: Any, written: Any, events: Any) -> None:
-    print(f"\n{written}")
+def _tell_written(written: Any) -> None:
     print(
-        f"{written.events / written.seconds:,.0f} price changes/s, "
-        f"{written.matches / written.events:.1f} alerts each.\n"
+        f"{written.events:,} price changes matched and {written.matches:,} alerts written in "
+        f"{written.seconds:.1f} s, {written.events / written.seconds:,.0f} changes/s:\n"
+        f"  {written.path}: {written.files} Parquet files, {written.bytes / 1e6:.1f} MB, "
+        f"{written.matches / written.events:.1f} alerts for each change\n",
+        flush=True,
     )
-    matches = spark.read.parquet(written.path)
-    index = attach(built.ref)
-    some = matches.filter("size(subscriptions) BETWEEN 3 AND 30").orderBy("id").limit(3).collect()
-    for row in some:
-        event = events.filter(f"id = {row['id']}").drop("id").first().asDict(recursive=True)
-        print(f"Price change {row['id']}: {event}")
-        kinds = {each.split("-")[0]: each for each in sorted(row["subscriptions"])}
-        for id_ in list(kinds.values())[:1]:
-            print(f"{bittern.explain(index, event, id_)}\n")
+
+
+def _explain(matches: Any, events: Any, index: Any) -> None:
+    """Say of one subscription of each kind why it matched."""
+    told: set[str] = set()
+    few = matches.join(events, "id").filter("size(subscriptions) > 0").orderBy("id").limit(500)
+    for row in few.toLocalIterator():
+        event = row.asDict(recursive=True)
+        number, alerts = event.pop("id"), event.pop("subscriptions")
+        kinds = {alert.split("-")[0]: alert for alert in sorted(alerts)}
+        new = sorted(kinds.keys() - told)[:1]
+        if new:
+            print(f"Price change {number}, {len(alerts)} alerts: {json.dumps(event)}")
+            print(f"{bittern.explain(index, event, kinds[new[0]])}\n")
+        told.update(new)
+        if len(told) == EXPLAINED:
+            return
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -1,9 +1,9 @@
 """``bittern spark-match``: files of events and subscriptions to files of matches, on Spark.
 
 JSON lines are matched as text, without a guess at their schema; their fields are still there to be
-keys (``--event-id``), as text. CSV gets its types from Spark, which reads it twice for that. Parquet
-is written by the tasks themselves (``spark/sink.py``), the rest by Spark's own writers, beside its
-place, and then renamed: whatever fails, OUT is as it was.
+keys (``--event-id``), as text. CSV gets its types from Spark, which reads it twice for that.
+Parquet is written by the tasks themselves (``spark/sink.py``), the rest by Spark's own writers,
+beside its place, and then renamed: whatever fails, OUT is as it was.
 """
 
 from __future__ import annotations
@@ -43,16 +43,18 @@ def run(options: argparse.Namespace) -> int:
     if not options.quiet:
         say("starting Spark")
     started = time.monotonic()
-    spark = session.start(options.master, settings)
     progress = None if options.quiet else Progress(sys.stderr)
     try:
-        table = _match(spark, options, (form, output_form), progress)
+        # Spark ends first: its tasks may still write while an interrupted job is given up.
+        with (
+            _renamed(options.output, output_form) as folder,
+            session.running(options.master, settings) as spark,
+        ):
+            table = _match(spark, options, form, (folder, output_form), progress)
     except Exception as failure:
         if type(failure).__module__.startswith("pyspark"):
             raise BitternError(f"Spark: {session.reason(failure)}") from failure
         raise
-    finally:
-        spark.stop()
     if not options.quiet:
         print_table({**table, "seconds": round(time.monotonic() - started, 2)})
     return 0
@@ -88,9 +90,12 @@ def _names(text: str | None) -> list[str]:
 
 
 def _match(
-    spark: Any, options: argparse.Namespace, forms: tuple[str, str], progress: Progress | None
+    spark: Any,
+    options: argparse.Namespace,
+    form: str,
+    output: tuple[str, str],
+    progress: Progress | None,
 ) -> dict[str, Any]:
-    form, output_form = forms
     keys, json = _names(options.event_id), _names(options.json)
     with session.watched(spark, progress, "reading"):
         events = _read(spark, options.events, form, keys)
@@ -101,42 +106,46 @@ def _match(
     arguments: dict[str, Any] = {
         "event_id": keys or None,
         "json": json,
-        "explode": options.explode or output_form == "csv",
+        "explode": options.explode or output[1] == "csv",
         "limit": options.limit,
         "store": options.store,
     }
     with session.watched(spark, progress, "matching"):
-        found = _write(events, built, options, output_form, arguments)
+        found = _write(events, built, options, output, arguments)
     return {**found, "bad subscriptions": bad}
 
 
 def _write(
-    events: Any, built: Any, options: argparse.Namespace, form: str, arguments: dict[str, Any]
+    events: Any,
+    built: Any,
+    options: argparse.Namespace,
+    output: tuple[str, str],
+    arguments: dict[str, Any],
 ) -> dict[str, Any]:
-    """Write matches in the form asked for; returns what was counted."""
+    """Write matches to a folder in the form asked for; returns what was counted."""
+    folder, form = output
     mode = "overwrite" if options.overwrite else "error"
     if form == "parquet":
         written = bittern_spark.write(
-            events, built, options.output, mode=mode, rejects=options.rejects, **arguments
+            events, built, folder, mode=mode, rejects=options.rejects, **arguments
         )
         return {name: getattr(written, name) for name in _COUNTED}
     observation = session.observation()
     frame = bittern_spark.match(events, built, observe=observation, **arguments)
-    with _renamed(options.output) as folder:
-        writer = frame.write.mode(mode)
-        if form == "csv":
-            writer.option("header", "true").option("escape", '"').csv(folder)
-        else:
-            writer.json(folder)
+    writer = frame.write.mode(mode)
+    if form == "csv":
+        writer.option("header", "true").option("escape", '"').csv(folder)
+    else:
+        writer.json(folder)
     counted = observation.get
     return {name: counted[name] for name in _COUNTED}
 
 
 @contextlib.contextmanager
-def _renamed(name: str) -> Iterator[str]:
-    """A name to write a folder to, which is then renamed, where there are names to change."""
+def _renamed(name: str, form: str) -> Iterator[str]:
+    """A name to write a folder to, which takes its own in the end; the sink does that itself."""
     target = local_path(name)
-    if target is None:
+    if target is None or form == "parquet":
         yield name
         return
     target.parent.mkdir(parents=True, exist_ok=True)

@@ -159,9 +159,14 @@ def build(
     if n_shards > 1:
         watch.begin("build")
         ref, bad = build_shards(
-            rows, n_shards, sample=typical, store=store, stabbing=stabbing, total=total
+            rows,
+            n_shards,
+            sample=typical,
+            store=store,
+            stabbing=stabbing,
+            total=total,
+            on_bad=lambda found: _raise_bad(found, on_error),
         )
-        _raise_bad(bad, on_error)
         watch.end("build")
         attributes, integer_ids = ref.attributes, ref.integer_ids
     else:

@@ -6,15 +6,17 @@ The command line and the demo start one; a library's user has a session and pass
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import re
 import shutil
+import signal
 import sys
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import NoReturn, Protocol
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Observation, SparkSession
@@ -52,8 +54,34 @@ class Report(Protocol):
         """The stage is over."""
 
 
-def start(master: str | None, conf: Mapping[str, str]) -> SparkSession:
-    """Start a session; without a master it is ``$MASTER``, or this machine's cores."""
+@contextlib.contextmanager
+def running(master: str | None, conf: Mapping[str, str]) -> Iterator[SparkSession]:
+    """A session that is stopped at the end; without a master on ``$MASTER``, or all cores here.
+
+    Ctrl-C raises KeyboardInterrupt and nothing else. While Spark starts it waits until there is
+    something to stop: a JVM whose Python has gone would stay.
+    """
+    early: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, _: early.append(number))
+    try:
+        spark = _start(master, conf)
+        try:
+            signal.signal(signal.SIGINT, _interrupt)  # Spark has set its own, which prints
+            if early:
+                raise KeyboardInterrupt
+            yield spark
+        finally:
+            spark.stop()
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _interrupt(_number: int, _frame: object) -> NoReturn:
+    logging.disable()  # py4j would log where it was interrupted
+    raise KeyboardInterrupt
+
+
+def _start(master: str | None, conf: Mapping[str, str]) -> SparkSession:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else whatever python3 is on the path
     builder = SparkSession.builder.appName("bittern")
     remote = "SPARK_REMOTE" in os.environ and master is None

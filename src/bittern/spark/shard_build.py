@@ -28,6 +28,7 @@ first good row stays.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -70,8 +71,11 @@ def build_shards(
     store: str | None,
     stabbing: str,
     total: int,
+    on_bad: Callable[[list[BadSubscription]], None],
 ) -> tuple[Shards, list[BadSubscription]]:
     """Cut subscriptions (id, expression and optionally weight) into parts and build each.
+
+    ``on_bad`` is given the bad ones as soon as all are known, and may raise.
 
     There are at most ``n_shards`` shards; one that would be empty is left out. ``total`` is how
     many subscriptions there are, more or less.
@@ -86,7 +90,10 @@ def build_shards(
     rows, bad = _settled(subscriptions)
     id_type = _id_type(subscriptions)
     sample = sample or None  # an empty one says nothing
-    events = packed(sample)
+    # Cut by every other event, so that the rest can tell what to expect of events not seen yet.
+    seen = None if sample is None else _every_other(sample, 0)
+    unseen = sample if sample is None or len(sample) == 1 else _every_other(sample, 1)
+    events = packed(seen)
 
     survey = Survey(events, max(1, total) / _POINTS, id_type)
     schema = _ddl(survey.schema)
@@ -98,9 +105,9 @@ def build_shards(
     )
     is_bad = found["message"].is_valid()
     bad += _bad(found.filter(is_bad))
+    on_bad(bad)
     points = found.filter(pc.invert(is_bad)).select(POINTS.names)
-    known = None if sample is None else lambda names: presence(names, sample)
-    plan = cut(points, n_shards, known)
+    plan = cut(points, n_shards, None if seen is None else lambda names: presence(names, seen))
 
     assign = Assign(events, plan, id_type)
     build = BuildParts(events, where, stabbing)
@@ -117,8 +124,8 @@ def build_shards(
     shards = [row for row in built if row["part"] < n_shards]
     regions = [Runs(np.array(row["firsts"]), np.array(row["lasts"])) for row in shards]
     router = build_router(plan.ruler, regions, sample)
-    if sample is not None:
-        traffic = (visits(router, len(shards), sample) / len(sample)).tolist()
+    if unseen is not None:
+        traffic = (visits(router, len(shards), unseen) / len(unseen)).tolist()
     else:
         traffic = [plan.traffic[row["part"]] for row in shards]
     ref = publish(spark, router, store)
@@ -137,6 +144,10 @@ def build_shards(
         ),
         bad,
     )
+
+
+def _every_other(sample: pa.Table, first: int) -> pa.Table:
+    return sample.take(np.arange(first, len(sample), 2))
 
 
 def _id_type(subscriptions: DataFrame) -> pa.DataType:
