@@ -21,9 +21,11 @@ pytest.importorskip("pyspark")
 from pyspark.sql import functions as F
 
 from bittern.spark import build as spark_build
+from bittern.spark import match as spark_match
 from bittern.spark import building
 from bittern.spark.node_cache import attach
 from bittern.spark.reading import pack, read_partition, unpack
+from bittern.spark.samples import sample_table
 from bittern.spark.shards import Shards
 
 REPEATED = "this id was given before; ids are unique"
@@ -506,3 +508,32 @@ def test_samples_of_json_and_variants_are_read(spark: Any) -> None:
         assert np.array_equal(found, wanted)
     plain = attach(spark_build(frame).ref).subscriptions.arrays()["lows"]
     assert not np.array_equal(plain, wanted)
+
+
+@pytest.mark.spark
+def test_a_sample_has_few_bytes_however_wide_events_are(spark: Any) -> None:
+    events = spark.range(1_000).select("id", F.expr("repeat('x', 100000)").alias("body"))
+    sample = sample_table(events)
+    assert sample is not None
+    assert sample.nbytes < 64 << 20
+
+
+@pytest.mark.spark
+def test_text_ids_are_text_even_where_no_subscription_is_good(spark: Any) -> None:
+    events = spark.sql("SELECT 1 AS id, 1 AS a")
+    bad = spark.createDataFrame([("x", "a =")], "id string, expression string")
+    found = spark_match(events, bad, event_id="id", on_error="skip", shards=None)
+    assert dict(found.dtypes)["subscriptions"] == "array<string>"
+    assert [row.subscriptions for row in found.collect()] == [[]]
+
+
+@pytest.mark.spark
+def test_building_works_with_batches_of_any_size(spark: Any) -> None:
+    rows = spark.createDataFrame([(1, "a = 1")], "id long, expression string")
+    setting = "spark.sql.execution.arrow.maxRecordsPerBatch"
+    spark.conf.set(setting, "0")  # Spark: no limit
+    try:
+        built = spark_build(rows)
+    finally:
+        spark.conf.unset(setting)
+    assert built.subscriptions == 1

@@ -5,13 +5,19 @@ from __future__ import annotations
 import csv
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+
+pytest.importorskip("pyspark")
+from bittern.spark import session
 
 #: One JVM that starts quickly, and nothing but loopback.
 QUICK = (
@@ -62,7 +68,8 @@ def test_parquet_to_parquet(spark: Any, files: Any) -> None:
         FOUND
     )
     assert len(found) == len(EVENTS)
-    assert "matching" in err  # the progress
+    assert "matching: " in err  # the progress
+    assert "WARN " not in err  # Spark's own
 
 
 @pytest.mark.spark
@@ -89,7 +96,7 @@ def test_csv_output_from_a_snapshot(spark: Any, files: Any, bittern_command: Any
     )
     assert code == 0, err
     parts = sorted((files / "out.csv").glob("part-*"))
-    rows = [row for part in parts for row in csv.DictReader(part.open())]
+    rows = [row for part in parts for row in csv.DictReader(part.read_text().splitlines())]
     pairs = sorted((int(row["id"]), row["subscription"]) for row in rows)
     assert pairs == sorted((i, wish) for i, wishes in FOUND.items() for wish in wishes)
     assert "matching" not in err
@@ -107,6 +114,12 @@ def test_csv_output_from_a_snapshot(spark: Any, files: Any, bittern_command: Any
         (("events.parquet", "wishes.csv", "wishes.csv"), "exists", 2),
         (("events.parquet", "wishes.csv", "out.parquet", "--conf", "x"), "NAME=VALUE", 2),
         (("events.jsonl", "wishes.csv", "out.csv", "--rejects", "r"), "--rejects needs Parquet", 2),
+        (("events.parquet", "wishes.csv", "events.parquet", "--overwrite"), "is what is read", 2),
+        (
+            ("events.parquet", "wishes.csv", ".", "--output-format", "csv", "--overwrite"),
+            "holds",
+            2,
+        ),
     ],
 )
 def test_mistakes(
@@ -118,9 +131,145 @@ def test_mistakes(
     expected: int,
 ) -> None:
     monkeypatch.chdir(files)
-    from bittern.spark import session
-
-    monkeypatch.setattr(session, "start", lambda *_: pytest.fail("Spark was started"))
+    monkeypatch.setattr(session, "running", lambda *_: pytest.fail("Spark was started"))
     code, _, err = bittern_command("spark-match", *arguments)
     assert said in err
     assert code == expected
+
+
+@pytest.mark.parametrize(("home", "said"), [("/nowhere", "JAVA_HOME is /nowhere"), ("", "PATH")])
+def test_no_java(files: Any, bittern_command: Any, monkeypatch: Any, home: str, said: str) -> None:
+    monkeypatch.chdir(files)
+    monkeypatch.setenv("JAVA_HOME", home)
+    monkeypatch.setenv("PATH", str(files))
+    monkeypatch.delenv("SPARK_REMOTE", raising=False)
+    code, _, err = bittern_command("spark-match", "events.parquet", "wishes.csv", "out.csv")
+    assert code == 2
+    assert "needs Java 17" in err
+    assert said in err
+    assert not list(files.glob("*out.csv*"))
+
+
+@pytest.mark.parametrize("module", ["bittern.service.cli", "bittern.service.demo"])
+def test_no_pyspark(files: Any, module: str) -> None:
+    (files / "pyspark").mkdir()
+    (files / "pyspark" / "__init__.py").write_text(
+        "raise ModuleNotFoundError(\"No module named 'pyspark'\", name='pyspark')"
+    )
+    arguments = ["spark-match", "events.parquet", "wishes.csv", "out.csv"]
+    done = subprocess.run(
+        [sys.executable, "-m", module, *(arguments if module.endswith("cli") else [])],
+        capture_output=True,
+        text=True,
+        cwd=files,
+        env=os.environ | {"PYTHONPATH": str(files)},
+        check=False,
+    )
+    assert done.returncode == 2
+    assert done.stderr == "bittern: pyspark is not installed: pip install 'bittern[spark]'\n"
+
+
+# The session
+
+
+class Stopped:
+    """A session that notes that it was stopped."""
+
+    stopped = False
+
+    def stop(self) -> None:
+        self.stopped = True
+
+
+@pytest.fixture
+def handler(monkeypatch: Any) -> Any:
+    """The handler of SIGINT, which must be there again in the end."""
+    monkeypatch.setattr("logging.disable", lambda: None)
+    before = signal.getsignal(signal.SIGINT)
+    yield before
+    assert signal.getsignal(signal.SIGINT) == before
+
+
+@pytest.mark.usefixtures("handler")
+def test_interrupted_while_spark_starts(monkeypatch: Any) -> None:
+    spark = Stopped()
+
+    def start(*_: Any) -> Stopped:
+        os.kill(os.getpid(), signal.SIGINT)
+        return spark
+
+    monkeypatch.setattr(session, "_start", start)
+    with pytest.raises(KeyboardInterrupt), session.running(None, {}):
+        pytest.fail("it was interrupted")
+    assert spark.stopped
+
+
+@pytest.mark.usefixtures("handler")
+def test_interrupted_while_spark_runs(monkeypatch: Any) -> None:
+    spark = Stopped()
+    monkeypatch.setattr(session, "_start", lambda *_: spark)
+
+    def work() -> None:
+        with session.running(None, {}):
+            os.kill(os.getpid(), signal.SIGINT)
+            signal.pause()
+
+    with pytest.raises(KeyboardInterrupt):
+        work()
+    assert spark.stopped
+
+
+class Tracker:
+    """Spark's stages, a look at a time: which run, with tasks done and tasks."""
+
+    def __init__(self, looks: list[dict[int, tuple[int, int]]]) -> None:
+        self.looks = looks
+        self.now: dict[int, tuple[int, int]] = {}
+
+    def getActiveStageIds(self) -> list[int]:  # noqa: N802 (Spark's)
+        if self.looks:
+            self.now = self.looks.pop(0)
+        return list(self.now)
+
+    def getStageInfo(self, stage: int) -> Any:  # noqa: N802
+        done, total = self.now[stage]
+        return SimpleNamespace(numCompletedTasks=done, numTasks=total)
+
+
+class Told:
+    """Who is told of progress."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[Any, ...]] = []
+
+    def __call__(self, stage: str, done: int, total: int) -> None:
+        self.calls.append((stage, done, total))
+
+    def close(self) -> None:
+        self.calls.append(("closed",))
+
+
+def test_progress_counts_the_tasks_of_all_stages(monkeypatch: Any) -> None:
+    looks = [{}, {1: (0, 2)}, {1: (0, 2)}, {1: (1, 2)}, {}, {2: (0, 4), 3: (1, 1)}, {}]
+    tracker, told = Tracker(looks), Told()
+    spark: Any = SimpleNamespace(sparkContext=SimpleNamespace(statusTracker=lambda: tracker))
+    monkeypatch.setattr(session, "_LOOK", 0.001)
+    with session.watched(spark, told, "matching"):
+        deadline = time.monotonic() + 60
+        while tracker.looks and time.monotonic() < deadline:
+            time.sleep(0.001)
+    done = [(0, 2), (1, 2), (3, 7), (7, 7)]
+    assert told.calls == [*(("matching", *each) for each in done), ("closed",)]
+
+
+SAID_BY_SPARK = {
+    "[PATH_NOT_FOUND] No such path.\n'Plan": "[PATH_NOT_FOUND] No such path.",
+    "Calling o40.x.\n: org.apache.SparkException: [CODE] Why.\n\tat java": "[CODE] Why.",
+    "Job aborted.\nTraceback\nOSError: x\n\nbittern.errors.SnapshotError: gone\n": "gone",
+    "": "ValueError",
+}
+
+
+@pytest.mark.parametrize("text", SAID_BY_SPARK)
+def test_reasons(text: str) -> None:
+    assert session.reason(ValueError(text)) == SAID_BY_SPARK[text]

@@ -33,8 +33,8 @@ CONF = {
     "spark.speculation.multiplier": "1.5",
     "spark.speculation.quantile": "0.5",
     "spark.speculation.minTaskRuntime": "3s",
-    # What a trouble has passed on reaches Bittern at once, not when 64 KiB have come together.
-    "spark.buffer.size": "1024",
+    # A batch reaches the next stage when the one after it is there, not when 64 KiB are.
+    "spark.buffer.size": "32",
 }
 
 
@@ -95,11 +95,11 @@ def test_before_matching(
 def test_executor_is_lost_with_what_it_shuffled(
     cluster: Session, case: world.World, trouble: Path
 ) -> None:
-    """Killed while the shards' matches are gathered: events are read and routed again."""
-    asked: Asked = {"kind": "executor", "trouble": str(trouble), "shards": 3, "after": True}
+    """Killed when part of the result is there: some events are read and routed again."""
+    asked: Asked = {"kind": "late", "trouble": str(trouble), "shards": 3, "after": True}
     found = cluster.call("spark_jobs.faults:match", folder=str(case.folder), **asked)
     assert found == case.answers["events"]
-    assert_troubled(trouble, "executor")
+    assert_troubled(trouble, "late")
 
 
 @pytest.mark.parametrize("kind", ["worker", "executor", "slow"])

@@ -1,14 +1,15 @@
 """Jobs in which something goes wrong half way, at a place and a time that the test chose.
 
 A ``Trouble`` is a stage of the test's own, before or after Bittern's, in a Python worker of its
-own. Rows pass through it unchanged; but in one partition, once, after the first batch::
+own. Rows pass through it unchanged; but in one partition, once, after the second batch::
 
     executor (JVM) ── daemon ──┬── worker of the trouble      kills its brother, or its
                                └── worker of Bittern          grandfather, or waits
 
-So what dies is found by kinship and nothing else can be hit; and since the trouble has not passed
-all rows on, Bittern's worker cannot have seen the end of its partition. Files in ``folder`` tell
-the test which attempts there were.
+So what dies is found by kinship and nothing else can be hit. Bittern's worker is then in the midst
+of its partition: it has not seen the end, since the trouble has not passed all rows on, and it has
+seen the first batch, if what Spark buffers is less than a batch. Files in ``folder`` tell the test
+what happened.
 """
 
 from __future__ import annotations
@@ -38,8 +39,8 @@ class Trouble:
 
     =============  ====================================================================
     ``worker``     kills the worker of its executor that has mapped a snapshot
-    ``executor``   kills its executor, once a worker of it has mapped a snapshot and
-                   another partition is done: what is lost may be another task's, too
+    ``executor``   kills its executor, once a worker of it has mapped a snapshot
+    ``late``       kills its executor, once the driver has another partition
     ``slow``       waits until another attempt has passed all rows on
     ``stuck``      waits for as long as a test may take
     =============  ====================================================================
@@ -60,7 +61,7 @@ class Trouble:
         (here / f"attempt-{partition}-{context.taskAttemptId()}").touch()
         for number, batch in enumerate(batches):
             yield batch
-            if number == 0 and partition == self.partition:
+            if number == 1 and partition == self.partition:
                 self._act(here)
         (here / f"complete-{partition}").touch()
 
@@ -68,21 +69,26 @@ class Trouble:
         reached, killed = here / "reached", here / "killed"
         complete = here / f"complete-{self.partition}"
         is_first = _claim(reached)
-        if self.kind in ("worker", "executor") and not is_first:
+        victims: dict[str, Callable[[], list[int]]] = {
+            "worker": brothers,
+            "executor": lambda: [_executor()] if brothers() else [],
+            "late": lambda: [_executor()] if _is_known(here) else [],
+        }
+        if self.kind in victims and not is_first:
             wait_for(killed.exists)  # a speculative copy must not be quicker
-        elif self.kind == "worker" and wait_for(lambda: bool(brothers())):
+        elif self.kind in victims and wait_for(lambda: bool(victims[self.kind]())):
             killed.touch()
-            for pid in brothers():
+            for pid in victims[self.kind]():
                 os.kill(pid, signal.SIGKILL)
-        elif self.kind == "executor" and wait_for(
-            lambda: bool(brothers() and list(here.glob("complete-*")))
-        ):
-            killed.touch()
-            os.kill(_executor(), signal.SIGKILL)
         elif self.kind == "slow" and is_first:
             wait_for(complete.exists)
         elif self.kind == "stuck":
             wait_for(lambda: False)
+
+
+def _is_known(here: Path) -> bool:
+    """Is a partition done for so long that the driver has its rows?"""
+    return any(time.time() - file.stat().st_mtime > 1 for file in here.glob("complete-*"))
 
 
 def _claim(marker: Path) -> bool:

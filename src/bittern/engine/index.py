@@ -131,8 +131,12 @@ class Index:
         strategy: str = "pivot",
         stabbing: str = "cei",
         stabbing_memory: int | None = None,
+        text_ids: bool = False,
     ) -> Index:
-        """Compile what has been read already. O(parameters)."""
+        """Compile what has been read already. O(parameters).
+
+        ``text_ids`` says that ids are strings, which nothing else tells where there are none.
+        """
         compiled = compile_catalog(templates, catalog.shape_ids, catalog.parameters)
         mass = expected_events(compiled, sample)
         subscriptions, numbers = strategy_named(strategy).build(
@@ -144,7 +148,7 @@ class Index:
             stabbing_memory=stabbing_memory,
         )
         index = cls(
-            ids=Ids.of(catalog.ids),
+            ids=Ids.of(catalog.ids, text=text_ids),
             texts=catalog.texts,
             weights=catalog.weights,
             rank=compiled.rank,

@@ -33,11 +33,14 @@ class Ids:
         self._ranks: npt.NDArray[np.int64] | None = None
 
     @classmethod
-    def of(cls, ids: Sequence[Any]) -> Ids:
-        """From Python ids, which are plain strings or integers (``normal_id``)."""
+    def of(cls, ids: Sequence[Any], *, text: bool = False) -> Ids:
+        """From Python ids, which are plain strings or integers (``normal_id``).
+
+        Where there are none, ``text`` says what they would be.
+        """
         none = np.empty(0, dtype=np.uint8)
         kinds = {type(each) for each in ids}
-        if kinds <= {int}:
+        if kinds <= {int} and not (text and not kinds):
             return cls(pa.array(ids, type=pa.int64()), none)
         if kinds <= {str}:
             return cls(pa.array(ids, type=pa.large_string()), none)

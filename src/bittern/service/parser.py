@@ -35,7 +35,7 @@ def parser(runs: Mapping[str, Callable[[argparse.Namespace], int]]) -> argparse.
   bittern build subscriptions.csv --output shop.bittern
   bittern match shop.bittern events.jsonl --output matches.jsonl
 
-exit codes: 0 fine, 1 the data is wrong, 2 the command is wrong""",
+exit codes: 0 fine, 1 the data is wrong, 2 the command is wrong, 130 interrupted""",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     whole.add_argument("--version", action=Version, nargs=0, help="print the release and exit")
@@ -185,10 +185,13 @@ def _add_spark_match(commands: Any) -> None:
         commands,
         "spark-match",
         "match files of events on Spark, from this machine's cores to a cluster",
-        """EVENTS are Parquet, JSON lines or CSV with a header, one file or a folder of them.
-SUBSCRIPTIONS are such files with the columns id, expression and optionally weight, or a snapshot
-that bittern build wrote. OUT is a folder that the result is written to, all of it or nothing:
-Parquet, JSON lines or CSV by its extension; CSV has one row per match.
+        """EVENTS are Parquet, JSON lines or CSV with a header: a file, a folder of them, or a
+pattern such as 'logs/*.jsonl'. SUBSCRIPTIONS are such files with the columns id, expression and
+optionally weight, or a snapshot that bittern build wrote. OUT is a folder that the result is
+written to, all of it or nothing: Parquet, JSON lines or CSV by its extension; CSV has one row per
+match.
+
+It needs pyspark and Java 17. docs/spark.md has more.
 
 example:
   bittern spark-match events.parquet subscriptions.csv matches.parquet --event-id id
@@ -201,7 +204,7 @@ example:
     add("--format", choices=FORMATS, help="of EVENTS (default: by the extension)")
     add("--subscriptions-format", choices=FORMATS, help="default: by the extension")
     add("--output-format", choices=FORMATS, help="of OUT (default: by the extension)")
-    add("--event-id", metavar="NAMES", help="columns to keep, separated by commas (default: all)")
+    add("--event-id", metavar="NAMES", help="columns to keep, with commas between (default: all)")
     add("--json", metavar="NAMES", help="columns whose text is JSON with attributes")
     add("--explode", action="store_true", help="one row per match instead of one per event")
     add("--limit", metavar="K", type=positive, help="only the K matches of highest weight")
@@ -213,7 +216,11 @@ example:
         default="fail",
         help="what to do when subscriptions are not valid (default: fail)",
     )
-    add("--master", metavar="URL", help="of Spark (default: all cores of this machine)")
+    add(
+        "--master",
+        metavar="URL",
+        help="of Spark (default: $MASTER, else all cores of this machine)",
+    )
     add("--conf", metavar="NAME=VALUE", action="append", default=[], help="a setting of Spark")
     add("--store", metavar="URI", help="folder that driver and executors share, for the snapshot")
     add("--shards", metavar="N", type=positive, help="cut the index (default: by its size)")

@@ -15,18 +15,17 @@ import shutil
 import sys
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from bittern import spark as bittern_spark
 from bittern.engine.manifest import MANIFEST
 from bittern.engine.replace import new_temporary, only_writer, put_in_place
-from bittern.errors import BadSubscription, BitternError, OptionError
+from bittern.errors import BadSubscription, BitternError, OptionError, SnapshotError
 from bittern.service.progress import Progress
 from bittern.service.report import SHOWN_BAD, count, list_bad, print_table, say
 from bittern.service.tables import format_of
 from bittern.spark import session
-from bittern.spark.transport import local_path
+from bittern.spark.transport import local_path, read_id
 
 _LINE = "event"  # the column that holds a line of JSON
 _COUNTED = ("events", "candidates", "matches", "rejects", "snapshot")
@@ -52,7 +51,7 @@ def run(options: argparse.Namespace) -> int:
         ):
             table = _match(spark, options, form, (folder, output_form), progress)
     except Exception as failure:
-        if type(failure).__module__.startswith("pyspark"):
+        if session.is_sparks(failure):
             raise BitternError(f"Spark: {session.reason(failure)}") from failure
         raise
     if not options.quiet:
@@ -176,12 +175,22 @@ def _csv(spark: Any) -> Any:
     return spark.read.option("header", "true").option("escape", '"')
 
 
+def _is_snapshot(name: str) -> bool:
+    path = local_path(name)
+    if path is not None:
+        return (path / MANIFEST).exists()
+    try:
+        return bool(read_id(name))
+    except SnapshotError:
+        return False
+
+
 def _subscriptions(
     spark: Any, options: argparse.Namespace, events: Any, json: list[str]
 ) -> tuple[Any, int]:
     """What to match, and how many subscriptions were skipped."""
     name = options.subscriptions
-    if (Path(name) / MANIFEST).exists():
+    if _is_snapshot(name):
         return name, 0
     form = format_of(name, options.subscriptions_format, "--subscriptions-format")
     if form == "jsonl":

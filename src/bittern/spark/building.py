@@ -140,6 +140,7 @@ def build(
     check_shards(shards)
     check_stabbing(stabbing, None)
     rows = rows_of(subscriptions)
+    text_ids = isinstance(rows.schema["id"].dataType, StringType)
     check_sample(sample)
     documents = names_of(json, "json")
     spark = subscriptions.sparkSession
@@ -176,7 +177,9 @@ def build(
         _raise_bad(bad, on_error)
         watch.end("read", total)
         watch.begin("build")
-        index = Index.of_catalog(catalog, templates, sample=typical, stabbing=stabbing)
+        index = Index.of_catalog(
+            catalog, templates, sample=typical, stabbing=stabbing, text_ids=text_ids
+        )
         watch.end("build")
         watch.begin("publish")
         ref = publish(spark, index, store)
@@ -330,12 +333,8 @@ def shard_bytes(setting: str | None) -> int:
 
 def _bad_rows(spark: SparkSession, bad: list[BadSubscription]) -> DataFrame:
     """Bad subscriptions as a DataFrame."""
-    ids = [None if each.id is None else writable(str(each.id)) for each in bad]
-    table = pa.table(
-        {
-            "id": pa.array(ids, pa.string()),
-            "position": pa.array([each.position for each in bad], pa.int32()),
-            "message": pa.array([writable(each.message) for each in bad], pa.string()),
-        }
-    )
-    return spark.createDataFrame(table, schema="id string, position int, message string")
+    rows = [
+        (None if each.id is None else writable(str(each.id)), each.position, writable(each.message))
+        for each in bad
+    ]
+    return spark.createDataFrame(rows, "id string, position int, message string")

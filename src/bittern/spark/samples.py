@@ -18,6 +18,8 @@ from bittern.spark.attributes import can_cross
 
 #: Events that are enough to tell which attributes are frequent.
 _ROWS = 10_000
+#: Where events are so wide that fewer have to do.
+_BYTES = 32 << 20
 _PACKED = pa.schema([("packed", pa.binary())])
 
 
@@ -65,8 +67,13 @@ def _collected(sample: DataFrame) -> pa.Table | None:
 
 
 def _pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Each batch as bytes in one row."""
-    for batch in batches:
+    """Each batch as bytes in one row, until it is enough; the rest is only read."""
+    room = _BYTES
+    for whole in batches:
+        if room <= 0:
+            continue
+        batch = whole.slice(0, max(1, whole.num_rows * room // max(1, whole.nbytes)))
+        room -= batch.nbytes
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, batch.schema) as stream:
             stream.write_batch(batch)

@@ -14,7 +14,9 @@ import signal
 import sys
 import tempfile
 import threading
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NoReturn, Protocol
 
@@ -24,13 +26,14 @@ from pyspark.sql import functions as F
 
 from bittern.errors import OptionError
 
-#: How Bittern's errors stand in a traceback that Spark brings from a task.
+#: How an error stands in a traceback: ours, and any other.
 _OWN_ERROR = re.compile(r"bittern\.errors\.\w+: (.+)")
+_ERROR = re.compile(r"(?:: )?[\w.$]+(?:Error|Exception): (.+)")
 
 _LOOK = 0.2  # seconds between two looks at what runs
 
-#: Only errors, and from the first line on: Spark's own settings let the JVM greet and warn. The
-#: gateway has to say so itself, or Spark takes it for a shell and raises its level.
+#: Only errors, without stack traces, and from the first line on: by Spark's own settings the JVM
+#: would greet and warn. The gateway's level must be the same, or Spark takes it for a shell's.
 _LOGGING = """\
 rootLogger.level = error
 rootLogger.appenderRef.stderr.ref = stderr
@@ -38,7 +41,7 @@ appender.stderr.type = Console
 appender.stderr.name = stderr
 appender.stderr.target = SYSTEM_ERR
 appender.stderr.layout.type = PatternLayout
-appender.stderr.layout.pattern = %p %c{1}: %m%n%ex
+appender.stderr.layout.pattern = %p %c{1}: %m%n%ex{none}
 logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
 logger.gateway.level = error
 """
@@ -58,15 +61,16 @@ class Report(Protocol):
 def running(master: str | None, conf: Mapping[str, str]) -> Iterator[SparkSession]:
     """A session that is stopped at the end; without a master on ``$MASTER``, or all cores here.
 
-    Ctrl-C raises KeyboardInterrupt and nothing else. While Spark starts it waits until there is
+    Ctrl-C raises KeyboardInterrupt and prints nothing. While Spark starts it waits until there is
     something to stop: a JVM whose Python has gone would stay.
     """
     early: list[int] = []
     before = signal.signal(signal.SIGINT, lambda number, _: early.append(number))
     try:
-        spark = _start(master, conf)
+        with ThreadPoolExecutor(1) as pool:  # in the main thread, Spark would set its own handler
+            spark = pool.submit(_start, master, conf).result()
         try:
-            signal.signal(signal.SIGINT, _interrupt)  # Spark has set its own, which prints
+            signal.signal(signal.SIGINT, _interrupt)
             if early:
                 raise KeyboardInterrupt
             yield spark
@@ -77,7 +81,8 @@ def running(master: str | None, conf: Mapping[str, str]) -> Iterator[SparkSessio
 
 
 def _interrupt(_number: int, _frame: object) -> NoReturn:
-    logging.disable()  # py4j would log where it was interrupted
+    logging.disable()  # py4j would log where it was interrupted,
+    warnings.simplefilter("ignore")  # and Spark warn that it was
     raise KeyboardInterrupt
 
 
@@ -195,11 +200,19 @@ def with_fields(lines: DataFrame, line: str, names: Sequence[str]) -> DataFrame:
     return lines.select(*fields, line)
 
 
+def is_sparks(failure: Exception) -> bool:
+    """Does an exception come from Spark, or from the bridge to it?"""
+    return type(failure).__module__.startswith(("pyspark.", "py4j."))
+
+
 def reason(failure: Exception) -> str:
-    """Why a job failed, in a sentence: what a task said, else what Spark says first."""
+    """Why a job failed, in a sentence: what a task of ours said, else what Spark says first."""
     lines = str(failure).strip().splitlines()
-    own = [found[1] for found in map(_OWN_ERROR.match, lines) if found]
-    return own[-1] if own else lines[0]
+    for pattern in (_OWN_ERROR, _ERROR):
+        found = next(filter(None, map(pattern.match, lines)), None)
+        if found is not None:
+            return found[1]
+    return lines[0] if lines else type(failure).__name__
 
 
 def observation() -> Observation:
