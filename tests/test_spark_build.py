@@ -21,8 +21,8 @@ pytest.importorskip("pyspark")
 from pyspark.sql import functions as F
 
 from bittern.spark import build as spark_build
-from bittern.spark import match as spark_match
 from bittern.spark import building
+from bittern.spark import match as spark_match
 from bittern.spark.node_cache import attach
 from bittern.spark.reading import pack, read_partition, unpack
 from bittern.spark.samples import sample_table

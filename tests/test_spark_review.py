@@ -17,10 +17,8 @@ from bittern.errors import OptionError
 pytest.importorskip("pyspark")
 
 import pyarrow as pa
-from pyspark.sql import functions as F
 
 import bittern.spark
-from bittern.spark.samples import sample_table
 from bittern.spark.staging import Staging
 
 LARGE = "spark.sql.execution.arrow.useLargeVarTypes"
