@@ -15,6 +15,7 @@ from answers import expected
 from bittern.errors import OptionError, SubscriptionError
 from bittern.language.limits import MAX_LENGTH, MAX_PREDICATES
 from bittern.language.printer import print_expression
+from bittern.model.documents import is_json
 
 pytest.importorskip("pyspark")
 
@@ -487,6 +488,19 @@ def test_the_size_of_a_shard_is_a_setting(setting: str | None, nbytes: int) -> N
 def test_a_wrong_setting_is_told(setting: str) -> None:
     with pytest.raises(OptionError, match=r"spark\.bittern\.shard\.bytes"):
         building.shard_bytes(setting)
+
+
+@pytest.mark.parametrize("column", [pa.array([1]), pa.array(["{}"]).dictionary_encode()])
+def test_a_sample_whose_json_is_not_text_is_refused(column: pa.Array) -> None:
+    with pytest.raises(OptionError, match=f"json names 'j', which is not text but {column.type}"):
+        sample_table(pa.table({"j": column}), ["j"])
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.string_view(), pa.json_()])
+def test_a_sample_of_json_text_says_so_itself(kind: pa.DataType) -> None:
+    sample = sample_table(pa.table({"j": pa.array(["{}"]).cast(kind)}), ["j"])
+    assert sample is not None
+    assert is_json(sample.schema.field("j").type)
 
 
 @pytest.mark.spark

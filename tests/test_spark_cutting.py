@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import oracle
 import strategies
-from bittern import Matcher
+from bittern import Index, Matcher
 from bittern.engine.catalog import read_catalog
 from bittern.language.parser import parse
 from bittern.language.printer import print_expression
@@ -31,12 +31,14 @@ from bittern.spark.regions import (
     Ruler,
     Runs,
     build_router,
+    compared,
     literal,
     presence,
     text_value,
     united,
     value_text,
     visits,
+    witnesses,
 )
 from bittern.spark.shards import REGION_BITS
 
@@ -347,6 +349,53 @@ def test_regions_read_as_expressions():
     assert texts((2, 9)) == ["color IS NOT NULL", "price IS NOT NULL"]
     assert texts((4, 6)) == ["color > 'red'", "price <= 9.5"]
     assert texts((0, 0), (3, 3)) == ["TRUE"]
+
+    def attributes(*runs):
+        firsts, lasts = zip(*runs, strict=True)
+        return ruler.attributes(Runs(np.array(firsts), np.array(lasts)))
+
+    assert attributes((6, 8)) == {"price"}
+    assert attributes((4, 6), (10, 10)) == {"color", "price", "size"}
+    assert attributes((0, 0), (3, 3)) == set()
+
+
+KINDS = {
+    "a = 1 OR a BETWEEN 3 AND 5": [("a", NUMBER)],
+    "a > TIMESTAMP '2026-01-01 00:00:00' OR a = TRUE": [("a", TIME), ("a", BOOLEAN)],
+    "a LIKE '%x'": [("a", STRING)],
+    "a LIKE 'x_y%z' AND a IS NOT NULL": [("a", STRING), ("a", ANY)],
+    "`a.b`.`c d` IS NULL OR é RLIKE 'x+'": [("`a.b`.c d", ANY), ("é", STRING)],
+    "TRUE": [],
+}
+
+
+@pytest.mark.parametrize("text", KINDS)
+def test_witnesses_make_attributes_and_kinds_known_at_no_cost(text):
+    index = Index.build({1: text})
+    keys = compared(index)
+    assert keys == KINDS[text]
+    told = Index.build(dict(enumerate(witnesses(keys))))
+    names = index.rank.attribute_names()
+    assert set(told.rank.attribute_names()) == set(names)
+    for name in names:
+        assert told.encoder.kinds.mask(name) == index.encoder.kinds.mask(name)
+    assert told.subscriptions.statistics()["never"] == len(told)
+
+
+def test_a_router_with_witnesses_routes_as_without():
+    texts = {i: f"a = {i} AND b = 'x' OR c > {i}" for i in range(30)}
+    parts = Parts(texts, 3)
+    keys = compared(Index.build(texts | {99: "z IS NULL"}))
+    runs = [Runs(np.array([base]), np.array([base + 3])) for base in parts.cut.ruler.bases[2:4]]
+    events = [{"a": a, "c": c, "b": "x"} for a in range(-1, 31, 3) for c in (None, 1.5, 40)]
+    plain, told = (
+        Matcher(build_router(parts.cut.ruler, runs, None, known)) for known in ((), keys)
+    )
+    assert told.match(events).to_pylist() == plain.match(events).to_pylist()
+    assert any(plain.match(events).to_pylist())
+    assert told.last_statistics["candidates"] == plain.last_statistics["candidates"]
+    assert visits(told.index, 2, events).tolist() == visits(plain.index, 2, events).tolist()
+    assert set(told.index.rank.attribute_names()) == {"a", "b", "c", "z"}
 
 
 @given(

@@ -92,12 +92,17 @@ def test_before_matching(
     assert_troubled(trouble, kind)
 
 
+@pytest.mark.parametrize("metrics", [{}, {"observe": "metrics"}], ids=["plain", "observed"])
 def test_executor_is_lost_with_what_it_shuffled(
-    cluster: Session, case: world.World, trouble: Path
+    cluster: Session, case: world.World, trouble: Path, metrics: Asked
 ) -> None:
-    """Killed when part of the result is there: some events are read and routed again."""
+    """Killed when part of the result is there: some events are read and routed again.
+
+    Spark then compares the rows that are shuffled again with those that were, in any order, and
+    fails the job where they differ; with metrics, the counts of candidates are among them.
+    """
     asked: Asked = {"kind": "late", "trouble": str(trouble), "shards": 3, "after": True}
-    found = cluster.call("spark_jobs.faults:match", folder=str(case.folder), **asked)
+    found = cluster.call("spark_jobs.faults:match", folder=str(case.folder), **asked, **metrics)
     assert found == case.answers["events"]
     assert_troubled(trouble, "late")
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import pickle
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -16,10 +18,12 @@ from bittern.language.printer import print_expression
 
 pytest.importorskip("pyspark")
 
+import bittern.spark
 from bittern.spark import shard_build
 from bittern.spark.node_cache import attach
 from bittern.spark.shard_build import build_shards
 from bittern.spark.shards import REGION_BITS
+from bittern.spark.store import CACHE
 
 pytestmark = pytest.mark.spark
 
@@ -74,6 +78,12 @@ def test_parts_hold_the_catalog_and_the_router_finds_them(spark, tmp_path):
     assert shards.integer_ids
     used = {name for part in parts for name in part.rank.attribute_names()}
     assert shards.attributes == tuple(sorted(used))
+    router = attach(shards.router)
+    assert set(router.rank.attribute_names()) == used
+    assert set(shards.routed_by) <= used
+    for name in used:
+        masks = [part.encoder.kinds.mask(name) for part in parts]
+        assert router.encoder.kinds.mask(name) == np.bitwise_or.reduce(masks)
     assert pickle.loads(pickle.dumps(shards)) == shards
     expected = [
         [id_ for id_, tree in trees.items() if oracle.matches(tree, event)] for event in events
@@ -152,6 +162,29 @@ def test_traffic_is_what_events_visit_that_the_cut_was_not_made_by(spark, tmp_pa
     for shard, share in enumerate(shards.traffic):
         assert share == np.mean([shard in each for each in visited])
     assert 0 < sum(shards.traffic) <= 0.6
+
+
+def test_shards_are_built_and_matched_with_large_variable_types(spark, tmp_path):
+    rows = [(f"s{i}", f"a = {i} OR b = 'x{i}'") for i in range(20)] + [("bad", "a =")]
+    subscriptions = frame(spark, rows, "id string, expression string")
+    events = spark.sql("""SELECT 'k' AS id, 3 AS a, '{"b": "x7"}' AS doc""")
+    spark.conf.set("spark.sql.execution.arrow.useLargeVarTypes", "true")
+    try:
+        shards, bad = build(subscriptions, 2, tmp_path)
+        found = bittern.spark.match(events, shards, event_id="id", json="doc", rejects=True)
+        assert [(row.id, sorted(row.subscriptions), row.rejected) for row in found.collect()] == [
+            ("k", ["s3", "s7"], None)
+        ]
+    finally:
+        spark.conf.unset("spark.sql.execution.arrow.useLargeVarTypes")
+    assert [each.id for each in bad] == ["bad"]
+
+
+def test_the_driver_keeps_all_parts_in_use(spark):
+    shards, _ = build(frame(spark, [(i, f"a = {i}") for i in range(20)]), 2, CACHE)
+    held = {Path(os.path.realpath(each)).name for each in Path("/proc/self/fd").iterdir()}
+    parts = [*shards.shards, *([shards.home] if shards.home else [])]
+    assert {f"{part.id}.use" for part in parts} <= held
 
 
 def test_executors_need_a_store_that_they_can_write_to(spark):

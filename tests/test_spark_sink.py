@@ -257,6 +257,35 @@ def test_what_is_no_table_is_not_overwritten(tmp_path, foreign):
     assert sorted(map(str, tmp_path.rglob("*"))) == before
 
 
+@pytest.mark.parametrize(
+    ("files", "is_table"),
+    [
+        ([], True),
+        (["part-0.parquet", ".part-0.parquet.crc", "_SUCCESS", "._SUCCESS.crc"], True),
+        (["_SUCCESS"], True),
+        (["a.parquet", "_metadata", "_common_metadata"], True),
+        ([".bashrc"], False),
+        (["part-0.parquet", ".bashrc"], False),
+        (["part-0.parquet", "_notes"], False),
+        (["_metadata", ".a.crc"], False),
+        (["a.parquet.txt"], False),
+    ],
+)
+def test_overwriting_spares_all_that_spark_did_not_put_there(tmp_path, files, *, is_table):
+    path = tmp_path / "home"
+    path.mkdir()
+    for file in files:
+        (path / file).write_text("mine")
+    if is_table:
+        put(path, [1], "overwrite")
+        assert content(path) == [1]
+        return
+    with pytest.raises(OptionError, match="not overwritten"):
+        put(path, [1], "overwrite")
+    assert names(path) == sorted(files)
+    assert names(tmp_path) == ["home"]
+
+
 def test_modes_and_places_that_make_no_sense(tmp_path):
     with pytest.raises(OptionError, match=r"not 'append'.*write\.mode\('append'\)"):
         Staging(tmp_path / "out", "append")
@@ -413,6 +442,80 @@ def test_the_table_is_the_one_that_spark_writes(spark, tmp_path, index, explode,
     assert written.bytes == sum(f.stat().st_size for f in (tmp_path / "ours").glob("part-*"))
     assert written.snapshot == index.id
     assert "36 matches of 9 events" in str(written)
+
+
+#: NULL, though their fields are NOT NULL.
+NULLS = """
+    id, if(id = 1, null, named_struct('p', id, 'q', named_struct('r', id))) parent,
+    if(id = 1, null, parse_json('{"b": 1}')) anything,
+    array(if(id = 1, null, named_struct('p', id))) list,
+    map('k', if(id = 1, null, named_struct('p', parse_json('1')))) entries
+"""
+#: Arrow has no collations, and one kind of day-time interval.
+LOST = """
+    id, interval '1' day days, cast(id as string) collate UTF8_LCASE folded,
+    named_struct('p', interval '1:02' minute to second, 'q', array('x' collate UNICODE)) nested
+"""
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("explode", [False, True])
+@pytest.mark.parametrize("keys", [NULLS, LOST])
+def test_null_parents_and_types_that_arrow_lacks_are_those_that_spark_writes(
+    spark, tmp_path, index, keys, explode
+):
+    from bittern.spark import match, write
+
+    events = spark.sql(f"SELECT {keys} FROM range(0, 3, 1, 2)")
+    match(events, index, explode=explode).write.parquet(str(tmp_path / "theirs"))
+    write(events, index, tmp_path / "ours", explode=explode)
+    same_table(spark, tmp_path / "theirs", tmp_path / "ours")
+    written = spark.read.parquet(str(tmp_path / "ours"))
+    assert [field.dataType.simpleString() for field in written.schema][:-1] == [
+        field.dataType.simpleString() for field in events.schema
+    ]
+    if keys is NULLS:
+        assert {row.id for row in written.where("parent IS NULL").collect()} == {1}
+        assert {row.id for row in written.where("anything IS NULL").collect()} == {1}
+
+
+def test_what_is_nested_may_be_null_at_no_cost():
+    mark = {b"variant": b"true"}
+    variant = pa.struct(
+        [
+            pa.field("value", pa.binary(), nullable=False),
+            pa.field("metadata", pa.binary(), nullable=False, metadata=mark),
+        ]
+    )
+    fields = [
+        pa.field("v", variant, nullable=False),
+        pa.field("l", pa.list_(pa.field("element", variant, nullable=False))),
+        pa.field("m", pa.map_(pa.string(), pa.field("value", variant, nullable=False))),
+    ]
+    value = {"value": b"1", "metadata": b"2"}
+    rows = [{"v": value, "l": [value], "m": [("k", value)]}]
+    batch = pa.RecordBatch.from_pylist(rows, pa.schema(fields))
+    cast = batch.cast(part_files.nullable_inside(batch.schema))
+    for before, after in zip(batch.columns, cast.columns, strict=True):
+        places = [[b and b.address for b in column.buffers()] for column in (before, after)]
+        assert places[0] == places[1], "values were copied"
+    assert [field.nullable for field in cast.schema] == [False, True, True]
+    found = [cast.schema.types[0], cast.schema.types[1].value_type, cast.schema.types[2].item_type]
+    for type_ in found:
+        assert [field.nullable for field in type_] == [True, True]
+        assert type_.field("metadata").metadata == mark
+    assert cast.schema.types[1].value_field.nullable
+    assert not cast.schema.types[2].key_field.nullable
+
+
+@pytest.mark.spark
+def test_fields_that_spark_could_not_read_again_are_told(spark, tmp_path, index):
+    from bittern.spark import write
+
+    events = spark.sql("SELECT 1 AS id, array(named_struct('b', 1, 'B', 2)) AS s")
+    with pytest.raises(OptionError, match=r"two fields in 's' are named 'b' and 'B'.* rename"):
+        write(events, index, tmp_path / "out")
+    assert names(tmp_path) == []
 
 
 @pytest.mark.spark

@@ -25,7 +25,7 @@ from bittern.engine.manifest import MANIFEST
 from bittern.engine.snapshot import verify_snapshot
 from bittern.errors import OptionError, SnapshotError
 from bittern.spark import cache_folder, node_cache, transport
-from bittern.spark.node_cache import SnapshotRef, attach, clean, put
+from bittern.spark.node_cache import SnapshotRef, attach, clean, keep, put
 
 pytest.importorskip("pyspark")
 from bittern.spark import store as stores
@@ -760,6 +760,17 @@ def test_marks_of_published_indexes_are_bounded(root, monkeypatch):
     put(other_index(1))
     assert list(node_cache._published) == [ids[2], ids[1]]
     assert clean(root, older_than=-1) == [ids[0]]
+
+
+def test_what_another_process_has_put_is_kept_by_this_one(root):
+    identity = put(other_index(1))
+    forget()  # as if a worker had put it, which is gone
+    keep(identity)
+    assert clean(root, older_than=-1) == []
+    forget()
+    assert clean(root, older_than=-1) == [identity]
+    with pytest.raises(SnapshotError, match="BITTERN_CACHE_BYTES"):
+        keep(identity)
 
 
 # Stores

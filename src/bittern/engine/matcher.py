@@ -43,7 +43,7 @@ class Matcher:
         one of them (``model/events.py`` lists the forms). ``limit`` keeps the k matches of highest
         weight per event, best first, ties by id. ``json`` names columns of a table whose text is
         JSON objects: their fields are attributes beside the other columns. Events that cannot be
-        read count as events without attributes and are listed in ``matches.rejects``; those with
+        read match nothing and are listed in ``matches.rejects``; those with
         a value that no subscription compares are in ``matches.mistyped``.
         """
         check_limit(limit)
@@ -111,10 +111,13 @@ def match_block(
         rows, classes = rows[kept], classes[kept]
     offsets, subscriptions = index.subscribers.expand(rows, classes, encoded.events.n_events, alive)
     totals["events"] += encoded.events.n_events
-    totals["candidates"] += found.candidates
+    totals["candidates"] += int(found.candidates.sum())
     totals["matches"] += len(subscriptions)
     totals["rejects"] += len(encoded.rejects)
-    return Matches(offsets, subscriptions, index.all_ids, encoded.rejects), encoded.strays
+    matches = Matches(
+        offsets, subscriptions, index.all_ids, encoded.rejects, candidates=found.candidates
+    )
+    return matches, encoded.strays
 
 
 def with_mistyped(matches: Matches, strays: Sequence[Strays], totals: dict[str, int]) -> Matches:

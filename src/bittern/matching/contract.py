@@ -14,6 +14,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from bittern.engine.jit import i4r, i8r, i8w, kernel, void
 from bittern.errors import OptionError
 from bittern.matching.classes import Classes
 from bittern.model.encoded import EncodedEvents
@@ -23,11 +24,27 @@ MOST_ROWS = 2**31 - 1
 
 
 class Found(NamedTuple):
-    """(event, class) pairs in no particular order, and how many classes were looked at."""
+    """(event, class) pairs in no particular order, and how many classes each event looked at."""
 
     rows: npt.NDArray[np.int32]
     classes: npt.NDArray[np.int32]
-    candidates: int
+    candidates: npt.NDArray[np.int64]
+
+
+@kernel(void, i8r, i8r, i4r, i8w)
+def _add_candidates(offsets: Any, pair_offsets: Any, pair_rows: Any, out: Any) -> None:
+    for cell in range(len(offsets) - 1):
+        n = offsets[cell + 1] - offsets[cell]
+        if n:
+            for pair in range(pair_offsets[cell], pair_offsets[cell + 1]):
+                out[np.uint64(pair_rows[pair])] += n
+
+
+def candidates_of(events: EncodedEvents, offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Candidates of each event; the i-th cell has those from ``offsets[i]`` on. O(pairs)."""
+    out = np.zeros(events.n_events, dtype=np.int64)
+    _add_candidates(offsets, events.offsets, events.rows, out)
+    return out
 
 
 class SubscriptionIndex(ABC):

@@ -50,7 +50,7 @@ from bittern.engine.jit import (
 )
 from bittern.matching.checks import check_filed
 from bittern.matching.classes import Classes
-from bittern.matching.contract import Found, SubscriptionIndex
+from bittern.matching.contract import Found, SubscriptionIndex, candidates_of
 from bittern.matching.filing import file_classes
 from bittern.matching.program import accepts, is_first_pivot
 from bittern.model.encoded import EVENTS, EncodedEvents, cell_of, may_have
@@ -334,16 +334,16 @@ class Pivot(SubscriptionIndex):
                 < events.n_events
             ):
                 out.make_room(len(self._arrays.always))
-            candidates += len(self._arrays.always) * events.n_events
+            candidates += len(self._arrays.always)
         n = int(out.state[2])
         return Found(out.rows[:n], out.classes[:n], candidates)
 
-    def _match_postings(self, events: EncodedEvents, out: _Output) -> int:
+    def _match_postings(self, events: EncodedEvents, out: _Output) -> npt.NDArray[np.int64]:
         """Look cells up chunk by chunk, so that a chunk's postings are read while still cached."""
         located = self._stabbing.locate_batch(events.cells)
         ends = located.offsets
-        candidates = int(np.diff(ends) @ np.diff(events.offsets))
-        out.make_room(min(candidates, ROOM))
+        candidates = candidates_of(events, ends)
+        out.make_room(min(int(candidates.sum()), ROOM))
         first = 0
         while first < len(events.cells):
             last = int(np.searchsorted(ends, ends[first] + CHUNK, "right")) - 1

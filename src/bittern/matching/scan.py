@@ -141,7 +141,7 @@ class Scan(SubscriptionIndex):
         return Found(
             np.concatenate([none, *found_rows]),
             np.concatenate([none, *found_classes]),
-            n_classes * events.n_events,
+            np.full(events.n_events, n_classes, dtype=np.int64),
         )
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:

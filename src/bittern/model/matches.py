@@ -108,6 +108,7 @@ class Matches:
 
     ``rejects`` lists the events that could not be read, ``mistyped`` those that have a value of a
     kind which no subscription compares its attribute with; both are (event, reason).
+    ``candidates`` says how many different expressions were looked at for each event.
     """
 
     offsets: npt.NDArray[np.int64]
@@ -116,6 +117,7 @@ class Matches:
     rejects: list[tuple[int, str]] = field(default_factory=list)
     ranked: bool = False
     mistyped: list[tuple[int, str]] = field(default_factory=list)
+    candidates: npt.NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -133,13 +135,17 @@ class Matches:
         own = self.subscriptions[self.offsets[event] : self.offsets[event + 1]]
         return self.all_ids.take(own if self.ranked else np.sort(own))
 
+    def ordered(self) -> Matches:
+        """The same, each event's matches in the order of the index, if they are not ranked."""
+        if self.ranked:
+            return self
+        events = np.repeat(np.arange(len(self)), self.counts)
+        subscriptions = np.sort(events << 32 | self.subscriptions) & 0xFFFFFFFF
+        return replace(self, subscriptions=subscriptions.astype(np.int32))
+
     def to_pylist(self) -> list[list[str | int]]:
         """The ids for every event. O(matches), and a sort unless they are ranked."""
-        subscriptions: npt.NDArray[Any] = self.subscriptions
-        if not self.ranked:
-            events = np.repeat(np.arange(len(self)), self.counts)
-            subscriptions = np.sort(events << 32 | subscriptions) & 0xFFFFFFFF
-        ids = self.all_ids.take(subscriptions)
+        ids = self.all_ids.take(self.ordered().subscriptions)
         return [ids[start:end] for start, end in itertools.pairwise(self.offsets.tolist())]
 
     def to_arrow(self, *, flat: bool = False) -> pa.Table:
@@ -188,6 +194,7 @@ def concatenate(parts: Sequence[Matches]) -> Matches:
         rejects,
         parts[0].ranked,
         mistyped,
+        np.concatenate([part.candidates for part in parts]),
     )
 
 
@@ -216,4 +223,5 @@ def merge(first: Matches, others: Sequence[Matches], all_ids: Ids) -> Matches:
         _interleave(offsets, subscriptions, other.offsets, other.subscriptions, shift, joined, out)
         offsets, subscriptions = joined, out
         shift += len(other.all_ids)
-    return Matches(offsets, subscriptions, all_ids, first.rejects)
+    candidates = sum((other.candidates for other in others), first.candidates)
+    return Matches(offsets, subscriptions, all_ids, first.rejects, candidates=candidates)

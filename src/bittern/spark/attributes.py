@@ -12,13 +12,21 @@ content tells, and cross whole. Everything else is as in ``model/events.py``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from pyspark.errors import PySparkTypeError
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_type
-from pyspark.sql.types import DataType, MapType, StringType, StructType, VariantType
+from pyspark.sql.types import (
+    ArrayType,
+    DataType,
+    MapType,
+    StringType,
+    StructType,
+    UserDefinedType,
+    VariantType,
+)
 
 from bittern.errors import OptionError
 from bittern.model.mappings import Names, path_part
@@ -34,11 +42,12 @@ def names_of(given: str | Sequence[str] | None, what: str) -> list[str]:
     return list(names)
 
 
-def check_columns(schema: StructType, keys: Sequence[str], json: Sequence[str]) -> None:
+def check_columns(
+    schema: StructType, keys: Sequence[str], json: Sequence[str], *, case_sensitive: bool
+) -> None:
     """Raise unless events of this schema have these keys and JSON columns."""
-    twice = [name for name in schema.names if schema.names.count(name) > 1]
-    if twice:
-        raise OptionError(f"two columns of the events are named {twice[0]!r}: rename one")
+    _check_twins(schema.names, "columns of the events", case_sensitive=case_sensitive)
+    check_fields(schema, case_sensitive=True)  # whatever Spark does, Arrow tells others apart
     for what, names in (("event_id", keys), ("json", json)):
         for name in names:
             if name not in schema.names:
@@ -47,7 +56,7 @@ def check_columns(schema: StructType, keys: Sequence[str], json: Sequence[str]) 
                     f"{', '.join(schema.names)}"
                 )
     for name in keys:
-        if not can_cross(schema[name].dataType):
+        if not _can_return(schema[name].dataType):
             raise OptionError(
                 f"the column {name!r} is {schema[name].dataType.simpleString()}, which cannot go "
                 f"to Python and back: name other columns in event_id, or cast it"
@@ -59,6 +68,44 @@ def check_columns(schema: StructType, keys: Sequence[str], json: Sequence[str]) 
             )
 
 
+def is_case_sensitive(spark: SparkSession) -> bool:
+    """Does the session tell ``a`` from ``A``?"""
+    return str(spark.conf.get("spark.sql.caseSensitive", "false")).lower() == "true"
+
+
+def check_fields(schema: StructType, *, case_sensitive: bool) -> None:
+    """Raise where a struct, however deep, has two fields of one name."""
+    for field in schema:
+        for type_ in _within(field.dataType):
+            if isinstance(type_, StructType):
+                what = f"fields in {field.name!r}"
+                _check_twins(type_.names, what, case_sensitive=case_sensitive)
+
+
+def _check_twins(names: Sequence[str], what: str, *, case_sensitive: bool) -> None:
+    twins = _twins(names, case_sensitive=case_sensitive)
+    if twins is None:
+        return
+    one, other = twins
+    if one == other:
+        raise OptionError(f"two {what} are named {one!r}: rename one")
+    raise OptionError(
+        f"two {what} are named {one!r} and {other!r}, which Spark does not tell apart: rename one, "
+        f"or set spark.sql.caseSensitive"
+    )
+
+
+def _twins(names: Iterable[str], *, case_sensitive: bool) -> tuple[str, str] | None:
+    """Two names that are the same, if there are any."""
+    seen: dict[str, str] = {}
+    for name in names:
+        known = name if case_sensitive else name.lower()
+        if known in seen:
+            return seen[known], name
+        seen[known] = name
+    return None
+
+
 def can_cross(type_: DataType) -> bool:
     """Has Arrow a type for it, so that Python can be given it?"""
     try:
@@ -66,6 +113,25 @@ def can_cross(type_: DataType) -> bool:
     except (PySparkTypeError, ValueError):  # ValueError: an array of nothing but NULL
         return False
     return True
+
+
+def _can_return(type_: DataType) -> bool:
+    """Can Python be given it and give it back? Of a user's type it would be what is stored."""
+    own = any(isinstance(each, UserDefinedType) for each in _within(type_))
+    return can_cross(type_) and not own
+
+
+def _within(type_: DataType) -> Iterator[DataType]:
+    """The type and all that it is made of."""
+    yield type_
+    if isinstance(type_, StructType):
+        for field in type_:
+            yield from _within(field.dataType)
+    elif isinstance(type_, MapType):
+        yield from _within(type_.keyType)
+        yield from _within(type_.valueType)
+    elif isinstance(type_, ArrayType):
+        yield from _within(type_.elementType)
 
 
 def quoted(name: str) -> str:
@@ -115,6 +181,8 @@ def _pruned(column: Column, path: str, type_: DataType, names: Names) -> Column 
         return column
     if not isinstance(type_, StructType) or path not in names.prefixes:
         return None
+    if _twins(type_.names, case_sensitive=False) is not None:
+        return column  # Spark may not know which field is meant, but Arrow does
     fields = []
     for field in type_.fields:
         inner = column.getField(field.name)

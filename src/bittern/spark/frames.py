@@ -25,8 +25,9 @@ from pyspark.sql.types import StructType
 from bittern.engine.index import Index
 from bittern.engine.matcher import check_limit
 from bittern.errors import OptionError
-from bittern.spark.attributes import check_columns, names_of, project, quoted
+from bittern.spark.attributes import check_columns, is_case_sensitive, names_of, project, quoted
 from bittern.spark.building import Built, build
+from bittern.spark.gathering import check_identified
 from bittern.spark.node_cache import SnapshotRef, attach
 from bittern.spark.operator import (
     CANDIDATES,
@@ -36,13 +37,18 @@ from bittern.spark.operator import (
     SUBSCRIPTIONS,
     Named,
     Operator,
+    carried_schema,
     output_schema,
     placed,
+    restored,
 )
 from bittern.spark.samples import can_carry
-from bittern.spark.sharded import check_identified, match_shards
+from bittern.spark.sharded import match_shards
 from bittern.spark.shards import Shards
 from bittern.spark.store import publish
+
+#: Names that keys cannot have.
+_OUTPUT = {SUBSCRIPTIONS, SUBSCRIPTION, CANDIDATES, REJECTED, FIRST}
 
 
 @dataclass(frozen=True)
@@ -100,21 +106,28 @@ class Job:
     limit: int | None
     identified: bool  # by the keys
 
-    def matches(self, *, gather: bool) -> DataFrame:
+    def matches(self, *, gather: bool, counted: bool) -> DataFrame:
         """Keys, subscriptions, candidates, rejected; one row per event where ``gather`` is set.
 
-        Without it an event may have several, the first marked: ``is_in_pieces``.
+        Without it an event may have several, the first marked: ``is_in_pieces``. ``counted`` says
+        that somebody wants to know the candidates.
         """
         ref = self.source.ref
         if isinstance(ref, Shards):
             if gather:
                 check_identified(identified=self.identified)
             return match_shards(
-                self.events, self.keys, ref, limit=self.limit, json=self.json, gather=gather
+                self.events,
+                self.keys,
+                ref,
+                limit=self.limit,
+                json=self.json,
+                gather=gather,
+                counted=counted,
             )
         schema = output_schema(self.events.schema, self.keys, integer_ids=self.source.integer_ids)
         named = Named(tuple(self.events.columns), self.operator(ref))
-        return placed(self.events).mapInArrow(named, schema)
+        return restored(placed(self.events).mapInArrow(named, carried_schema(schema)), schema)
 
     def operator(self, ref: SnapshotRef) -> Operator:
         """What matches the events in Python workers."""
@@ -138,20 +151,8 @@ def prepare(
     on_error: str,
 ) -> Job:
     """Check everything that can be wrong, build and publish what must be, project the events."""
-    if not isinstance(events, DataFrame):
-        raise OptionError(f"events are a Spark DataFrame, not {type(events).__name__}")
+    keys, documents = names_in(events, event_id, json)
     check_limit(limit)
-    documents = names_of(json, "json")
-    keys = list(events.columns) if event_id is None else names_of(event_id, "event_id")
-    check_columns(events.schema, keys, documents)
-    taken = {SUBSCRIPTIONS, SUBSCRIPTION, CANDIDATES, REJECTED, FIRST} & set(keys)
-    if taken:
-        raise OptionError(
-            f"the key column {min(taken)!r} would be overwritten by the output's: rename it, or "
-            f"name other columns in event_id"
-        )
-    if not keys:
-        raise OptionError("event_id names no column: name those that identify an event")
     if sample is None and not events.isStreaming:
         sample = events
     source = resolve(
@@ -170,14 +171,39 @@ def prepare(
     )
 
 
+def names_in(
+    events: DataFrame, event_id: str | Sequence[str] | None, json: str | Sequence[str]
+) -> tuple[list[str], list[str]]:
+    """The keys and the JSON columns of events, if they can be matched with these arguments."""
+    if not isinstance(events, DataFrame):
+        raise OptionError(f"events are a Spark DataFrame, not {type(events).__name__}")
+    documents = names_of(json, "json")
+    keys = list(events.columns) if event_id is None else names_of(event_id, "event_id")
+    case_sensitive = is_case_sensitive(events.sparkSession)
+    check_columns(events.schema, keys, documents, case_sensitive=case_sensitive)
+    for key in keys:
+        if (key if case_sensitive else key.lower()) in _OUTPUT:
+            raise OptionError(
+                f"the key column {key!r} would be overwritten by the output's: rename it, or name "
+                f"other columns in event_id"
+            )
+    if not keys:
+        raise OptionError("event_id names no column: name those that identify an event")
+    return keys, documents
+
+
+def mistyped(index: Index, schema: StructType, json: Sequence[str]) -> list[str]:
+    """Which columns of events no subscription can be true of, because of their type."""
+    known = [field for field in schema if can_carry(field.dataType)]
+    carrying = to_arrow_schema(StructType(known), timezone="UTC")
+    own = [name for name in json if name in carrying.names]
+    return [reason for _, reason in index.encoder.mistyped_columns(carrying, own)]
+
+
 def _warn_of_types(events: DataFrame, source: Source, json: Sequence[str]) -> None:
-    """Say which columns no subscription can be true of, because of their type."""
-    if not isinstance(source.ref, SnapshotRef):
-        return
-    known = [field for field in events.schema if can_carry(field.dataType)]
-    schema = to_arrow_schema(StructType(known), timezone="UTC")
-    own = [name for name in json if name in schema.names]
-    for _, reason in attach(source.ref).encoder.mistyped_columns(schema, own):
+    # The router knows what any shard compares.
+    ref = source.ref.router if isinstance(source.ref, Shards) else source.ref
+    for reason in mistyped(attach(ref), events.schema, json):
         warnings.warn(f"{reason}: these comparisons are never true", stacklevel=4)
 
 
@@ -246,7 +272,7 @@ def match(
         on_error=on_error,
     )
     gather = not explode or limit is not None
-    found = job.matches(gather=gather)
+    found = job.matches(gather=gather, counted=observe is not None)
     if observe is not None:
         in_pieces = job.is_in_pieces(gather=gather)
         found = found.observe(observe, *metrics(job.source.ref.id, in_pieces=in_pieces))

@@ -102,6 +102,20 @@ def put(source: Index | str) -> str:
     return identity
 
 
+def keep(identity: str) -> None:
+    """Have a snapshot of this host's cache stay in use by this process, whoever has put it there.
+
+    SnapshotError if the cache does not have it any more.
+    """
+    root = cache_root()
+    _keep_published(identity, mark(root, identity))
+    if not transport.holds(str(root / identity), identity):
+        raise SnapshotError(
+            f"snapshot {identity} was cleaned from the cache {root} before it was used; let "
+            f"BITTERN_CACHE_BYTES be more, or give store= a folder or URI"
+        )
+
+
 def known_id(source: Index | str) -> str | None:
     """The id of a source; None for an index that was never written."""
     if isinstance(source, Index):

@@ -8,7 +8,7 @@ worker it maps the snapshot (``node_cache.py``) and gives each batch to the embe
           2   70     null                    2   []             0           null
 
 It has no state, and a snapshot's content is fixed by its id: a task that is retried, or run twice,
-yields the same rows. Candidates are those of the whole batch, on its first row.
+yields the same rows. Candidates are the different expressions that were looked at for an event.
 
 An array for each event is cheaper than a row for each match, since the JVM walks what Python
 returns row by row; so even exploded output leaves Python as arrays.
@@ -25,10 +25,21 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 from pyspark.sql import DataFrame
-from pyspark.sql.types import ArrayType, DataType, LongType, StringType, StructField, StructType
+from pyspark.sql import functions as F
+from pyspark.sql.types import (
+    ArrayType,
+    DataType,
+    DayTimeIntervalType,
+    LongType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+)
 
 from bittern.engine.matcher import Matcher
 from bittern.model.matches import Matches
+from bittern.spark.attributes import quoted
 from bittern.spark.node_cache import SnapshotRef, attach
 
 Batches = Iterator[pa.RecordBatch]
@@ -59,7 +70,7 @@ class Operator:
             columns = [batch.column(key) for key in self.keys]
             for first, last in cuts(matches.offsets):
                 own = [column.slice(first, last - first) for column in columns]
-                own += tail(matches, first, last, matcher.last_statistics["candidates"])
+                own += tail(matches, first, last)
                 schema = pa.schema(fields + tail_fields(own[len(fields)].type))
                 yield pa.RecordBatch.from_arrays(own, schema=schema)
 
@@ -72,6 +83,46 @@ def place(at: int) -> str:
 def placed(frame: DataFrame) -> DataFrame:
     """The columns by place: ``mapInArrow`` cannot tell a name with a dot, or ``a`` from ``A``."""
     return frame.toDF(*map(place, range(len(frame.columns))))
+
+
+def carried(type_: DataType) -> DataType:
+    """What comes back from Python of a type: Arrow has no collations, and one kind of interval."""
+    if isinstance(type_, StringType):
+        return StringType()
+    if isinstance(type_, DayTimeIntervalType):
+        return DayTimeIntervalType()
+    if isinstance(type_, ArrayType):
+        return ArrayType(carried(type_.elementType), type_.containsNull)
+    if isinstance(type_, MapType):
+        types = carried(type_.keyType), carried(type_.valueType)
+        return MapType(*types, type_.valueContainsNull)
+    if isinstance(type_, StructType):
+        return carried_schema(type_)
+    return type_
+
+
+def carried_schema(schema: StructType) -> StructType:
+    """What ``mapInArrow`` is to be told of rows that have this schema."""
+    return StructType(
+        [
+            StructField(field.name, carried(field.dataType), field.nullable, field.metadata)
+            for field in schema
+        ]
+    )
+
+
+def restored(frame: DataFrame, schema: StructType) -> DataFrame:
+    """The frame, its columns that ``schema`` names cast back to what they were before Python."""
+    lost = {field.name: field for field in schema if carried(field.dataType) != field.dataType}
+    if lost.keys().isdisjoint(frame.columns):
+        return frame
+    columns = []
+    for name in frame.columns:
+        column = F.col(quoted(name))
+        if name in lost:
+            column = column.cast(lost[name].dataType).alias(name, metadata=lost[name].metadata)
+        columns.append(column)
+    return frame.select(*columns)
 
 
 @dataclass(frozen=True)
@@ -97,17 +148,15 @@ def cuts(offsets: npt.NDArray[np.int64]) -> Iterator[tuple[int, int]]:
         first = last
 
 
-def tail(matches: Matches, first: int, last: int, candidates: int) -> list[pa.Array]:
+def tail(matches: Matches, first: int, last: int) -> list[pa.Array]:
     """Subscriptions, candidates and rejects of a range of events, as Arrow columns."""
     offsets = matches.offsets[first : last + 1]
     ids = matches.all_ids.take_arrow(matches.subscriptions[offsets[0] : offsets[-1]])
     if not pa.types.is_integer(ids.type):
         ids = ids.cast(pa.string())  # Spark's strings have short offsets
     lists = pa.ListArray.from_arrays(pa.array((offsets - offsets[0]).astype(np.int32)), ids)
-    counts = np.zeros(last - first, dtype=np.int64)
-    if first == 0 and last:
-        counts[0] = candidates
-    return [lists, pa.array(counts), reasons(matches).slice(first, last - first)]
+    candidates = pa.array(matches.candidates[first:last])
+    return [lists, candidates, reasons(matches).slice(first, last - first)]
 
 
 def reasons(matches: Matches) -> pa.Array:
@@ -130,7 +179,7 @@ def tail_fields(lists: pa.DataType) -> list[pa.Field]:
 
 
 def output_schema(schema: StructType, keys: Sequence[str], *, integer_ids: bool) -> StructType:
-    """What ``Operator`` yields for events of this schema, as Spark says it."""
+    """What ``Operator`` yields for events of this schema, in the types that the events have."""
     id_type: DataType = LongType() if integer_ids else StringType()
     return StructType(
         [

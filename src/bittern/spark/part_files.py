@@ -14,7 +14,8 @@ codec finds more in a larger one. A partition without rows makes no file.
 
 Spark's reader needs to know two things that Parquet does not say, and Spark's writer leaves them in
 the footer: the schema in Spark's words, for types and column metadata that Parquet has none for,
-and the release, for the calendar of dates long ago.
+and the release, for the calendar of dates long ago. In Arrow's schema all that is nested may be
+NULL: Arrow's writer refuses a NULL struct whose fields are NOT NULL, though they are NULL with it.
 
 Cost: O(rows); a task holds one row group, and for exploded output one piece of repeated keys.
 """
@@ -87,6 +88,7 @@ class Part:
         """Take rows. O(1) for most batches, O(row group) where one is full."""
         if not batch.num_rows:
             return
+        batch = batch.cast(nullable_inside(batch.schema))
         self._waiting.append(batch)
         self._bytes += batch.nbytes
         self.rows += batch.num_rows
@@ -94,7 +96,7 @@ class Part:
             self._encode()
 
     def create(self, schema: pa.Schema) -> None:
-        """Make the file, for rows of this schema."""
+        """Make the file, for rows of this schema, in which all that is nested may be NULL."""
         if not self._path.parent.is_dir():
             raise OptionError(
                 f"{socket.gethostname()} does not see {self._path.parent}: write to a folder that "
@@ -138,6 +140,27 @@ class Part:
         if self._writer is not None:
             self._writer.close()
             self._path.unlink(missing_ok=True)
+
+
+def nullable_inside(schema: pa.Schema) -> pa.Schema:
+    """The schema, with all that is nested nullable; casting a batch to it copies no values."""
+    return pa.schema([field.with_type(_nullable(field.type)) for field in schema])
+
+
+def _nullable(type_: pa.DataType) -> pa.DataType:
+    if pa.types.is_struct(type_):
+        return pa.struct([_nullable_field(field) for field in type_])
+    if pa.types.is_map(type_):
+        key = type_.key_field  # never NULL
+        return pa.map_(key.with_type(_nullable(key.type)), _nullable_field(type_.item_field))
+    if pa.types.is_list(type_):
+        return pa.list_(_nullable_field(type_.value_field))
+    return type_
+
+
+def _nullable_field(field: pa.Field) -> pa.Field:
+    """With its metadata, which tells a variant from a struct."""
+    return field.with_type(_nullable(field.type)).with_nullable(True)
 
 
 def _encodings(schema: pa.Schema) -> dict[str, Any]:

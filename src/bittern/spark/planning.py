@@ -15,7 +15,7 @@
 
 Nothing is built, published or matched. Subscriptions that are still a DataFrame are counted, one
 job in the JVM, and their size is estimated by the rule that ``build`` goes by; what is built gives
-exact figures. Given events, the first 10,000 of them are routed on the driver to see how many
+exact figures. Given events, the first 10,000 of them are routed on the executors to see how many
 shards an event visits; without them the shares that the build expected are all there is.
 """
 
@@ -29,11 +29,11 @@ from typing import Any
 import numpy as np
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
 
 from bittern.engine.index import Index
 from bittern.errors import OptionError
-from bittern.spark.attributes import carriers, check_columns, names_of
+from bittern.spark.attributes import carriers, names_of
 from bittern.spark.building import (
     SHARD_BYTES_CONF,
     Built,
@@ -44,6 +44,7 @@ from bittern.spark.building import (
     shard_bytes,
     shard_count,
 )
+from bittern.spark.frames import mistyped, names_in
 from bittern.spark.node_cache import SnapshotRef, attach
 from bittern.spark.sharded import n_tasks, routed, salts
 from bittern.spark.shards import Shards
@@ -187,13 +188,10 @@ def plan(
     are looked at. Print the plan, or read its fields.
     """
     check_shards(shards)
-    documents = names_of(json, "json")
-    keys = [] if event_id is None else names_of(event_id, "event_id")
-    if events is not None:
-        if not isinstance(events, DataFrame):
-            raise OptionError(f"events are a Spark DataFrame, not {type(events).__name__}")
-        check_columns(events.schema, keys, documents)
-        keys = keys if event_id is not None else list(events.columns)
+    if events is None:
+        keys, documents = names_of(event_id, "event_id"), names_of(json, "json")
+    else:
+        keys, documents = names_in(events, event_id, json)
     view = _View(events, tuple(keys), tuple(documents), store)
     if isinstance(subscriptions, DataFrame):
         return _of_rows(subscriptions, shards, view)
@@ -223,6 +221,11 @@ class _View:
     keys: tuple[str, ...]
     json: tuple[str, ...]
     store: str | None
+
+    @property
+    def schema(self) -> StructType:
+        """Of the events; empty if there are none."""
+        return StructType() if self.events is None else self.events.schema
 
     def columns(self, attributes: Sequence[str]) -> dict[str, tuple[str, ...] | None]:
         """Which columns cross into Python, and which do not, as fields of a plan."""
@@ -282,11 +285,6 @@ def _of_rows(subscriptions: DataFrame, shards: str | int | None, view: _View) ->
 def _of_index(index: Index, place: str | None, view: _View) -> Plan:
     """The plan for one index."""
     attributes = tuple(index.rank.attribute_names())
-    mistyped: tuple[str, ...] = ()
-    if view.events is not None:
-        schema = to_arrow_schema(view.events.schema, timezone="UTC")
-        found = index.encoder.mistyped_columns(schema, view.json)
-        mistyped = tuple(reason for _, reason in found)
     part = Part("index", len(index), index.nbytes, 1.0, None, index.id, place)
     return Plan(
         sharded=False,
@@ -300,7 +298,7 @@ def _of_index(index: Index, place: str | None, view: _View) -> Plan:
         fan_out=None,
         attributes=attributes,
         **view.columns(attributes),
-        mistyped=mistyped,
+        mistyped=tuple(mistyped(index, view.schema, view.json)),
     )
 
 
@@ -340,7 +338,7 @@ def _of_shards(shards: Shards, view: _View) -> Plan:
         fan_out=fan_out,
         attributes=shards.attributes,
         **view.columns(shards.attributes),
-        mistyped=(),
+        mistyped=tuple(mistyped(attach(shards.router), view.schema, view.json)),
     )
 
 

@@ -17,12 +17,22 @@ read as expressions: [3, 5] is ``price >= 9.5 AND price <= 20``. Suffixes and pa
 
 Cell 0 stands for every event: it belongs to what no predicate covers, such as ``a IS NULL``. Cell
 1 stands for none: it belongs to expressions that never hold.
+
+The router is also the one index that judges events: which of them cannot be read, and which values
+no subscription compares (``model/mistyped.py``). Regions alone do not know what parts look at, so
+*witnesses* stand beside them, one for each attribute and kind in any part, which never hold::
+
+    color = '' AND color = 'x'              some part compares color with strings
+    size IS NULL AND size IS NOT NULL       parts only ask whether size is there
+
+Their tests make the attribute and the kind known, and exclude each other on one channel, so a
+witness is filed nowhere: no event ever comes upon it.
 """
 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
@@ -38,7 +48,7 @@ from bittern.language.printer import print_expression
 from bittern.language.syntax import And, Compare, Constant, Expression, IsNull, Literal, Not
 from bittern.matching.compile import ranges
 from bittern.model.numbers import INT64_MAX, INT64_MIN, NumberColumns, exact
-from bittern.model.rank import ANY, BOOLEAN, NUMBER, PATTERN, STRING, TIME
+from bittern.model.rank import ANY, BOOLEAN, NUMBER, PATTERN, REVERSED, STRING, TIME
 from bittern.spark.shards import REGION_BITS
 
 Int64s: TypeAlias = npt.NDArray[np.int64]
@@ -51,6 +61,13 @@ ALWAYS, NEVER = PATTERN + 1, PATTERN + 2
 MARK_CHARACTERS = 1_024
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+#: Two values of each kind, which nothing equals both of.
+_TWO_VALUES: dict[int, tuple[Value, Value]] = {
+    NUMBER: (0, 1),
+    TIME: (0, 1),
+    BOOLEAN: (0, 1),
+    STRING: ("", "x"),
+}
 
 
 class Key(NamedTuple):
@@ -113,9 +130,8 @@ class Ruler:
 
     def expressions(self, runs: Runs) -> list[str]:
         """Runs of cells as expressions, at most ``2 ** REGION_BITS``; a run may span keys."""
-        firsts, lasts = _split(runs, self.bases)
-        owners = np.searchsorted(self.bases, firsts, "right") - 1
-        if len(firsts) >= 1 << REGION_BITS or (firsts == EVERY_CELL).any():
+        owners, (firsts, lasts) = self._owned(runs)
+        if _are_everywhere(firsts):
             return [print_expression(Constant(value=True))]
         return [
             print_expression(self._region(owner, first, last))
@@ -126,6 +142,18 @@ class Ruler:
                 strict=True,
             )
         ]
+
+    def attributes(self, runs: Runs) -> set[str]:
+        """The attributes in the expressions of these runs."""
+        owners, (firsts, _) = self._owned(runs)
+        if _are_everywhere(firsts):
+            return set()
+        return {self.keys[owner].attribute for owner in np.unique(owners).tolist()}
+
+    def _owned(self, runs: Runs) -> tuple[Int64s, Runs]:
+        """The same cells in runs of one key each, and the places of these keys."""
+        split = _split(runs, self.bases)
+        return np.searchsorted(self.bases, split.firsts, "right") - 1, split
 
     def _region(self, owner: int, first: int, last: int) -> Expression:
         (attribute, kind), marks = self.keys[owner], self.marks[owner]
@@ -141,6 +169,11 @@ class Ruler:
         if not ends:
             return Not(IsNull(attribute))
         return ends[0] if len(ends) == 1 else And(tuple(ends))
+
+
+def _are_everywhere(firsts: Int64s) -> bool:
+    """Are these regions for every event, or too many to be told apart?"""
+    return len(firsts) >= 1 << REGION_BITS or bool((firsts == EVERY_CELL).any())
 
 
 def _split(runs: Runs, bases: Int64s) -> Runs:
@@ -198,9 +231,42 @@ def shared_kind(kind: int) -> int:
     return kind if kind <= STRING else ANY
 
 
-def build_router(ruler: Ruler, regions: Sequence[Runs], sample: Any) -> Index:
-    """The index that tells which shards an event visits; ``regions`` are those of each shard."""
-    texts = {
+def compared(index: Index) -> list[Key]:
+    """The attributes of an index, with each kind that it compares them with, or ``ANY``."""
+    names, rank = index.rank.attribute_names(), index.rank
+    kinds = np.where(np.isin(rank.channel_kinds, (REVERSED, PATTERN)), STRING, rank.channel_kinds)
+    pairs = np.unique(np.stack((rank.channel_attributes, kinds), axis=1), axis=0)
+    return [Key(names[attribute], kind) for attribute, kind in pairs.tolist()]
+
+
+def witnesses(keys: Iterable[Key]) -> list[str]:
+    """Expressions that never hold, and that make these attributes and kinds known."""
+    distinct = set(keys)
+    with_kind = {key.attribute for key in distinct if key.kind != ANY}
+    return [
+        print_expression(_witness(*key))
+        for key in sorted(distinct)
+        if key.kind != ANY or key.attribute not in with_kind
+    ]
+
+
+def _witness(attribute: str, kind: int) -> Expression:
+    if kind == ANY:
+        return And((IsNull(attribute), Not(IsNull(attribute))))
+    return And(tuple(Compare(attribute, "=", literal(kind, value)) for value in _TWO_VALUES[kind]))
+
+
+def build_router(
+    ruler: Ruler, regions: Sequence[Runs], sample: Any, keys: Iterable[Key] = ()
+) -> Index:
+    """The index that tells which shards an event visits; ``regions`` are those of each shard.
+
+    It judges events by the attributes and kinds in ``keys``, those of all parts. Of two values that
+    nobody compares, the one whose attribute comes first by name is told.
+    """
+    above = len(regions) << REGION_BITS
+    texts = {above + k: text for k, text in enumerate(witnesses(keys))}
+    texts |= {
         shard << REGION_BITS | k: text
         for shard, runs in enumerate(regions)
         for k, text in enumerate(ruler.expressions(runs))

@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import ArrayType, BinaryType, DataType
 
 from bittern.errors import OptionError
+from bittern.model.documents import is_json
 from bittern.spark.attributes import can_cross
 
 #: Events that are enough to tell which attributes are frequent.
@@ -47,6 +48,10 @@ def sample_table(
         return None
     for name in set(json) & set(table.schema.names):
         at, column = table.schema.get_field_index(name), table.column(name).combine_chunks()
+        if is_json(column.type):
+            continue
+        if column.type not in (pa.string(), pa.large_string(), pa.string_view()):
+            raise OptionError(f"json names {name!r}, which is not text but {column.type}")
         text = pa.ExtensionArray.from_storage(pa.json_(column.type), column)
         table = table.set_column(at, name, text)
     return table

@@ -64,26 +64,31 @@ def running(master: str | None, conf: Mapping[str, str]) -> Iterator[SparkSessio
     Ctrl-C raises KeyboardInterrupt and prints nothing. While Spark starts it waits until there is
     something to stop: a JVM whose Python has gone would stay.
     """
-    early: list[int] = []
-    before = signal.signal(signal.SIGINT, lambda number, _: early.append(number))
+    came: list[int] = []
+
+    def interrupt(number: int, _frame: object) -> NoReturn:
+        came.append(number)
+        logging.disable()  # py4j would log where it was interrupted,
+        warnings.simplefilter("ignore")  # and Spark warn that it was
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, lambda number, _: came.append(number))
     try:
         with ThreadPoolExecutor(1) as pool:  # in the main thread, Spark would set its own handler
             spark = pool.submit(_start, master, conf).result()
         try:
-            signal.signal(signal.SIGINT, _interrupt)
-            if early:
+            signal.signal(signal.SIGINT, interrupt)
+            if came:
                 raise KeyboardInterrupt
             yield spark
         finally:
             spark.stop()
+    except Exception:
+        if came:  # Ctrl-C reaches Python workers too, and what they and Spark say of it is no news
+            raise KeyboardInterrupt from None
+        raise
     finally:
         signal.signal(signal.SIGINT, before)
-
-
-def _interrupt(_number: int, _frame: object) -> NoReturn:
-    logging.disable()  # py4j would log where it was interrupted,
-    warnings.simplefilter("ignore")  # and Spark warn that it was
-    raise KeyboardInterrupt
 
 
 def _start(master: str | None, conf: Mapping[str, str]) -> SparkSession:

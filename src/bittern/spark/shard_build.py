@@ -40,11 +40,11 @@ from pyspark.sql.types import LongType
 
 from bittern.errors import BadSubscription, OptionError
 from bittern.spark.cutting import POINTS, cut
-from bittern.spark.node_cache import SnapshotRef
-from bittern.spark.regions import Runs, build_router, presence, visits
+from bittern.spark.node_cache import SnapshotRef, keep
+from bittern.spark.regions import Key, Runs, build_router, presence, visits
 from bittern.spark.shard_tasks import BUILT, Assign, BuildParts, Settle, Survey, packed
 from bittern.spark.shards import Shards
-from bittern.spark.store import ARTIFACTS, CONF, destination, publish
+from bittern.spark.store import ARTIFACTS, CACHE, CONF, destination, publish
 
 #: Points that the driver makes a ruler of, about, if there are not more attributes.
 _POINTS = 1 << 18
@@ -120,10 +120,14 @@ def build_shards(
         .sort_by("part")
         .to_pylist()
     )
+    if where == CACHE:
+        for row in built:
+            keep(row["id"])  # for as long as the driver lives, whatever becomes of the workers
     home = [row for row in built if row["part"] == n_shards]
     shards = [row for row in built if row["part"] < n_shards]
     regions = [Runs(np.array(row["firsts"]), np.array(row["lasts"])) for row in shards]
-    router = build_router(plan.ruler, regions, sample)
+    keys = {Key(*key) for row in built for key in zip(row["attributes"], row["kinds"], strict=True)}
+    router = build_router(plan.ruler, regions, sample, keys)
     if unseen is not None:
         traffic = (visits(router, len(shards), unseen) / len(unseen)).tolist()
     else:
@@ -140,7 +144,10 @@ def build_shards(
             nbytes=tuple(row["nbytes"] for row in shards),
             traffic=tuple(traffic),
             integer_ids=id_type == pa.int64(),
-            attributes=tuple(sorted({name for row in built for name in row["attributes"]})),
+            attributes=tuple(sorted({key.attribute for key in keys})),
+            routed_by=tuple(
+                sorted({name for runs in regions for name in plan.ruler.attributes(runs)})
+            ),
         ),
         bad,
     )

@@ -29,7 +29,7 @@ from bittern.language.shapes import Shapes
 from bittern.spark.cutting import POINTS, Cut, combined
 from bittern.spark.pivots import Chunk
 from bittern.spark.reading import chunks, writable
-from bittern.spark.regions import united
+from bittern.spark.regions import compared, united
 from bittern.spark.store import write
 
 #: Events of the sample that tasks get to choose pivots by.
@@ -45,7 +45,8 @@ BUILT = pa.schema(
         ("uri", pa.string()),
         ("subscriptions", pa.int64()),
         ("nbytes", pa.int64()),
-        ("attributes", pa.list_(pa.string())),
+        ("attributes", pa.list_(pa.string())),  # with each of their kinds, in the next column
+        ("kinds", pa.list_(pa.int64())),
         ("firsts", pa.list_(pa.int64())),
         ("lasts", pa.list_(pa.int64())),
     ]
@@ -153,6 +154,7 @@ class Survey:
         """The points of all chunks on some attributes, as few as those of one chunk."""
         kept = []
         for batch in batches:
+            batch = batch.cast(self.schema)  # noqa: PLW2901 (its texts may have long offsets)
             is_bad = batch.column("message").is_valid()
             yield batch.filter(is_bad)
             kept.append(batch.filter(pc.invert(is_bad)))
@@ -214,13 +216,15 @@ class BuildParts:
                 continue  # the regions of what another part got
             ref = write(index, self.where)
             runs = united(*(_joined(regions, name) for name, _ in _REGION_FIELDS))
+            keys = compared(index)
             values = (
                 part,
                 ref.id,
                 ref.uri,
                 len(index),
                 index.nbytes,
-                index.rank.attribute_names(),
+                [key.attribute for key in keys],
+                [key.kind for key in keys],
                 *runs,
             )
             columns = {name: [value] for name, value in zip(BUILT.names, values, strict=True)}

@@ -1,8 +1,8 @@
 """Matching against shards: route each event, visit the shards that may match it, gather.
 
-Events are read once and stay in the JVM while Python, given only what the router looks at, says
-which shards each has to visit. Then there is a row for each visit, and the shuffle brings it to a
-task that holds the shard::
+Events are read once and stay in the JVM while Python, given only what regions look at, says which
+shards each has to visit. Then there is a row for each visit, and the shuffle brings it to a task
+that holds the shard::
 
     event   route        visits            task               matches         gathered
     7       [0, 2]   ->  7, 0 first   ->   0        shard 0   7  [11, 5]      7  [11, 5, 30]
@@ -10,9 +10,13 @@ task that holds the shard::
     8       []       ->  8, - first   ->   any                8  []           8  []
 
 An event's first visit (it has one even if it goes nowhere) also visits home, which every task
-holds, and carries why the event could not be read. Home is matched there and not where events are
-read, so that its matches do not cross the shuffle. Without ``gather`` the rows of *matches* are
-the result: pieces, several for an event.
+holds. Home is matched there and not where events are read, so that its matches do not cross the
+shuffle. Without ``gather`` the rows of *matches* are the result: pieces, several for an event.
+
+The router judges events for all parts (``spark/regions.py``), and the first visit carries what it
+says. An event that it cannot read visits nothing, not even home. Only documents, JSON text and
+variants, leave anything to judge; where there are some, Python is given all attributes in use at
+once, since a column of its own hides what a document says of an attribute.
 
 A shard that many events visit has several tasks, its *salt*, chosen by ``salts``. Which of them a
 visit goes to is told by a hash of the event's content, never by its place in a batch: if a lost
@@ -28,7 +32,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -45,7 +49,6 @@ from pyspark.sql.types import (
     DataType,
     DoubleType,
     LongType,
-    MapType,
     StringType,
     StructField,
     StructType,
@@ -53,16 +56,26 @@ from pyspark.sql.types import (
 )
 
 from bittern.engine.matcher import Matcher
-from bittern.errors import OptionError
 from bittern.model.ids import Ids
 from bittern.model.matches import Matches
 from bittern.spark.attributes import carriers, quoted
+from bittern.spark.gathering import check_gathering, gathered, is_loose
 from bittern.spark.node_cache import SnapshotRef, attach
-from bittern.spark.operator import CANDIDATES, FIRST, REJECTED, SUBSCRIPTIONS, cuts, place, reasons
+from bittern.spark.operator import (
+    CANDIDATES,
+    FIRST,
+    REJECTED,
+    SUBSCRIPTIONS,
+    carried,
+    cuts,
+    place,
+    reasons,
+    restored,
+)
 from bittern.spark.shards import REGION_BITS, Shards
 
-_SHARD, _TASK = "shard", "task"
-_LARGEST_SLICE = 2**31 - 1
+Int64s = npt.NDArray[np.int64]
+_SHARD, _TASK, _READABLE = "shard", "task", "is_readable"
 
 
 def match_shards(
@@ -73,22 +86,28 @@ def match_shards(
     limit: int | None,
     json: Sequence[str],
     gather: bool,
+    counted: bool,
 ) -> DataFrame:
     """The keys, subscriptions, candidates and rejected: a row for each event.
 
     ``events`` are projected already: their columns are the keys and what carries attributes. With
     ``gather`` the keys identify an event, else the job fails. Without it, which ``limit`` does not
     allow, there are pieces: several rows for an event, its matches spread over them, and a column
-    ``is_first_piece`` that is true on one of them.
+    ``is_first_piece`` that is true on one of them. If candidates are not to be ``counted``, fewer
+    pieces are gathered.
     """
     if gather:
-        _check_gathering(events, keys)
+        check_gathering(events, keys)
     names = tuple(events.columns)
     visitor = Visitor(shards, names, tuple(keys), tuple(json), limit)
     value_type = _value_type(shards, ranked=limit is not None)
     schema = _piece_schema(events.schema, keys, value_type)
     pieces = _visits(events, shards, json).mapInArrow(visitor, schema)
-    return _gathered(pieces, keys, limit) if gather else _named(pieces, keys, F.col(FIRST))
+    if gather:
+        found = _named(gathered(pieces, keys, limit, counted=counted), keys)
+    else:
+        found = _named(pieces, keys, F.col(FIRST))
+    return restored(found, StructType([events.schema[key] for key in keys]))
 
 
 def _named(frame: DataFrame, keys: Sequence[str], *more: Column) -> DataFrame:
@@ -108,17 +127,19 @@ class Router:
     json: tuple[str, ...]
 
     def route(self, events: pa.Array) -> pa.Array:
-        """For each struct its shards, ascending, and why it could not be read."""
+        """For each struct its shards, ascending, whether it could be read, and what is wrong."""
         matches = Matcher(attach(self.ref)).match(events, json=self.json)
         rows, numbers = routes(matches)
         offsets = np.searchsorted(rows, np.arange(len(matches) + 1)).astype(np.int32)
         lists = pa.ListArray.from_arrays(pa.array(offsets), pa.array(numbers.astype(np.int32)))
-        # A type that no region compares, a shard may: only what cannot be read is told.
-        unread = reasons(replace(matches, mistyped=[]))
-        return pa.StructArray.from_arrays([lists, unread], ["shards", REJECTED])
+        readable = np.ones(len(matches), dtype=np.bool_)
+        readable[[row for row, _ in matches.rejects]] = False
+        return pa.StructArray.from_arrays(
+            [lists, pa.array(readable), reasons(matches)], ["shards", _READABLE, REJECTED]
+        )
 
 
-def routes(matches: Matches) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def routes(matches: Matches) -> tuple[Int64s, Int64s]:
     """Distinct (event, shard) pairs, in order, of what events matched in the router."""
     rows = np.repeat(np.arange(len(matches)), matches.counts)
     regions = matches.all_ids.take_arrow(matches.subscriptions).to_numpy(zero_copy_only=False)
@@ -127,28 +148,42 @@ def routes(matches: Matches) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int6
 
 
 def routed(events: DataFrame, shards: Shards, json: Sequence[str]) -> DataFrame:
-    """The events, their columns by place, and a column route: shards, rejected."""
-    looked_at = carriers(events.schema, attach(shards.router).rank.attribute_names(), json)
+    """The events, their columns by place, and a column route: shards, is_readable, rejected."""
     # A struct has at least one field; one that is NULL carries nothing.
-    fields = looked_at or {"nothing": F.lit(None).cast(BooleanType())}
+    nothing = {"nothing": F.lit(None).cast(BooleanType())}
+    fields = _looked_at(events.schema, shards, json) or nothing
     struct = F.struct(*(column.alias(name) for name, column in fields.items()))
     # Not deterministic only in name: so that the optimizer never has it computed twice.
     route = arrow_udf(
-        Router(shards.router, tuple(json)).route, "shards array<int>, rejected string"
+        Router(shards.router, tuple(json)).route,
+        f"shards array<int>, {_READABLE} boolean, {REJECTED} string",
     ).asNondeterministic()
     own = [F.col(quoted(name)).alias(place(at)) for at, name in enumerate(events.columns)]
     return events.select(*own, route(struct).alias("route"))
+
+
+def _looked_at(schema: StructType, shards: Shards, json: Sequence[str]) -> dict[str, Column]:
+    """What the router has to see of events, by the columns' names."""
+    judged = bool(json) or any(isinstance(field.dataType, VariantType) for field in schema)
+    return carriers(schema, shards.attributes if judged else shards.routed_by, json)
 
 
 def _visits(events: DataFrame, shards: Shards, json: Sequence[str]) -> DataFrame:
     """A row for each visit, in the task that holds the shard."""
     places = [place(at) for at in range(len(events.columns))]
     rows = routed(events, shards, json).select(
-        *places, "route.rejected", F.posexplode_outer("route.shards").alias("nth", _SHARD)
+        *places,
+        f"route.{_READABLE}",
+        f"route.{REJECTED}",
+        F.posexplode_outer("route.shards").alias("nth", _SHARD),
     )
     first = F.coalesce(F.col("nth"), F.lit(0)) == 0
     visits = rows.select(
-        *places, _SHARD, first.alias(FIRST), F.when(first, F.col(REJECTED)).alias(REJECTED)
+        *places,
+        _SHARD,
+        first.alias(FIRST),
+        _READABLE,
+        F.when(first, F.col(REJECTED)).alias(REJECTED),
     )
     if not shards.shards:  # all of it is home
         return visits
@@ -159,7 +194,7 @@ def _visits(events: DataFrame, shards: Shards, json: Sequence[str]) -> DataFrame
 
 def _content(schema: StructType) -> Column:
     """A hash of an event, of all columns that Spark can hash."""
-    hashed = [place(at) for at, field in enumerate(schema) if not _is_loose(field.dataType)]
+    hashed = [place(at) for at, field in enumerate(schema) if not is_loose(field.dataType)]
     return F.xxhash64(*hashed) if hashed else F.lit(0)
 
 
@@ -170,15 +205,6 @@ def _task(tasks: Sequence[int], content: Column) -> Column:
     within = F.lit(firsts)[shard] + F.pmod(content, F.lit(list(tasks))[shard])
     anywhere = F.pmod(content, F.lit(sum(tasks)))
     return F.when(shard.isNull(), anywhere).otherwise(within).cast("int")
-
-
-def _is_loose(type_: DataType) -> bool:
-    """Is it a map or a variant, or does it hold one? Spark neither hashes nor groups those."""
-    if isinstance(type_, StructType):
-        return any(_is_loose(field.dataType) for field in type_)
-    if isinstance(type_, ArrayType):
-        return _is_loose(type_.elementType)
-    return isinstance(type_, MapType | VariantType)
 
 
 def salts(traffic: Sequence[float], tasks: int) -> tuple[int, ...]:
@@ -218,8 +244,8 @@ def n_tasks(spark: SparkSession | None, shards: int) -> int:
 class Visitor:
     """Matches visits, whatever shards they are to; runs in Python workers.
 
-    In: the events' columns, shard, first, rejected. Out: the keys, subscriptions (in the form of
-    ``_values`` if there is a limit), candidates of the batch on its first row, rejected, first.
+    In: the events' columns, shard, first, readable, rejected. Out: the keys, subscriptions (in the
+    form of ``_values`` if there is a limit), candidates, rejected, first.
     """
 
     shards: Shards
@@ -236,8 +262,6 @@ class Visitor:
         value_type = to_arrow_type(_value_type(self.shards, ranked=self.limit is not None))
         for batch in batches:
             offsets, values, candidates = self._match(batch)
-            counts = np.zeros(batch.num_rows, dtype=np.int64)
-            counts[:1] = candidates
             for start, end in cuts(offsets):
                 own = batch.slice(start, end - start)
                 ends = (offsets[start : end + 1] - offsets[start]).astype(np.int32)
@@ -245,30 +269,33 @@ class Visitor:
                 columns = [own.column(at) for at in places]
                 columns += [
                     pa.ListArray.from_arrays(pa.array(ends), inside),
-                    pa.array(counts[start:end]),
+                    pa.array(candidates[start:end]),
                     own.column(REJECTED),
                     own.column(FIRST),
                 ]
                 yield pa.RecordBatch.from_arrays(columns, names=names)
 
-    def _match(self, batch: pa.RecordBatch) -> tuple[npt.NDArray[np.int64], pa.Array, int]:
-        """Where each row's matches begin, the matches, and how many candidates there were."""
+    def _match(self, batch: pa.RecordBatch) -> tuple[Int64s, pa.Array, Int64s]:
+        """Where each row's matches begin, the matches, and how many candidates each row had."""
         fields = [batch.schema.field(at).with_name(name) for at, name in enumerate(self.names)]
         events = pa.RecordBatch.from_arrays(batch.columns[: len(fields)], schema=pa.schema(fields))
         shard = pc.fill_null(batch.column(_SHARD), -1).to_numpy()
         # A task holds one shard, so there is mostly one; and home.
         visits = [(self.shards.shards[at], shard == at) for at in np.unique(shard[shard >= 0])]
         if self.shards.home is not None:
-            visits.append((self.shards.home, batch.column(FIRST).to_numpy(zero_copy_only=False)))
-        rows, values, candidates = [np.empty(0, dtype=np.int64)], [], 0
+            at_home = pc.and_(batch.column(FIRST), batch.column(_READABLE))
+            visits.append((self.shards.home, at_home.to_numpy(zero_copy_only=False)))
+        rows, values = [np.empty(0, dtype=np.int64)], []
+        candidates = np.zeros(batch.num_rows, dtype=np.int64)
         for ref, mask in visits:
             own = np.flatnonzero(mask)
             some = events if len(own) == len(mask) else events.take(pa.array(own))
             matcher = Matcher(attach(ref))
-            matches = matcher.match(some, limit=self.limit, json=self.json)
+            # In order, so that a piece does not depend on what else is in the batch: see gathering.
+            matches = matcher.match(some, limit=self.limit, json=self.json).ordered()
             rows.append(np.repeat(own, matches.counts))
             values.append(self._values(matches, matcher.index.weights))
-            candidates += matcher.last_statistics["candidates"]
+            candidates[own] += matches.candidates
         owners = np.concatenate(rows)
         offsets = np.zeros(batch.num_rows + 1, dtype=np.int64)
         np.cumsum(np.bincount(owners, minlength=batch.num_rows), out=offsets[1:])
@@ -311,7 +338,7 @@ def _value_type(shards: Shards, *, ranked: bool) -> DataType:
 
 def _piece_schema(schema: StructType, keys: Sequence[str], value_type: DataType) -> StructType:
     """What ``Visitor`` yields, as Spark says it."""
-    fields = [StructField(place(at), schema[key].dataType) for at, key in enumerate(keys)]
+    fields = [StructField(place(at), carried(schema[key].dataType)) for at, key in enumerate(keys)]
     return StructType(
         [
             *fields,
@@ -321,59 +348,3 @@ def _piece_schema(schema: StructType, keys: Sequence[str], value_type: DataType)
             StructField(FIRST, BooleanType()),
         ]
     )
-
-
-# -- gathering -----------------------------------------------------------------------------------
-
-
-def check_identified(*, identified: bool) -> None:
-    """Raise unless the user has named the columns that identify an event, by which to gather."""
-    if not identified:
-        raise OptionError(
-            "sharded matching gathers an event's matches by its event_id: name the columns that "
-            "identify an event, or ask for explode=True without limit"
-        )
-
-
-def _check_gathering(events: DataFrame, keys: Sequence[str]) -> None:
-    if events.isStreaming:
-        raise OptionError(
-            "sharded matching of a stream cannot gather an event's matches: ask for explode=True "
-            "without limit, or match each micro-batch in foreachBatch"
-        )
-    for key in keys:
-        if _is_loose(events.schema[key].dataType):
-            raise OptionError(
-                f"sharded matching gathers an event's matches by its event_id, and Spark cannot "
-                f"group by {key!r}, which is {events.schema[key].dataType.simpleString()}: name "
-                f"other columns, or ask for explode=True without limit"
-            )
-
-
-def _gathered(pieces: DataFrame, keys: Sequence[str], limit: int | None) -> DataFrame:
-    """One row for each event."""
-    # Most visits find nothing, and then only the first has to be gathered.
-    worth = F.col(FIRST) | (F.size(SUBSCRIPTIONS) > 0) | (F.col(CANDIDATES) > 0)
-    places = [place(at) for at in range(len(keys))]
-    grouped = (
-        pieces.filter(worth)
-        .groupBy(*places)
-        .agg(
-            F.flatten(F.collect_list(SUBSCRIPTIONS)).alias(SUBSCRIPTIONS),
-            F.sum(CANDIDATES).alias(CANDIDATES),
-            F.max(REJECTED).alias(REJECTED),
-            F.count_if(FIRST).alias("events"),
-        )
-    )
-    found = F.col(SUBSCRIPTIONS)
-    if limit is not None:
-        best = F.slice(F.sort_array(found), 1, min(limit, _LARGEST_SLICE))
-        found = F.transform(best, lambda match: match["id"])
-    named = [F.col(place).alias(key) for place, key in zip(places, keys, strict=True)]
-    twins = F.concat(
-        F.lit("sharded matching gathers an event's matches by its event_id, and two events have "),
-        F.to_json(F.struct(*named)),
-        F.lit(": name columns that identify an event, or ask for explode=True without limit"),
-    )
-    found = F.when(F.col("events") == 1, found).otherwise(F.raise_error(twins))
-    return _named(grouped.withColumn(SUBSCRIPTIONS, found), keys)

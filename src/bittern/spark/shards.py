@@ -10,8 +10,10 @@ the first of them (``spark/sharded.py``)::
 
 The router is a small index itself. Its subscriptions are *regions*, such as ``price >= 3 AND price
 <= 9``: for each subscription of a shard, an event that satisfies it lies in one of the shard's
-regions. A region's id is ``shard << REGION_BITS | k``. ``spark/cutting.py`` says how parts are
-chosen, ``spark/shard_build.py`` how they are built.
+regions. A region's id is ``shard << REGION_BITS | k``; ids above those of all shards belong to
+*witnesses*, which no event matches, and which tell the router what parts look at
+(``spark/regions.py``). ``spark/cutting.py`` says how parts are chosen, ``spark/shard_build.py``
+how they are built.
 """
 
 from __future__ import annotations
@@ -38,4 +40,5 @@ class Shards:
     nbytes: tuple[int, ...]  # of each shard
     traffic: tuple[float, ...]  # the share of events that are expected to visit each shard
     integer_ids: bool  # all subscription ids are integers: matches are array<bigint>, not <string>
-    attributes: tuple[str, ...]  # canonical names of those that any part or the router looks at
+    attributes: tuple[str, ...]  # canonical names of those that any part looks at
+    routed_by: tuple[str, ...]  # of those that regions look at

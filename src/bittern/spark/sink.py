@@ -31,6 +31,7 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import ArrayType, StructField, StructType
 
 from bittern.errors import OptionError
+from bittern.spark.attributes import check_fields, is_case_sensitive
 from bittern.spark.frames import prepare
 from bittern.spark.operator import (
     FIRST,
@@ -42,7 +43,7 @@ from bittern.spark.operator import (
     output_schema,
     placed,
 )
-from bittern.spark.part_files import COUNTS, REPORT, TAIL, Table, Task
+from bittern.spark.part_files import COUNTS, REPORT, TAIL, Table, Task, nullable_inside
 from bittern.spark.shards import Shards
 from bittern.spark.staging import Staging
 
@@ -125,7 +126,10 @@ def write(
         )
         ref = job.source.ref
         if isinstance(ref, Shards):
-            frame, function = job.matches(gather=not explode or limit is not None), None
+            frame, function = (
+                job.matches(gather=not explode or limit is not None, counted=True),
+                None,
+            )
             schema = StructType([field for field in frame.schema if field.name != FIRST])
         else:
             frame, function = job.events, job.operator(ref)
@@ -214,6 +218,7 @@ def _fill(
 
 def _table(spark: SparkSession, staging: Staging, schema: StructType) -> Table:
     """What tasks need to know to write files of this schema as the session would."""
+    check_fields(schema, case_sensitive=is_case_sensitive(spark))  # or nothing could read them
     setting = "spark.sql.parquet.compression.codec"
     codec = spark.conf.get(setting, "snappy")
     if codec is None or codec.lower() not in _CODECS:
@@ -232,7 +237,7 @@ def _accept(staging: Staging, table: Table, reports: list[Row], prefix: str) -> 
     if not files:  # a folder without a file is no table, since only a file has a schema
         part = table.part(0, 0)
         schema = StructType.fromJson(json_text.loads(table.footer[_SCHEMA]))
-        part.create(to_arrow_schema(schema, timezone="UTC"))
+        part.create(nullable_inside(to_arrow_schema(schema, timezone="UTC")))
         files = [part.close()]
     for name, size in files:
         staging.accept(name, size)

@@ -18,17 +18,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import arrow_udf, arrow_udtf  # type: ignore[attr-defined]
 from pyspark.sql.types import ArrayType, DataType, LongType, StringType, StructField, StructType
 
-from bittern.engine.matcher import Matcher
+from bittern.engine.matcher import Matcher, check_limit
 from bittern.errors import OptionError
-from bittern.spark.attributes import check_columns, names_of
-from bittern.spark.frames import resolve
+from bittern.spark.attributes import names_of
+from bittern.spark.frames import names_in, resolve
 from bittern.spark.node_cache import SnapshotRef, attach
-from bittern.spark.operator import SUBSCRIPTION, Operator, tail
+from bittern.spark.operator import SUBSCRIPTION, Operator, carried, tail
 from bittern.spark.part_files import flat
 
 
@@ -52,12 +53,14 @@ def register(
     ``bittern.spark.match``. An index in shards needs a shuffle, which a function cannot do, so the
     index is whole, whatever its size.
     """
-    documents = tuple(names_of(json, "json"))
-    if events is None and event_id is not None:
-        raise OptionError("event_id needs events: a DataFrame with the columns to expect")
+    check_limit(limit)
     if events is not None:
-        keys = list(events.columns) if event_id is None else names_of(event_id, "event_id")
-        check_columns(events.schema, keys, documents)
+        keys, documents = names_in(events, event_id, json)
+        _check_types(events.schema, keys)
+    elif event_id is not None:
+        raise OptionError("event_id needs events: a DataFrame with the columns to expect")
+    else:
+        documents = names_of(json, "json")
     source = resolve(
         spark,
         subscriptions,
@@ -70,15 +73,26 @@ def register(
     if not isinstance(source.ref, SnapshotRef):
         raise OptionError("an index in shards cannot be a SQL function: use bittern.spark.match")
     id_type: DataType = LongType() if source.integer_ids else StringType()
-    function = _Function(source.ref, documents, limit)
+    function = _Function(source.ref, tuple(documents), limit)
     spark.udf.register(name, arrow_udf(function.subscriptions, ArrayType(id_type)))
     if events is not None:
         schema = StructType(
             [*(events.schema[key] for key in keys), StructField(SUBSCRIPTION, id_type)]
         )
-        operator = Operator(source.ref, tuple(keys), documents, limit)
+        operator = Operator(source.ref, tuple(keys), tuple(documents), limit)
         table_function: Any = arrow_udtf(_table_function(operator), returnType=schema)
         spark.udtf.register(name, table_function)
+
+
+def _check_types(schema: StructType, keys: Sequence[str]) -> None:
+    """Raise unless keys come back from Python as they are: no cast can follow a table function."""
+    for key in keys:
+        type_, back = schema[key].dataType, carried(schema[key].dataType)
+        if type_ != back:
+            raise OptionError(
+                f"the column {key!r} is {type_.simpleString()}, which a table function cannot "
+                f"return: cast it to {back.simpleString()}, or name other columns in event_id"
+            )
 
 
 @dataclass(frozen=True)
@@ -88,9 +102,15 @@ class _Function:
     limit: int | None
 
     def subscriptions(self, events: pa.Array) -> pa.Array:
-        """The subscriptions of each struct."""
-        matches = Matcher(attach(self.ref)).match(events, limit=self.limit, json=self.json)
-        return tail(matches, 0, len(matches), 0)[0]
+        """The subscriptions of each struct; none of one that is NULL, which is no event."""
+        there = events.is_valid().to_numpy(zero_copy_only=False)
+        matches = Matcher(attach(self.ref)).match(
+            events.drop_null(), limit=self.limit, json=self.json
+        )
+        ids = tail(matches, 0, len(matches))[0].flatten()
+        offsets = np.zeros(len(events) + 1, dtype=np.int32)
+        offsets[1:][there] = matches.counts
+        return pa.ListArray.from_arrays(pa.array(np.cumsum(offsets, dtype=np.int32)), ids)
 
 
 def _table_function(operator: Operator) -> type:

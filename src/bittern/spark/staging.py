@@ -30,6 +30,7 @@ import contextlib
 import os
 import re
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -38,6 +39,8 @@ from bittern.engine.replace import new_temporary, only_writer, put_in_place, syn
 from bittern.errors import OptionError
 
 MODES = ("error", "overwrite")
+#: A file of a table, alone or beside others.
+_PART = re.compile(r"(?P<table>.*\.parquet|_SUCCESS)|_metadata|_common_metadata|\..*\.crc")
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):/")
 
 
@@ -118,7 +121,7 @@ class Staging:
             raise OptionError(
                 f"{self.path} exists: choose another name, or replace it with mode='overwrite'"
             )
-        if not self.target.is_dir() or not all(map(_is_part, self.target.iterdir())):
+        if not self.target.is_dir() or not _is_table([*self.target.iterdir()]):
             raise OptionError(
                 f"{self.path} is not a folder of Parquet files, or holds something else too: it is "
                 f"not overwritten; choose another name or remove it first"
@@ -147,6 +150,8 @@ def local_path(path: str) -> Path:
     return Path(os.path.realpath(rest))
 
 
-def _is_part(file: Path) -> bool:
-    """Files of a table, and what Spark keeps beside them (``_SUCCESS``, ``.part-0.crc``)."""
-    return file.is_file() and (file.suffix == ".parquet" or file.name[0] in "._")
+def _is_table(files: Sequence[Path]) -> bool:
+    """Are these the files of a table and what Spark keeps beside them, or nothing at all?"""
+    kinds = [_PART.fullmatch(file.name) for file in files if file.is_file()]
+    own = [kind for kind in kinds if kind is not None]
+    return len(own) == len(files) and (not own or any(kind["table"] for kind in own))

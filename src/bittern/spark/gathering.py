@@ -1,0 +1,100 @@
+"""Gathering: the pieces of each event, found in several shards, as one row.
+
+::
+
+    key  subscriptions  candidates  rejected  is_first_piece        key  subscriptions  ...
+    7    [11, 5]        3           null      true             ->   7    [11, 5, 30]
+    7    [30]           1           null      false
+
+Each event has one first piece, so a key with two of them stands for two events: merging them would
+be wrong, and the job fails instead.
+
+If an executor is lost with what it had shuffled, its tasks run again, and their rows may come in
+another order. Spark then compares a checksum of the rows that they send with the one before, and
+gives up a job that has begun to return rows if they differ. So pieces are sent as they are: whole,
+not half gathered with their neighbours, and each of them the same whatever it came with.
+
+Cost: one shuffle and sort of the pieces that hold anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType, DataType, MapType, StructType, VariantType
+
+from bittern.errors import OptionError
+from bittern.spark.operator import CANDIDATES, FIRST, REJECTED, SUBSCRIPTIONS, place
+
+_LARGEST_SLICE = 2**31 - 1
+
+
+def is_loose(type_: DataType) -> bool:
+    """Is it a map or a variant, or does it hold one? Spark neither hashes nor groups those."""
+    if isinstance(type_, StructType):
+        return any(is_loose(field.dataType) for field in type_)
+    if isinstance(type_, ArrayType):
+        return is_loose(type_.elementType)
+    return isinstance(type_, MapType | VariantType)
+
+
+def check_identified(*, identified: bool) -> None:
+    """Raise unless the user has named the columns that identify an event, by which to gather."""
+    if not identified:
+        raise OptionError(
+            "sharded matching gathers an event's matches by its event_id: name the columns that "
+            "identify an event, or ask for explode=True without limit"
+        )
+
+
+def check_gathering(events: DataFrame, keys: Sequence[str]) -> None:
+    """Raise if matches of these events cannot be gathered by these keys."""
+    if events.isStreaming:
+        raise OptionError(
+            "sharded matching of a stream cannot gather an event's matches: ask for explode=True "
+            "without limit, or match each micro-batch in foreachBatch"
+        )
+    for key in keys:
+        if is_loose(events.schema[key].dataType):
+            raise OptionError(
+                f"sharded matching gathers an event's matches by its event_id, and Spark cannot "
+                f"group by {key!r}, which is {events.schema[key].dataType.simpleString()}: name "
+                f"other columns, or ask for explode=True without limit"
+            )
+
+
+def gathered(
+    pieces: DataFrame, keys: Sequence[str], limit: int | None, *, counted: bool
+) -> DataFrame:
+    """One row for each event, the keys by place; two events with the same keys fail the job."""
+    # Most visits find nothing, and then only the first has to be gathered.
+    worth = F.col(FIRST) | (F.size(SUBSCRIPTIONS) > 0)
+    if counted:
+        worth |= F.col(CANDIDATES) > 0
+    places = [place(at) for at in range(len(keys))]
+    grouped = (
+        pieces.filter(worth)
+        .repartition(*places)  # before grouping, which would else send what arrived together as one
+        .groupBy(*places)
+        .agg(
+            F.flatten(F.collect_list(SUBSCRIPTIONS)).alias(SUBSCRIPTIONS),
+            F.sum(CANDIDATES).alias(CANDIDATES),
+            F.max(REJECTED).alias(REJECTED),
+            F.count_if(FIRST).alias("events"),
+        )
+    )
+    found = F.col(SUBSCRIPTIONS)
+    if limit is not None:
+        best = F.slice(F.sort_array(found), 1, min(limit, _LARGEST_SLICE))
+        found = F.transform(best, lambda match: match["id"])
+    named = [F.col(place).alias(key) for place, key in zip(places, keys, strict=True)]
+    twins = F.concat(
+        F.lit("sharded matching gathers an event's matches by its event_id, and two events have "),
+        F.to_json(F.struct(*named)),
+        F.lit(": name columns that identify an event, or ask for explode=True without limit"),
+    )
+    # A filter, since whoever reads no column of the matches reads no computed one either.
+    unique = F.when(F.col("events") == 1, F.lit(True)).otherwise(F.raise_error(twins))
+    return grouped.filter(unique).withColumn(SUBSCRIPTIONS, found)
