@@ -26,7 +26,8 @@ demo: $(VENV)/.has-spark
 	@java_home=$$(scripts/java.sh) && JAVA_HOME=$$java_home $(RUN) -m bittern.service.demo
 
 test: $(VENV)/.has-dev
-	@java_home=$$(scripts/java.sh) && JAVA_HOME=$$java_home $(RUN) -m pytest $(TEST_ARGS)
+	@java_home=$$(scripts/java.sh) && JAVA_HOME=$$java_home $(RUN) -m pytest \
+		-n 2 --dist loadgroup --no-loadscope-reorder $(TEST_ARGS)
 
 check: $(VENV)/.has-dev
 	$(RUN) -m ruff check .

@@ -35,6 +35,23 @@ settings.load_profile(
 )
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Share tests out between two processes (``make test``), whole files at a time.
+
+    What uses the one Spark session stays together, and comes first since it takes longest.
+    """
+    groups = {
+        item: "spark"
+        if item.get_closest_marker("spark") and item.path.stem != "test_spark_faults"
+        else item.path.stem
+        for item in items
+    }
+    first = {"spark": 0, "test_spark_faults": 1}
+    items.sort(key=lambda item: first.get(groups[item], 2))
+    for item in items:
+        item.add_marker(pytest.mark.xdist_group(groups[item]))
+
+
 @pytest.fixture(scope="session")
 def spark() -> Iterator[Any]:
     """Start the one local Spark session of the run: quick to start, UTC, loopback only."""

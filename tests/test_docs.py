@@ -53,7 +53,18 @@ def blocks(page: Path) -> list[Block]:
 
 def pages_with(*languages: str) -> list[Any]:
     found = [page for page in PAGES if any(b.language in languages for b in blocks(page))]
-    return [pytest.param(page, id=str(page.relative_to(ROOT))) for page in found]
+    return [
+        pytest.param(
+            page,
+            id=str(page.relative_to(ROOT)),
+            marks=[pytest.mark.spark] if uses_spark(page) else [],
+        )
+        for page in found
+    ]
+
+
+def uses_spark(page: Path) -> bool:
+    return "import bittern.spark" in page.read_text(encoding="utf-8")
 
 
 def shown_values(source: str) -> dict[int, Any]:
@@ -127,7 +138,7 @@ def test_examples(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     namespace: dict[str, Any] = {"__name__": "example"}
-    if "bittern.spark" in page.read_text(encoding="utf-8"):
+    if uses_spark(page):
         namespace["spark"] = request.getfixturevalue("spark")
     printed = ""
     for block in blocks(page):

@@ -156,18 +156,15 @@ def _stage(parts: Mapping[str, Any]) -> str:
     head = ["workload", "subscriptions", "events", "JVM only", "identity", "match"]
     head += ["match / identity", "matches per event", "embedded, one thread"]
     rows = []
-    for part, words in (("stage", ""), ("pipelined", ", pipelined")):
-        for name, one in _workloads(parts.get(part, {})).items():
-            jobs = [one.get(job) for job in ("jvm", "identity", "match")]
-            row = [f"{name}{words}", f"{one['subscriptions']:,}", f"{one['match']['events']:,}"]
-            row += [number(job and job["events_per_second"]) for job in jobs]
-            row += [number(one["ratio"]), number(one["matches_per_event"])]
-            rows.append([*row, number(one["embedded"]["events_per_second"])])
+    for name, one in _workloads(parts.get("stage", {})).items():
+        row = [name, f"{one['subscriptions']:,}", f"{one['match']['events']:,}"]
+        row += [number(one[job]["events_per_second"]) for job in ("jvm", "identity", "match")]
+        row += [number(one["ratio"]), number(one["matches_per_event"])]
+        rows.append([*row, number(one["embedded"]["events_per_second"])])
     told = (
         "`identity` sends the same columns to Python and back unchanged, `match` is"
         " `bittern.spark.match` with one array of subscriptions per event, `JVM only` reads and"
-        " sends nothing. `pipelined` is Spark's `spark.python.udf.pipelined.enabled`. The last"
-        " column is the engine without Spark."
+        " sends nothing. The last column is the engine without Spark."
     )
     made = table("The match stage, events/s", head, rows)
     return f"{made}\n\n{told}" if made else ""

@@ -4,7 +4,6 @@ Every part runs in a process of its own, so that it starts from nothing and what
 its own: the error is then its result, and the others go on::
 
     stage           the match stage beside an identity stage       stage.py
-    pipelined       the same, with sending and matching at once
     peers           what a Spark user writes today                 beside.py, peers.py
     writing         writing matches                                writing.py
     scaling-build   ten million subscriptions, whole and sharded   scaling.py
@@ -52,12 +51,6 @@ def _stage(setting: Setting) -> dict[str, Any]:
     return stage.measure(setting)
 
 
-def _pipelined(setting: Setting) -> dict[str, Any]:
-    from benchmarks.spark import stage
-
-    return stage.measure_pipelined(setting)
-
-
 def _peers(setting: Setting) -> dict[str, Any]:
     from benchmarks.spark import beside
 
@@ -90,7 +83,6 @@ def _simulate(setting: Setting) -> dict[str, Any]:
 
 PARTS: dict[str, Callable[[Setting], dict[str, Any]]] = {
     "stage": _stage,
-    "pipelined": _pipelined,
     "peers": _peers,
     "writing": _writing,
     "scaling-build": _scaling_build,

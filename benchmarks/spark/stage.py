@@ -54,12 +54,6 @@ def measure(setting: Setting) -> dict[str, Any]:
         return {name: _workload(spark, setting, name) for name in WORKLOADS}
 
 
-def measure_pipelined(setting: Setting) -> dict[str, Any]:
-    """Two of the jobs on ``shop`` while workers send and receive at the same time."""
-    with session(spark__python__udf__pipelined__enabled="true") as spark:
-        return {"shop": _workload(spark, setting, "shop", jvm=False)}
-
-
 def identity(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Give back what comes in."""
     yield from batches
@@ -70,7 +64,7 @@ def events_of(setting: Setting, name: str) -> int:
     return setting.size(EVENTS[name], SMALL_EVENTS)
 
 
-def _workload(spark: Any, setting: Setting, name: str, *, jvm: bool = True) -> dict[str, Any]:
+def _workload(spark: Any, setting: Setting, name: str) -> dict[str, Any]:
     workload = workloads.get(name, setting.scale)
     n = events_of(setting, name)
     progress(f"{name}: {workload.n_subscriptions:,} subscriptions, {n:,} events")
@@ -79,9 +73,11 @@ def _workload(spark: Any, setting: Setting, name: str, *, jvm: bool = True) -> d
     events = read_events(spark, path)
     matched = bittern.spark.match(events, str(index), event_id=EVENT)
     returned = events.mapInArrow(identity, events.schema)
-    jobs = {"identity": lambda: drain(returned), "match": lambda: drain(matched)}
-    if jvm:
-        jobs = {"jvm": lambda: drain(events)} | jobs
+    jobs = {
+        "jvm": lambda: drain(events),
+        "identity": lambda: drain(returned),
+        "match": lambda: drain(matched),
+    }
     taken = in_turns(jobs, passes=setting.size(PASSES, 1))
     result: dict[str, Any] = {
         "notes": workload.notes,

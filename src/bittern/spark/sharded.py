@@ -66,6 +66,7 @@ from bittern.spark.operator import (
     FIRST,
     REJECTED,
     SUBSCRIPTIONS,
+    blocks,
     carried,
     cuts,
     place,
@@ -260,7 +261,7 @@ class Visitor:
         names = [place(at) for at in range(len(places))]
         names += [SUBSCRIPTIONS, CANDIDATES, REJECTED, FIRST]
         value_type = to_arrow_type(_value_type(self.shards, ranked=self.limit is not None))
-        for batch in batches:
+        for batch in blocks(batches):
             offsets, values, candidates = self._match(batch)
             for start, end in cuts(offsets):
                 own = batch.slice(start, end - start)
