@@ -197,13 +197,17 @@ def tail_fields(lists: pa.DataType) -> list[pa.Field]:
     ]
 
 
+def id_type(*, integer_ids: bool) -> DataType:
+    """Spark's type of subscription ids."""
+    return LongType() if integer_ids else StringType()
+
+
 def output_schema(schema: StructType, keys: Sequence[str], *, integer_ids: bool) -> StructType:
     """What ``Operator`` yields for events of this schema, in the types that the events have."""
-    id_type: DataType = LongType() if integer_ids else StringType()
     return StructType(
         [
             *(schema[key] for key in keys),
-            StructField(SUBSCRIPTIONS, ArrayType(id_type)),
+            StructField(SUBSCRIPTIONS, ArrayType(id_type(integer_ids=integer_ids))),
             StructField(CANDIDATES, LongType()),
             StructField(REJECTED, StringType()),
         ]

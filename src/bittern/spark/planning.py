@@ -46,12 +46,12 @@ from bittern.spark.building import (
 )
 from bittern.spark.frames import mistyped, names_in
 from bittern.spark.node_cache import SnapshotRef, attach
+from bittern.spark.samples import ROWS
 from bittern.spark.sharded import n_tasks, routed, salts
 from bittern.spark.shards import Shards
 from bittern.spark.store import ARTIFACTS, CACHE, destination
 from bittern.spark.transport import read_id
 
-_SAMPLE_ROWS = 10_000
 _SHOWN_SHARDS, _SHOWN_NAMES = 12, 20
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 
@@ -352,7 +352,7 @@ def _measured(
     events: DataFrame, shards: Shards, json: Sequence[str]
 ) -> tuple[FanOut, list[float]] | None:
     """How many shards the first events visit, and the share of them that visits each shard."""
-    routes = routed(events.limit(_SAMPLE_ROWS), shards, json).select("route.shards").toArrow()
+    routes = routed(events.limit(ROWS), shards, json).select("route.shards").toArrow()
     lists = routes["shards"].combine_chunks()
     n = len(lists)
     if n == 0:

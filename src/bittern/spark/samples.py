@@ -18,7 +18,7 @@ from bittern.model.documents import is_json
 from bittern.spark.attributes import can_cross
 
 #: Events that are enough to tell which attributes are frequent.
-_ROWS = 10_000
+ROWS = 10_000
 #: Where events are so wide that fewer have to do.
 _BYTES = 32 << 20
 _PACKED = pa.schema([("packed", pa.binary())])
@@ -64,7 +64,7 @@ def _collected(sample: DataFrame) -> pa.Table | None:
     if not carrying:
         return None
     # Packed by a task: ``toArrow`` itself cannot read a NULL variant.
-    few = numbered.select(*(f"`{i}`" for i in carrying)).limit(_ROWS)
+    few = numbered.select(*(f"`{i}`" for i in carrying)).limit(ROWS)
     rows = few.mapInArrow(_pack, "packed binary").toArrow()
     parts = [pa.ipc.open_stream(each.as_buffer()).read_all() for each in rows.column("packed")]
     names = [sample.columns[i] for i in carrying]

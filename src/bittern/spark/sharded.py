@@ -69,6 +69,7 @@ from bittern.spark.operator import (
     blocks,
     carried,
     cuts,
+    id_type,
     place,
     reasons,
     restored,
@@ -328,13 +329,13 @@ NO_MATCHES = Matches(np.zeros(1, dtype=np.int64), np.empty(0, dtype=np.int32), I
 
 def _value_type(shards: Shards, *, ranked: bool) -> DataType:
     """The type of a match on its way: an id or, to be ranked, what sorts like it and the id."""
-    id_type: DataType = LongType() if shards.integer_ids else StringType()
+    plain = id_type(integer_ids=shards.integer_ids)
     if not ranked:
-        return id_type
+        return plain
     order = [StructField("heavy", DoubleType())]
     if not shards.integer_ids:  # integers come first, and by value
         order += [StructField("is_text", BooleanType()), StructField("number", LongType())]
-    return StructType([*order, StructField("id", id_type)])
+    return StructType([*order, StructField("id", plain)])
 
 
 def _piece_schema(schema: StructType, keys: Sequence[str], value_type: DataType) -> StructType:

@@ -22,14 +22,14 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import arrow_udf, arrow_udtf  # type: ignore[attr-defined]
-from pyspark.sql.types import ArrayType, DataType, LongType, StringType, StructField, StructType
+from pyspark.sql.types import ArrayType, StructField, StructType
 
 from bittern.engine.matcher import Matcher, check_limit
 from bittern.errors import OptionError
 from bittern.spark.attributes import names_of
 from bittern.spark.frames import names_in, resolve
 from bittern.spark.node_cache import SnapshotRef, attach
-from bittern.spark.operator import SUBSCRIPTION, Operator, carried, tail
+from bittern.spark.operator import SUBSCRIPTION, Operator, carried, id_type, tail
 from bittern.spark.part_files import flat
 
 
@@ -72,12 +72,12 @@ def register(
     )
     if not isinstance(source.ref, SnapshotRef):
         raise OptionError("an index in shards cannot be a SQL function: use bittern.spark.match")
-    id_type: DataType = LongType() if source.integer_ids else StringType()
+    value_type = id_type(integer_ids=source.integer_ids)
     function = _Function(source.ref, tuple(documents), limit)
-    spark.udf.register(name, arrow_udf(function.subscriptions, ArrayType(id_type)))
+    spark.udf.register(name, arrow_udf(function.subscriptions, ArrayType(value_type)))
     if events is not None:
         schema = StructType(
-            [*(events.schema[key] for key in keys), StructField(SUBSCRIPTION, id_type)]
+            [*(events.schema[key] for key in keys), StructField(SUBSCRIPTION, value_type)]
         )
         operator = Operator(source.ref, tuple(keys), tuple(documents), limit)
         table_function: Any = arrow_udtf(_table_function(operator), returnType=schema)
