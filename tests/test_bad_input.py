@@ -77,7 +77,7 @@ def matcher() -> bittern.Matcher:
         dt.date(2024, 1, 1),
         int,
     ],
-    ids=lambda events: f"{type(events).__name__} {str(events)[:20]!r}",
+    ids=lambda events: f"{type(events).__name__} {str(events)[:11]!r}",
 )
 def test_what_is_no_batch_is_an_event_error(matcher: bittern.Matcher, events: Any) -> None:
     with pytest.raises(EventError, match="events"):
@@ -105,7 +105,7 @@ def test_a_data_frame_that_arrow_cannot_hold_is_an_event_error(
 @pytest.mark.parametrize(
     "event",
     [5, "x", 1.5, b"{}", [], [{"a": 1}], (), object(), True, {1}, dt.date(2024, 1, 1), math.nan],
-    ids=repr,
+    ids=lambda event: repr(event)[:16],  # without an address, which no two processes share
 )
 def test_an_event_that_is_no_mapping_is_rejected_alone(
     matcher: bittern.Matcher, event: Any
