@@ -127,7 +127,7 @@ session, while driver, JVM and Python workers share the cores. [scaling.md](../s
 from these figures what larger catalogs would need.
 
 ```console
-$ make bench-spark                                    # everything: some fifteen minutes on 2 cores
+$ make bench-spark                                    # everything: 25 minutes on 2 cores
 $ python -m benchmarks.spark.run --only stage         # one part of it, the others stay
 $ python -m benchmarks.spark.run --cache /tmp/bench   # keeps events and indexes for the next run
 $ python -m benchmarks.spark.run --small              # does it run? its figures mean nothing
