@@ -113,6 +113,26 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
+def read_full(
+    program: str, default: Path, output_help: str, arguments: list[str] | None
+) -> tuple[dict[str, Any], Path | None]:
+    """A report's command line: the result it names, and the folder, if one is given.
+
+    Only whole runs go to the documentation's folder.
+    """
+    parser = argparse.ArgumentParser(prog=f"python -m {program}")
+    parser.add_argument("result", nargs="?", type=Path, default=default, help="the JSON file")
+    parser.add_argument("--output", type=Path, help=output_help)
+    options = parser.parse_args(arguments)
+    result: dict[str, Any] = json.loads(options.result.read_text())
+    if result["scale"] != "full" and options.output is None:
+        raise SystemExit(
+            f"{options.result} is of a small run, whose figures mean nothing:"
+            " give a folder other than the documentation's with --output"
+        )
+    return result, options.output
+
+
 def merge(results: list[dict[str, Any]]) -> dict[str, Any]:
     """Newest measurement of each workload; only runs that can be compared share a table."""
     for what in ("scale", "cpu", "versions"):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import multiprocessing
-import os
 import pickle
 import signal
 from pathlib import Path
@@ -17,9 +16,11 @@ pytest.importorskip("pyspark")
 
 from bittern import Index
 from bittern.errors import OptionError
-from bittern.spark import part_files, sink
-from bittern.spark.part_files import REPORT, Table, Task, flat
+from bittern.spark import operator, part_files, sink
+from bittern.spark.operator import flat
+from bittern.spark.part_files import REPORT, Table, Task
 from bittern.spark.staging import Staging, local_path
+from dying import die_before
 
 TAIL = [
     pa.field("subscriptions", pa.list_(pa.int64())),
@@ -140,8 +141,8 @@ def test_ids_are_differences_and_keys_have_dictionaries(tmp_path, explode):
 
 @pytest.mark.parametrize(("rows", "size"), [(1, 1 << 30), (2, 1 << 30), (5, 40), (1 << 20, 1)])
 def test_exploding_in_pieces_gives_the_same_rows(monkeypatch, rows, size):
-    monkeypatch.setattr(part_files, "_MOST_ROWS", rows)
-    monkeypatch.setattr(part_files, "_MOST_BYTES", size)
+    monkeypatch.setattr(operator, "_MOST_ROWS", rows)
+    monkeypatch.setattr(operator, "_MOST_BYTES", size)
     key = pa.field("key", pa.struct([("name", pa.string())]))
     events = [({"name": "a" * n}, list(range(n)), 0, None) for n in (4, 0, 1, 7)]
     batch = found(*events, keys=(key,)).slice(1)
@@ -158,7 +159,7 @@ def test_keys_that_overflow_when_repeated_are_taken_in_smaller_pieces():
                 raise pa.ArrowInvalid("Take operation overflowed binary array capacity")
             return rows.to_pylist()
 
-    taken = list(part_files._take(Keys(), list(range(10))))
+    taken = list(operator._take(Keys(), list(range(10))))
     assert [row for piece in taken for row in piece] == list(range(10))
     assert all(len(piece) <= 3 for piece in taken)
 
@@ -318,20 +319,7 @@ def test_paths_and_uris_are_the_same_place(tmp_path, monkeypatch):
 
 def write_and_die(path: Path, last: int) -> None:
     """Overwrite matches and rejects, killed just before the ``last``-th operation."""
-    seen = 0
-
-    def counting(real):
-        def call(*arguments, **named):
-            nonlocal seen
-            seen += 1
-            if seen == last:
-                os.kill(os.getpid(), signal.SIGKILL)
-            return real(*arguments, **named)
-
-        return call
-
-    for name in ("rename", "mkdir", "fsync", "unlink", "rmdir"):
-        setattr(os, name, counting(getattr(os, name)))
+    die_before(last, ("rename", "mkdir", "fsync", "unlink", "rmdir"))
     with sink._staged(path / "out", path / "bad", "overwrite") as (staging, rejects):
         task = Task(AS_THEY_ARE, table_in(staging), table_in(rejects), explode=False)
         report = task.run(iter([BATCH]), 0, 1).to_pylist()[0]
@@ -542,9 +530,11 @@ def test_text_ids_rejects_and_gathered_matches(spark, tmp_path):
         "id", "subscriptions", "0L as candidates", "rejected"
     )
     path = f"file://{tmp_path}/gathered"
-    again = sink.write_frame(frame, None, frame.schema, path, snapshot=written.snapshot)
+    with sink._staged(path, None, "error") as (staging, _):
+        again = sink._fill(frame, None, frame.schema, staging, None, explode=False)
     same_table(spark, ours, tmp_path / "gathered")
-    assert (again.path, again.rows, again.rejects) == (str(tmp_path / "gathered"), 6, 1)
+    assert (again["rows"], again["rejects"]) == (6, 1)
+    assert staging.target == tmp_path / "gathered"
 
 
 @pytest.mark.spark
@@ -598,8 +588,11 @@ def test_a_failed_job_changes_nothing(spark, tmp_path):
     )
     put(tmp_path / "old", [1, 2])
     for name, mode in (("new", "error"), ("old", "overwrite")):
-        with pytest.raises(PythonException, match="partition of 5"):
-            sink.write_frame(frame, failing, frame.schema, tmp_path / name, mode=mode)
+        with (
+            pytest.raises(PythonException, match="partition of 5"),
+            sink._staged(tmp_path / name, None, mode) as (staging, _),
+        ):
+            sink._fill(frame, failing, frame.schema, staging, None, explode=False)
         assert names(tmp_path) == ["old"]
         assert content(tmp_path / "old") == [1, 2]
 

@@ -10,8 +10,6 @@ A small result does not go into the documentation: it needs a folder of its own.
 
 from __future__ import annotations
 
-import argparse
-import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,7 +19,7 @@ from benchmarks.papers.figure import LITTLE, MUCH
 from benchmarks.papers.measure import BATCH
 from benchmarks.papers.others import BUCKET_BITS
 from benchmarks.papers.run import OUTPUT
-from benchmarks.report import environment, number, table
+from benchmarks.report import environment, number, read_full, table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -36,17 +34,10 @@ AFTERWARDS = "†"
 
 def main(arguments: list[str] | None = None) -> int:
     """Read the result file and write the page and the plots."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.papers.report")
-    parser.add_argument("result", nargs="?", type=Path, default=OUTPUT, help="the JSON file")
-    parser.add_argument("--output", type=Path, help="folder of page and plots (docs/benchmarks)")
-    options = parser.parse_args(arguments)
-    result = json.loads(options.result.read_text())
-    if result["scale"] != "full" and options.output is None:
-        raise SystemExit(
-            f"{options.result} is of a small run, whose figures mean nothing:"
-            " give a folder other than the documentation's with --output"
-        )
-    write(result, options.output or PAGES)
+    result, folder = read_full(
+        "benchmarks.papers.report", OUTPUT, "folder of page and plots (docs/benchmarks)", arguments
+    )
+    write(result, folder or PAGES)
     return 0
 
 

@@ -12,14 +12,12 @@ script may replace. A small result does not go into the documentation: it needs 
 
 from __future__ import annotations
 
-import argparse
-import json
 import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from benchmarks.report import environment, number, table
+from benchmarks.report import environment, number, read_full, table
 from benchmarks.spark import derived, peers, plots
 from benchmarks.spark.run import OUTPUT
 from benchmarks.spark.scaling import LARGE
@@ -56,17 +54,10 @@ TARGETS = (
 
 def main(arguments: list[str] | None = None) -> int:
     """Read the result file and write the pages."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.spark.report")
-    parser.add_argument("result", nargs="?", type=Path, default=OUTPUT, help="the JSON file")
-    parser.add_argument("--output", type=Path, help="folder for the pages (docs)")
-    options = parser.parse_args(arguments)
-    result = json.loads(options.result.read_text())
-    if result["scale"] != "full" and options.output is None:
-        raise SystemExit(
-            f"{options.result} is of a small run, whose figures mean nothing:"
-            " give a folder other than the documentation's with --output"
-        )
-    write(result, options.output or DOCS)
+    result, folder = read_full(
+        "benchmarks.spark.report", OUTPUT, "folder for the pages (docs)", arguments
+    )
+    write(result, folder or DOCS)
     return 0
 
 

@@ -57,16 +57,7 @@ def _rows(source: Any) -> tuple[int, _Rows]:
         except ValueError as wrong:
             raise OptionError(str(wrong)) from None
     if isinstance(source, pa.Table | pa.RecordBatch):
-        names = source.schema.names
-        twins = [name for name in ("id", "expression", "weight") if names.count(name) > 1]
-        if twins:
-            raise OptionError(f"the table of subscriptions has two columns named {twins[0]!r}")
-        missing = [name for name in ("id", "expression") if name not in names]
-        if missing:
-            raise OptionError(
-                f"a table of subscriptions has the columns id, expression and optionally weight; "
-                f"{' and '.join(missing)} missing from {', '.join(names) or 'no columns'}"
-            )
+        check_columns(source.schema.names, "table")
         return source.num_rows, _table_rows(source)
     if isinstance(source, str | bytes) or not isinstance(source, Iterable):
         raise OptionError(
@@ -75,6 +66,19 @@ def _rows(source: Any) -> tuple[int, _Rows]:
         )
     total = len(source) if isinstance(source, Sized) else 0
     return total, _pair_rows(source)
+
+
+def check_columns(names: list[str], what: str) -> None:
+    """Raise unless a table, or ``what`` it is called, with these columns holds subscriptions."""
+    twins = [name for name in ("id", "expression", "weight") if names.count(name) > 1]
+    if twins:
+        raise OptionError(f"the {what} of subscriptions has two columns named {twins[0]!r}")
+    missing = [name for name in ("id", "expression") if name not in names]
+    if missing:
+        raise OptionError(
+            f"a {what} of subscriptions has the columns id, expression and optionally weight; "
+            f"{' and '.join(missing)} missing from {', '.join(names) or 'no columns'}"
+        )
 
 
 def _table_rows(table: pa.Table | pa.RecordBatch) -> _Rows:

@@ -40,7 +40,7 @@ from pyspark.sql.types import (
     VarcharType,
 )
 
-from bittern.engine.catalog import Progress
+from bittern.engine.catalog import Progress, check_columns
 from bittern.engine.index import Index
 from bittern.errors import BadSubscription, OptionError, SubscriptionError
 from bittern.spark.attributes import names_of
@@ -236,15 +236,7 @@ def rows_of(subscriptions: DataFrame) -> DataFrame:
         raise OptionError("subscriptions are a batch DataFrame, and this one is a stream")
     schema = subscriptions.schema
     names = schema.names
-    twins = [name for name in ("id", "expression", "weight") if names.count(name) > 1]
-    if twins:
-        raise OptionError(f"the DataFrame of subscriptions has two columns named {twins[0]!r}")
-    missing = [name for name in ("id", "expression") if name not in names]
-    if missing:
-        raise OptionError(
-            "a DataFrame of subscriptions has the columns id, expression and optionally weight; "
-            f"{' and '.join(missing)} missing from {', '.join(names) or 'no columns'}"
-        )
+    check_columns(names, "DataFrame")
     text, integer = StringType(), LongType()
     of_id = schema["id"].dataType
     _check_type("id", of_id, (*_TEXT, *_INTEGERS), "bigint or string")

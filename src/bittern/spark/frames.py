@@ -88,7 +88,12 @@ def resolve(
         ref = publish(spark, subscriptions, store)
         index = subscriptions if isinstance(subscriptions, Index) else attach(ref)
         return Source(ref, tuple(index.rank.attribute_names()), index.all_ids.is_int64)
-    raise OptionError(
+    raise refusal(subscriptions)
+
+
+def refusal(subscriptions: Any) -> OptionError:
+    """What to raise where something is given for subscriptions that cannot be any."""
+    return OptionError(
         "subscriptions are a DataFrame with the columns id and expression, a bittern.Index, what "
         f"bittern.spark.build returned, or the path of a saved snapshot, not "
         f"{type(subscriptions).__name__}"

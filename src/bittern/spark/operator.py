@@ -24,6 +24,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import (
@@ -48,13 +49,17 @@ SUBSCRIPTIONS, SUBSCRIPTION, REJECTED = "subscriptions", "subscription", "reject
 CANDIDATES = "candidates"
 #: Marks one of an event's rows, where it may have several (``sharded.py``).
 FIRST = "is_first_piece"
+#: Columns after the keys in what the operator yields: subscriptions, candidates, rejected.
+TAIL = 3
 #: Matches in one Arrow batch, unless a single event has more: bounds memory on both sides.
 _MOST_MATCHES = 1 << 22
+#: Rows, and bytes if keys are of the same size, that exploding makes at once.
+_MOST_ROWS, _MOST_BYTES = 1 << 20, 64 << 20
 
 
 @dataclass(frozen=True)
 class Operator:
-    """Batches of events in, batches of matches out: the keys, then ``tail``."""
+    """Batches of events in, batches of matches out: the keys, then ``tail_fields``."""
 
     ref: SnapshotRef
     keys: tuple[str, ...]
@@ -68,10 +73,12 @@ class Operator:
             matches = matcher.match(batch, limit=self.limit, json=self.json)
             fields = [batch.schema.field(key) for key in self.keys]
             columns = [batch.column(key) for key in self.keys]
+            others = [pa.array(matches.candidates), reasons(matches)]
             for first, last in cuts(matches.offsets):
-                own = [column.slice(first, last - first) for column in columns]
-                own += tail(matches, first, last)
-                schema = pa.schema(fields + tail_fields(own[len(fields)].type))
+                lists = subscription_lists(matches, first, last)
+                own = [column.slice(first, last - first) for column in (*columns, *others)]
+                own.insert(len(fields), lists)
+                schema = pa.schema(fields + tail_fields(lists.type))
                 yield pa.RecordBatch.from_arrays(own, schema=schema)
 
 
@@ -167,15 +174,18 @@ def cuts(offsets: npt.NDArray[np.int64]) -> Iterator[tuple[int, int]]:
         first = last
 
 
-def tail(matches: Matches, first: int, last: int) -> list[pa.Array]:
-    """Subscriptions, candidates and rejects of a range of events, as Arrow columns."""
+def subscription_ids(matches: Matches, first: int, last: int) -> pa.Array:
+    """The ids of the matches from number ``first`` up to ``last``, as Spark takes them."""
+    ids = matches.all_ids.take_arrow(matches.subscriptions[first:last])
+    # Spark's strings have short offsets.
+    return ids if pa.types.is_integer(ids.type) else ids.cast(pa.string())
+
+
+def subscription_lists(matches: Matches, first: int, last: int) -> pa.Array:
+    """The ids for each event of a range."""
     offsets = matches.offsets[first : last + 1]
-    ids = matches.all_ids.take_arrow(matches.subscriptions[offsets[0] : offsets[-1]])
-    if not pa.types.is_integer(ids.type):
-        ids = ids.cast(pa.string())  # Spark's strings have short offsets
-    lists = pa.ListArray.from_arrays(pa.array((offsets - offsets[0]).astype(np.int32)), ids)
-    candidates = pa.array(matches.candidates[first:last])
-    return [lists, candidates, reasons(matches).slice(first, last - first)]
+    ids = subscription_ids(matches, offsets[0], offsets[-1])
+    return pa.ListArray.from_arrays(pa.array((offsets - offsets[0]).astype(np.int32)), ids)
 
 
 def reasons(matches: Matches) -> pa.Array:
@@ -189,12 +199,41 @@ def reasons(matches: Matches) -> pa.Array:
 
 
 def tail_fields(lists: pa.DataType) -> list[pa.Field]:
-    """The Arrow fields of ``tail``."""
+    """What follows the keys: subscriptions, candidates, rejected."""
     return [
         pa.field(SUBSCRIPTIONS, lists),
         pa.field(CANDIDATES, pa.int64()),
         pa.field(REJECTED, pa.string()),
     ]
+
+
+def flat(batch: pa.RecordBatch) -> Batches:
+    """Keys and subscription, a row for each match, in pieces that fit in memory. O(matches)."""
+    keys = batch.select(range(batch.num_columns - TAIL))
+    lists = batch.column(keys.num_columns)
+    counts = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False)
+    rows = np.repeat(np.arange(batch.num_rows), counts)
+    ids = lists.flatten()
+    schema = keys.schema.append(pa.field(SUBSCRIPTION, ids.type))
+    fitting = _MOST_BYTES * batch.num_rows // max(1, keys.nbytes)
+    step = max(1, min(_MOST_ROWS, fitting))
+    done = 0
+    for start in range(0, len(rows), step):
+        for taken in _take(keys, rows[start : start + step]):
+            columns = [*taken.columns, ids.slice(done, taken.num_rows)]
+            yield pa.RecordBatch.from_arrays(columns, schema=schema)
+            done += taken.num_rows
+
+
+def _take(keys: pa.RecordBatch, rows: npt.NDArray[np.int64]) -> Batches:
+    try:
+        yield keys.take(pa.array(rows))
+    except pa.ArrowInvalid:
+        # More than 2 GiB of text in a column: its largest values are also those repeated most.
+        if len(rows) == 1:
+            raise
+        yield from _take(keys, rows[: len(rows) // 2])
+        yield from _take(keys, rows[len(rows) // 2 :])
 
 
 def id_type(*, integer_ids: bool) -> DataType:

@@ -29,22 +29,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark import TaskContext
 
 from bittern.errors import OptionError
-from bittern.spark.operator import FIRST, SUBSCRIPTION, Batches
+from bittern.spark.operator import FIRST, TAIL, Batches, flat
 
 #: Arrow bytes in a row group: what a task holds before it encodes them.
 _ROW_GROUP = 64 << 20
-#: Rows, and bytes if keys are of the same size, that exploding makes at once.
-_MOST_ROWS, _MOST_BYTES = 1 << 20, 64 << 20
-#: Columns after the keys in what the operator yields: subscriptions, candidates, rejected.
-TAIL = 3
 COUNTS = ("rows", "events", "candidates", "matches", "rejects")
 #: What a task returns, in one row; a file is null where there was nothing to write.
 REPORT = pa.schema(
@@ -67,12 +61,12 @@ class Table:
     codec: str
     footer: dict[str, str]
 
-    def part(self, partition: int, attempt: int) -> Part:
+    def part(self, partition: int, attempt: int) -> PartFile:
         """The file of one attempt to write a partition."""
-        return Part(self, f"part-{partition:05d}-{attempt}-{self.token}.parquet")
+        return PartFile(self, f"part-{partition:05d}-{attempt}-{self.token}.parquet")
 
 
-class Part:
+class PartFile:
     """One Parquet file on its way. It is made when the first row comes, or ``create`` is called."""
 
     def __init__(self, table: Table, name: str) -> None:
@@ -260,32 +254,3 @@ def rejected(batch: pa.RecordBatch) -> pa.RecordBatch:
     if reasons.null_count == batch.num_rows:
         return batch.slice(0, 0).select(wanted)
     return batch.select(wanted).filter(pc.is_valid(reasons))
-
-
-def flat(batch: pa.RecordBatch) -> Batches:
-    """Keys and subscription, a row for each match, in pieces that fit in memory. O(matches)."""
-    keys = batch.select(range(batch.num_columns - TAIL))
-    lists = batch.column(keys.num_columns)
-    counts = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False)
-    rows = np.repeat(np.arange(batch.num_rows), counts)
-    ids = lists.flatten()
-    schema = keys.schema.append(pa.field(SUBSCRIPTION, ids.type))
-    fitting = _MOST_BYTES * batch.num_rows // max(1, keys.nbytes)
-    step = max(1, min(_MOST_ROWS, fitting))
-    done = 0
-    for start in range(0, len(rows), step):
-        for taken in _take(keys, rows[start : start + step]):
-            columns = [*taken.columns, ids.slice(done, taken.num_rows)]
-            yield pa.RecordBatch.from_arrays(columns, schema=schema)
-            done += taken.num_rows
-
-
-def _take(keys: pa.RecordBatch, rows: npt.NDArray[np.int64]) -> Batches:
-    try:
-        yield keys.take(pa.array(rows))
-    except pa.ArrowInvalid:
-        # More than 2 GiB of text in a column: its largest values are also those repeated most.
-        if len(rows) == 1:
-            raise
-        yield from _take(keys, rows[: len(rows) // 2])
-        yield from _take(keys, rows[len(rows) // 2 :])

@@ -32,7 +32,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from bittern.engine.index import Index
-from bittern.errors import OptionError
 from bittern.spark.attributes import carriers, names_of
 from bittern.spark.building import (
     SHARD_BYTES_CONF,
@@ -44,7 +43,7 @@ from bittern.spark.building import (
     shard_bytes,
     shard_count,
 )
-from bittern.spark.frames import mistyped, names_in
+from bittern.spark.frames import mistyped, names_in, refusal
 from bittern.spark.node_cache import SnapshotRef, attach
 from bittern.spark.samples import ROWS
 from bittern.spark.sharded import n_tasks, routed, salts
@@ -54,8 +53,6 @@ from bittern.spark.transport import read_id
 
 _SHOWN_SHARDS, _SHOWN_NAMES = 12, 20
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
-
-
 _DESTINATIONS = {CACHE: "from this host", ARTIFACTS: "with the session's artifacts"}
 
 
@@ -206,11 +203,7 @@ def plan(
         return _of_index(attach(subscriptions), _place(subscriptions), view)
     if isinstance(subscriptions, Shards):
         return _of_shards(subscriptions, view)
-    raise OptionError(
-        "subscriptions are a DataFrame with the columns id and expression, a bittern.Index, what "
-        f"bittern.spark.build returned, or the path of a saved snapshot, not "
-        f"{type(subscriptions).__name__}"
-    )
+    raise refusal(subscriptions)
 
 
 @dataclass(frozen=True)

@@ -66,7 +66,7 @@ def _collected(sample: DataFrame) -> pa.Table | None:
     # Packed by a task: ``toArrow`` itself cannot read a NULL variant.
     few = numbered.select(*(f"`{i}`" for i in carrying)).limit(ROWS)
     rows = few.mapInArrow(_pack, "packed binary").toArrow()
-    parts = [pa.ipc.open_stream(each.as_buffer()).read_all() for each in rows.column("packed")]
+    parts = [unpacked(each.as_buffer()) for each in rows.column("packed")]
     names = [sample.columns[i] for i in carrying]
     return pa.concat_tables(parts).rename_columns(names) if parts else None
 
@@ -79,10 +79,20 @@ def _pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             continue
         batch = whole.slice(0, max(1, whole.num_rows * room // max(1, whole.nbytes)))
         room -= batch.nbytes
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, batch.schema) as stream:
-            stream.write_batch(batch)
-        yield pa.RecordBatch.from_arrays([pa.array([bytes(sink.getvalue())])], schema=_PACKED)
+        yield pa.RecordBatch.from_arrays([pa.array([packed(batch)])], schema=_PACKED)
+
+
+def packed(events: pa.Table | pa.RecordBatch) -> bytes:
+    """Events as bytes, with all that their columns say of themselves."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, events.schema) as stream:
+        stream.write(events)
+    return bytes(sink.getvalue())
+
+
+def unpacked(events: bytes | pa.Buffer) -> pa.Table:
+    """What ``packed`` was given."""
+    return pa.ipc.open_stream(events).read_all()
 
 
 def can_carry(type_: DataType) -> bool:

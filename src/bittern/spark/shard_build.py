@@ -42,7 +42,7 @@ from bittern.errors import BadSubscription, OptionError
 from bittern.spark.cutting import POINTS, cut
 from bittern.spark.node_cache import SnapshotRef, keep
 from bittern.spark.regions import Key, Runs, build_router, presence, visits
-from bittern.spark.shard_tasks import BUILT, Assign, BuildParts, Settle, Survey, packed
+from bittern.spark.shard_tasks import BUILT, Assign, BuildParts, Settle, Survey, task_sample
 from bittern.spark.shards import Shards
 from bittern.spark.store import ARTIFACTS, CACHE, CONF, destination, publish
 
@@ -93,7 +93,7 @@ def build_shards(
     # Cut by every other event, so that the rest can tell what to expect of events not seen yet.
     seen = None if sample is None else _every_other(sample, 0)
     unseen = sample if sample is None or len(sample) == 1 else _every_other(sample, 1)
-    events = packed(seen)
+    events = task_sample(seen)
 
     survey = Survey(events, max(1, total) / _POINTS, id_type)
     schema = _ddl(survey.schema)

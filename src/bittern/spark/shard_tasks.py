@@ -30,6 +30,7 @@ from bittern.spark.cutting import POINTS, Cut, combined
 from bittern.spark.pivots import Chunk
 from bittern.spark.reading import chunks, writable
 from bittern.spark.regions import compared, united
+from bittern.spark.samples import packed, unpacked
 from bittern.spark.store import write
 
 #: Events of the sample that tasks get to choose pivots by.
@@ -53,20 +54,16 @@ BUILT = pa.schema(
 )
 
 
-def packed(sample: pa.Table | None) -> bytes | None:
+def task_sample(sample: pa.Table | None) -> bytes | None:
     """Some events of a sample, evenly spread over it, as bytes that a closure can carry."""
     if sample is None:
         return None
     step = -(-len(sample) // _TASK_SAMPLE)
-    few = sample.take(np.arange(0, len(sample), step))
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, few.schema) as stream:
-        stream.write_table(few)
-    return bytes(sink.getvalue())
+    return packed(sample.take(np.arange(0, len(sample), step)))
 
 
 def _unpacked(events: bytes | None) -> pa.Table | None:
-    return None if events is None else pa.ipc.open_stream(events).read_all()
+    return None if events is None else unpacked(events)
 
 
 def _filled(schema: pa.Schema, n_rows: int, columns: dict[str, Any]) -> pa.RecordBatch:

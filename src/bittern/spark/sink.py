@@ -38,12 +38,13 @@ from bittern.spark.operator import (
     REJECTED,
     SUBSCRIPTION,
     SUBSCRIPTIONS,
+    TAIL,
     Batches,
     Named,
     output_schema,
     placed,
 )
-from bittern.spark.part_files import COUNTS, REPORT, TAIL, Table, Task, nullable_inside
+from bittern.spark.part_files import COUNTS, REPORT, Table, Task, nullable_inside
 from bittern.spark.shards import Shards
 from bittern.spark.staging import Staging
 
@@ -137,30 +138,6 @@ def write(
         found = _fill(frame, function, schema, staging, staged_rejects, explode=explode)
     return Written(
         str(staging.target), seconds=time.perf_counter() - started, snapshot=ref.id, **found
-    )
-
-
-def write_frame(
-    frame: DataFrame,
-    function: Callable[[Batches], Batches] | None,
-    schema: StructType,
-    path: str | os.PathLike[str],
-    *,
-    mode: str = "error",
-    explode: bool = False,
-    rejects: str | os.PathLike[str] | None = None,
-    snapshot: str = "",
-) -> Written:
-    """Write what ``function`` yields for each partition, or the frame itself, as ``write`` does.
-
-    That is one row for each event, as ``Operator`` yields: keys, subscriptions, candidates and
-    rejected; ``schema`` says so in Spark's words.
-    """
-    started = time.perf_counter()
-    with _staged(path, rejects, mode) as (staging, staged_rejects):
-        found = _fill(frame, function, schema, staging, staged_rejects, explode=explode)
-    return Written(
-        str(staging.target), seconds=time.perf_counter() - started, snapshot=snapshot, **found
     )
 
 

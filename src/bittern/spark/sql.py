@@ -29,8 +29,14 @@ from bittern.errors import OptionError
 from bittern.spark.attributes import names_of
 from bittern.spark.frames import names_in, resolve
 from bittern.spark.node_cache import SnapshotRef, attach
-from bittern.spark.operator import SUBSCRIPTION, Operator, carried, id_type, tail
-from bittern.spark.part_files import flat
+from bittern.spark.operator import (
+    SUBSCRIPTION,
+    Operator,
+    carried,
+    flat,
+    id_type,
+    subscription_ids,
+)
 
 
 def register(
@@ -107,7 +113,7 @@ class _Function:
         matches = Matcher(attach(self.ref)).match(
             events.drop_null(), limit=self.limit, json=self.json
         )
-        ids = tail(matches, 0, len(matches))[0].flatten()
+        ids = subscription_ids(matches, 0, len(matches.subscriptions))
         offsets = np.zeros(len(events) + 1, dtype=np.int32)
         offsets[1:][there] = matches.counts
         return pa.ListArray.from_arrays(pa.array(np.cumsum(offsets, dtype=np.int32)), ids)
