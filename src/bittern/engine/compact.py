@@ -133,14 +133,11 @@ def main(work: Path) -> None:
     base = Index.open(changes["base"])
     if base.id != changes["id"]:  # positions would mean other subscriptions
         raise CompactionError(f"{changes['base']} was replaced while it was read")
-    parameters = base.subscriptions.parameters
     index = Index.build(
         _rows(base, changes["kept"], changes["added"]),
         sample=sample,
         strategy=base.subscriptions.name,
-        # What was asked for, not what was chosen then: the intervals have changed.
-        stabbing=parameters.get("asked", parameters.get("stabbing", "cei")),
-        stabbing_memory=parameters.get("memory"),
+        parameters=base.subscriptions.options,
     )
     index.save(work / "result")
 

@@ -20,10 +20,15 @@ import pyarrow as pa
 
 from bittern.engine.catalog import Catalog, Progress, read_catalog
 from bittern.engine.snapshot import read_snapshot, write_snapshot
-from bittern.errors import BadSubscription, SnapshotError, UnknownSubscriptionError
+from bittern.errors import (
+    BadSubscription,
+    SnapshotError,
+    SubscriptionError,
+    UnknownSubscriptionError,
+)
 from bittern.language.shapes import Shapes, Template
 from bittern.matching.compile import Compiled, compile_catalog
-from bittern.matching.contract import SubscriptionIndex
+from bittern.matching.contract import Refused, SubscriptionIndex
 from bittern.matching.cover import cell_mass
 from bittern.matching.registry import strategy as strategy_named
 from bittern.model.events import Encoder
@@ -33,7 +38,6 @@ from bittern.model.pattern_sets import pack_sets, unpack_sets
 from bittern.model.patterns import PatternSet
 from bittern.model.rank import COUNT, PATTERN, RankSpace, under
 from bittern.model.strings import arrow_strings
-from bittern.stabbing.choose import check_name as check_stabbing
 
 _NONE_TIMED: dict[str, float] = {}
 
@@ -79,8 +83,9 @@ class Index:
         *,
         sample: Any = None,
         strategy: str = "pivot",
-        stabbing: str = "cei",
+        stabbing: str | None = None,
         stabbing_memory: int | None = None,
+        parameters: Mapping[str, Any] | None = None,
         on_error: str = "raise",
         progress: Progress | None = None,
     ) -> Index:
@@ -89,33 +94,42 @@ class Index:
         ``subscriptions`` is a mapping from id to expression, an iterable of (id, expression), or
         an Arrow or pandas table with the columns ``id``, ``expression`` and optionally ``weight``.
         ``sample`` is a batch of typical events: it tells which attributes are frequent and how
-        their values are spread, and so which predicates to file subscriptions under. ``stabbing``
-        names the structure that finds the filed predicates of a value (``docs/stabbing.md``), or
-        is "auto": then the best one for them is chosen that is predicted to take at most
-        ``stabbing_memory`` bytes (default: 16 MiB and 64 for each predicate). All bad
-        subscriptions are raised as one ``SubscriptionError``, or with ``on_error="skip"`` are left
-        out and listed in ``index.bad``. O(total text), about 5 us for each subscription.
+        their values are spread, and so which predicates to file subscriptions under.
+
+        ``strategy`` names the subscription index and ``parameters`` are its own
+        (``docs/strategies.md``). ``stabbing`` and ``stabbing_memory`` are short for two of them:
+        the structure that finds the filed predicates of a value (``docs/stabbing.md``; default
+        "cei"), or "auto": then the best one for them is chosen that is predicted to take at most
+        ``stabbing_memory`` bytes (default: 16 MiB and 64 for each predicate).
+
+        All bad subscriptions, and those that the strategy cannot hold, are raised as one
+        ``SubscriptionError``, or with ``on_error="skip"`` are left out and listed in
+        ``index.bad``. O(total text), about 5 us for each subscription.
 
         >>> index = Index.build({"cheap": "price < 10", "red": "color = 'red'"})
         >>> len(index)
         2
         """
-        strategy_named(strategy)
-        check_stabbing(stabbing, stabbing_memory)
+        short = {"stabbing": stabbing, "stabbing_memory": stabbing_memory}
+        given = dict(parameters or {}) | {k: v for k, v in short.items() if v is not None}
+        strategy_named(strategy).check_parameters(given)
         started = time.perf_counter()
         shapes = Shapes()
         catalog = read_catalog(subscriptions, shapes, on_error=on_error, progress=progress)
         read = time.perf_counter()
         if progress:
             progress("build", 0, 1)
-        index = cls.of_catalog(
-            catalog,
-            shapes.templates,
-            sample=sample,
-            strategy=strategy,
-            stabbing=stabbing,
-            stabbing_memory=stabbing_memory,
-        )
+        try:
+            index = cls.of_catalog(
+                catalog, shapes.templates, sample=sample, strategy=strategy, parameters=given
+            )
+        except SubscriptionError as refused:
+            if on_error == "raise":
+                raise
+            catalog = catalog.without(refused.bad, shapes.templates)
+            index = cls.of_catalog(
+                catalog, shapes.templates, sample=sample, strategy=strategy, parameters=given
+            )
         index.timings = {"read": read - started, "build": time.perf_counter() - read}
         if progress:
             progress("build", 1, 1)
@@ -129,24 +143,28 @@ class Index:
         *,
         sample: Any = None,
         strategy: str = "pivot",
-        stabbing: str = "cei",
-        stabbing_memory: int | None = None,
+        parameters: Mapping[str, Any] | None = None,
         text_ids: bool = False,
     ) -> Index:
         """Compile what has been read already. O(parameters).
 
         ``text_ids`` says that ids are strings, which nothing else tells where there are none.
+        ``SubscriptionError`` lists all subscriptions that the strategy cannot hold.
         """
         compiled = compile_catalog(templates, catalog.shape_ids, catalog.parameters)
         mass = expected_events(compiled, sample)
-        subscriptions, numbers = strategy_named(strategy).build(
-            compiled.classes,
-            mass,
-            compiled.rank.n_cells,
-            n_channels=compiled.rank.n_channels,
-            stabbing=stabbing,
-            stabbing_memory=stabbing_memory,
-        )
+        try:
+            subscriptions, numbers = strategy_named(strategy).build(
+                compiled.classes, mass, compiled.rank, **(parameters or {})
+            )
+        except Refused as refused:
+            which = np.flatnonzero(np.isin(compiled.class_of, list(refused.reasons)))
+            raise SubscriptionError(
+                [
+                    BadSubscription(catalog.ids[i], 0, refused.reasons[int(compiled.class_of[i])])
+                    for i in which.tolist()
+                ]
+            ) from None
         index = cls(
             ids=Ids.of(catalog.ids, text=text_ids),
             texts=catalog.texts,

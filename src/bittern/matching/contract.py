@@ -3,13 +3,17 @@
 A subscription index is built from classes (distinct expressions in rank space) and answers a batch
 of encoded events with (event, class) pairs: exactly those classes that the events satisfy, each
 pair once. ``scan`` defines the truth for all others.
+
+The indexes of the papers are ``ChangingIndex``: classes of the same rank space are inserted and
+deleted one by one. What a strategy cannot hold it refuses, before anything is changed.
 """
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -18,9 +22,18 @@ from bittern.engine.jit import i4r, i8r, i8w, kernel, void
 from bittern.errors import OptionError
 from bittern.matching.classes import Classes
 from bittern.model.encoded import EncodedEvents
+from bittern.model.rank import RankSpace
 
 #: Tests, rows and postings are numbered in 32 bits.
 MOST_ROWS = 2**31 - 1
+
+
+class Refused(Exception):  # noqa: N818  it is what happened to the classes
+    """Classes that a strategy cannot hold, by number, and why."""
+
+    def __init__(self, reasons: Mapping[int, str]) -> None:
+        super().__init__(reasons)
+        self.reasons = dict(reasons)
 
 
 class Found(NamedTuple):
@@ -58,17 +71,34 @@ class SubscriptionIndex(ABC):
         cls,
         classes: Classes,
         mass: npt.NDArray[np.float64],
-        n_cells: int,
-        *,
-        n_channels: int,
-        stabbing: str = "cei",
-        stabbing_memory: int | None = None,
-    ) -> tuple[SubscriptionIndex, npt.NDArray[np.int32]]:
-        """Index classes; ``mass`` is the running sum of expected events per cell.
+        rank: RankSpace,
+        *_: Any,
+        **parameters: Any,
+    ) -> tuple[Self, npt.NDArray[np.int32]]:
+        """Index classes of a rank space; ``mass`` is the running sum of expected events per cell.
 
-        Also returns the number under which the index reports each class: an index may number
-        them anew for the sake of locality.
+        A strategy names its own parameters. Also returns the number under which the index reports
+        each class: an index may number them anew for the sake of locality. ``Refused`` names all
+        classes that it cannot hold.
         """
+
+    @classmethod
+    def takes(cls) -> list[str]:
+        """The names of the parameters that ``build`` takes."""
+        return [
+            name
+            for name, parameter in inspect.signature(cls.build).parameters.items()
+            if parameter.kind is parameter.KEYWORD_ONLY
+        ]
+
+    @classmethod
+    def check_parameters(cls, parameters: Mapping[str, Any]) -> None:
+        """OptionError for a parameter that this strategy does not have, or whose value is bad."""
+        known = cls.takes()
+        for name in parameters:
+            if name not in known:
+                has = f"has only {', '.join(known)}" if known else "has none"
+                raise OptionError(f"the strategy {cls.name} has no parameter {name!r}: it {has}")
 
     @abstractmethod
     def match(self, events: EncodedEvents) -> Found:
@@ -91,6 +121,11 @@ class SubscriptionIndex(ABC):
         return {}
 
     @property
+    def options(self) -> dict[str, Any]:
+        """The parameters to build such an index again, of other classes."""
+        return self.parameters
+
+    @property
     def nbytes(self) -> int:
         """What its arrays occupy."""
         return sum(array.nbytes for array in self.arrays().values())
@@ -104,6 +139,21 @@ class SubscriptionIndex(ABC):
         """Verify every invariant; raises AssertionError that says which one is broken.
 
         ``n_channels`` and ``n_cells`` are those of the rank space that it was built for.
+        """
+
+
+class ChangingIndex(SubscriptionIndex):
+    """An index whose classes change in place; nothing else may use it meanwhile."""
+
+    @abstractmethod
+    def insert(self, classes: Classes) -> npt.NDArray[np.int32]:
+        """Add classes of the same rank space; returns their numbers, which follow the last one."""
+
+    @abstractmethod
+    def delete(self, classes: Classes, numbers: npt.NDArray[np.int32]) -> None:
+        """Take classes out that were inserted under these numbers, which are not given again.
+
+        OptionError, and nothing changed, if one of them is not there.
         """
 
 

@@ -39,7 +39,6 @@ from bittern.engine.jit import (
     i4r,
     i4r2,
     i4w,
-    i8,
     i8r,
     i8w,
     inline,
@@ -48,14 +47,16 @@ from bittern.engine.jit import (
     u1r,
     void,
 )
+from bittern.matching.always import run_programs
 from bittern.matching.checks import check_filed
 from bittern.matching.classes import Classes
 from bittern.matching.contract import Found, SubscriptionIndex, candidates_of
 from bittern.matching.filing import file_classes
+from bittern.matching.output import Output
 from bittern.matching.program import accepts, is_first_pivot
 from bittern.model.encoded import EVENTS, EncodedEvents, cell_of, may_have
-from bittern.model.rank import under
-from bittern.stabbing.choose import AUTO, build_named
+from bittern.model.rank import RankSpace, under
+from bittern.stabbing.choose import AUTO, build_named, check_name
 from bittern.stabbing.contract import StabbingIndex
 from bittern.stabbing.registry import structure
 
@@ -248,47 +249,9 @@ def _match(
     state[0], state[1], state[2] = cell, pair, n
 
 
-@kernel(i8, PIVOT, EVENTS, i8, i4w, i4w, i8w)
-def _match_always(
-    pivot: Any, events: Any, n_events: Any, out_rows: Any, out_classes: Any, state: Any
-) -> Any:
-    """Run the always-candidates for events from ``state[0]`` on, while there is room."""
-    _, _, _, _, starts, rows, _, always = pivot
-    matrix, width, offsets, entries, _ = events
-    event, n = state[0], state[2]
-    while event < n_events and n + len(always) <= len(out_rows):
-        for c in always:
-            start, stop = np.int64(starts[c]), np.int64(starts[c + 1])
-            if accepts(matrix, width, offsets, entries, event, rows, start, stop):
-                out_rows[n] = event
-                out_classes[n] = c
-                n += 1
-        event += 1
-    state[0], state[2] = event, n
-    return event
-
-
 def _classes_of(heads: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
     """The class of each posting, whether or not anything is left to test."""
     return np.maximum(heads[:, 1], ~heads[:, 1])
-
-
-class _Output:
-    """Matches as they are found: buffers that grow when a kernel stops for lack of room."""
-
-    def __init__(self) -> None:
-        self.rows = np.empty(0, dtype=np.int32)
-        self.classes = np.empty(0, dtype=np.int32)
-        self.state = np.zeros(3, dtype=np.int64)
-
-    def make_room(self, needed: int) -> None:
-        """Room for ``needed`` more matches, and then as many again as there are."""
-        n = int(self.state[2])
-        size = 2 * n + needed + 1
-        if len(self.rows) < size:
-            rows, classes = np.empty(size, dtype=np.int32), np.empty(size, dtype=np.int32)
-            rows[:n], classes[:n] = self.rows[:n], self.classes[:n]
-            self.rows, self.classes = rows, classes
 
 
 class Pivot(SubscriptionIndex):
@@ -308,37 +271,31 @@ class Pivot(SubscriptionIndex):
         cls,
         classes: Classes,
         mass: npt.NDArray[np.float64],
-        n_cells: int,
+        rank: RankSpace,
         *,
-        n_channels: int,
         stabbing: str = "cei",
         stabbing_memory: int | None = None,
     ) -> tuple[Self, npt.NDArray[np.int32]]:
         """Choose covers, file the classes under them, index the filed intervals."""
-        filed, numbers = file_classes(classes, mass, n_channels)
+        filed, numbers = file_classes(classes, mass, rank.n_channels)
         arrays = PivotArrays(*filed)
-        index = build_named(stabbing, arrays.lows, arrays.highs, max(1, n_cells), stabbing_memory)
+        n_cells = max(1, rank.n_cells)
+        index = build_named(stabbing, arrays.lows, arrays.highs, n_cells, stabbing_memory)
         asked = {"asked": AUTO, "memory": stabbing_memory} if stabbing == AUTO else {}
         return cls(arrays, index, asked), numbers
 
     def match(self, events: EncodedEvents) -> Found:
         """Candidates of all events, verified. O(pairs + candidates)."""
-        out = _Output()
+        out = Output()
         candidates = self._match_postings(events, out)
         if len(self._arrays.always):
-            out.state[0] = 0
-            while (
-                _match_always(
-                    self._arrays, events.by_event, events.n_events, out.rows, out.classes, out.state
-                )
-                < events.n_events
-            ):
-                out.make_room(len(self._arrays.always))
-            candidates += len(self._arrays.always)
+            always, starts, rows = self._arrays.always, self._arrays.starts, self._arrays.rows
+            run_programs(always, always, starts, rows, events, out)
+            candidates += len(always)
         n = int(out.state[2])
         return Found(out.rows[:n], out.classes[:n], candidates)
 
-    def _match_postings(self, events: EncodedEvents, out: _Output) -> npt.NDArray[np.int64]:
+    def _match_postings(self, events: EncodedEvents, out: Output) -> npt.NDArray[np.int64]:
         """Look cells up chunk by chunk, so that a chunk's postings are read while still cached."""
         located = self._stabbing.locate_batch(events.cells)
         ends = located.offsets
@@ -393,6 +350,18 @@ class Pivot(SubscriptionIndex):
     def parameters(self) -> dict[str, Any]:
         """The name of the stabbing index and, if it was chosen, what was asked for."""
         return {"stabbing": self._stabbing.name, **self._asked}
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What was asked for, not what was chosen then: other classes, other intervals."""
+        name = self._asked.get("asked", self._stabbing.name)
+        return {"stabbing": name, "stabbing_memory": self._asked.get("memory")}
+
+    @classmethod
+    def check_parameters(cls, parameters: Mapping[str, Any]) -> None:
+        """Also refuse the name of no structure, and memory for one that was not chosen by it."""
+        super().check_parameters(parameters)
+        check_name(parameters.get("stabbing", "cei"), parameters.get("stabbing_memory"))
 
     def statistics(self) -> dict[str, Any]:
         """Postings, classes on the always list, and the stabbing index's own figures."""

@@ -21,6 +21,7 @@ from bittern.matching.classes import STRUCTURES, Classes
 from bittern.matching.contract import Found, SubscriptionIndex, check_size
 from bittern.matching.program import accepts, write_program
 from bittern.model.encoded import EVENTS, EncodedEvents
+from bittern.model.rank import RankSpace
 
 
 @kernel(void, i4r, i4r, i4r, i8r, i4r, i4r, STRUCTURES, i4r, i4w2)
@@ -78,6 +79,29 @@ def _scan(
     return n_events
 
 
+def programs(
+    classes: Classes, which: npt.NDArray[np.int32]
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+    """Where the program of each of these classes starts, and the rows. O(tests)."""
+    counts = classes.counts[which]
+    check_size("tests", int(counts.sum()))
+    starts = np.zeros(len(which) + 1, dtype=np.int32)
+    np.cumsum(counts, out=starts[1:])
+    rows = np.empty((int(starts[-1]), 4), dtype=np.int32)
+    _write(
+        classes.channels,
+        classes.lows,
+        classes.highs,
+        classes.starts[which],
+        counts,
+        classes.structure_of[which],
+        classes.structures,
+        starts,
+        rows,
+    )
+    return starts, rows
+
+
 class Scan(SubscriptionIndex):
     """All classes as programs, run one after the other."""
 
@@ -92,29 +116,11 @@ class Scan(SubscriptionIndex):
         cls,
         classes: Classes,
         mass: npt.NDArray[np.float64],  # noqa: ARG003
-        n_cells: int,  # noqa: ARG003
-        *,
-        n_channels: int,  # noqa: ARG003
-        stabbing: str = "cei",  # noqa: ARG003
-        stabbing_memory: int | None = None,  # noqa: ARG003
+        rank: RankSpace,  # noqa: ARG003
     ) -> tuple[Self, npt.NDArray[np.int32]]:
         """Write one program per class. O(tests)."""
-        check_size("tests", int(classes.counts.sum()))
-        starts = np.zeros(len(classes) + 1, dtype=np.int32)
-        np.cumsum(classes.counts, out=starts[1:])
-        rows = np.empty((int(starts[-1]), 4), dtype=np.int32)
-        _write(
-            classes.channels,
-            classes.lows,
-            classes.highs,
-            classes.starts,
-            classes.counts,
-            classes.structure_of,
-            classes.structures,
-            starts,
-            rows,
-        )
-        return cls(starts, rows), np.arange(len(classes), dtype=np.int32)
+        numbers = np.arange(len(classes), dtype=np.int32)
+        return cls(*programs(classes, numbers)), numbers
 
     def match(self, events: EncodedEvents) -> Found:
         """Test everything. O(events x classes)."""

@@ -211,6 +211,30 @@ def _fill_sparse(
             signatures[np.uint64(4 * row + word)] |= mask
 
 
+def event_entries(
+    events: EncodedEvents, bases: npt.NDArray[np.int32]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Each event's ``channel << 32 | cell`` in order, from either view. O(pairs)."""
+    if not len(events.by_event.matrix):
+        return events.by_event.offsets, events.by_event.entries
+    return _sparse(events.cells, events.offsets, events.rows, bases, events.n_events)[:2]
+
+
+def _sparse(
+    cells: npt.NDArray[np.int32],
+    offsets: npt.NDArray[np.int64],
+    rows: npt.NDArray[np.int32],
+    bases: npt.NDArray[np.int32],
+    n_events: int,
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.uint64]]:
+    """The sparse view by event: offsets, entries and signatures."""
+    event_offsets = np.zeros(n_events + 1, dtype=np.int64)
+    entries = np.empty(len(rows), dtype=np.int64)
+    signatures = np.zeros(4 * n_events, dtype=np.uint64)
+    _fill_sparse(cells, offsets, rows, bases, event_offsets, entries, signatures)
+    return event_offsets, entries, signatures
+
+
 def encode_pairs(
     pairs: npt.NDArray[np.uint64], n_events: int, bases: npt.NDArray[np.int32]
 ) -> EncodedEvents:
@@ -236,10 +260,6 @@ def encode_pairs(
         none = np.empty(0, dtype=np.int64)
         by_event = EventArrays(matrix, width, none, none, np.empty(0, dtype=np.uint64))
     else:
-        event_offsets = np.zeros(n_events + 1, dtype=np.int64)
-        entries = np.empty(len(rows), dtype=np.int64)
-        signatures = np.zeros(4 * n_events, dtype=np.uint64)
-        _fill_sparse(cells, offsets, rows, bases, event_offsets, entries, signatures)
         matrix = np.empty(0, dtype=np.int32)
-        by_event = EventArrays(matrix, width, event_offsets, entries, signatures)
+        by_event = EventArrays(matrix, width, *_sparse(cells, offsets, rows, bases, n_events))
     return EncodedEvents(n_events, cells, offsets, rows, frozen(by_event))

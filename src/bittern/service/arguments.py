@@ -1,8 +1,9 @@
-"""What words on the command line mean: numbers, bytes, the release."""
+"""What words on the command line mean: numbers, bytes, parameters, the release."""
 
 from __future__ import annotations
 
 import argparse
+import json
 import re
 from typing import Any
 
@@ -32,6 +33,17 @@ def n_bytes(text: str) -> int:
     raise argparse.ArgumentTypeError(
         f"{text!r} is not a number of bytes: say for example 500000000, 500M, 1.5G or 2GiB"
     )
+
+
+def parameter(text: str) -> tuple[str, Any]:
+    """Read a parameter's name and its value, which is JSON or else a word."""
+    name, equals, value = text.partition("=")
+    if not name or not equals or not value:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a parameter: say NAME=VALUE")
+    try:
+        return name, json.loads(value)
+    except (ValueError, RecursionError):
+        return name, value
 
 
 class Version(argparse.Action):

@@ -89,6 +89,8 @@ def _build(options: argparse.Namespace) -> int:
             source,
             on_error="raise" if options.on_error == "fail" else "skip",
             sample=_sample(options.sample),
+            strategy=options.strategy,
+            parameters=dict(options.parameter),
             stabbing=options.stabbing,
             stabbing_memory=options.stabbing_memory,
             progress=progress,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from bittern.service.arguments import Version, n_bytes, positive
+from bittern.service.arguments import Version, n_bytes, parameter, positive
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -59,6 +59,9 @@ def _add_build(commands: Any) -> None:
         """SUBSCRIPTIONS is CSV, JSON lines or Parquet with a column for the id, one for the
 expression and, if matches are to be ranked, one for the weight.
 
+The strategies and their parameters are in docs/strategies.md, the stabbing indexes in
+docs/stabbing.md.
+
 example:
   bittern build subscriptions.csv --output shop.bittern
   with subscriptions.csv:
@@ -80,7 +83,16 @@ example:
         default="fail",
         help="what to do when subscriptions are not valid (default: fail)",
     )
-    add("--stabbing", metavar="NAME", default="cei", help="index under the pivots, or auto")
+    add("--strategy", metavar="NAME", default="pivot", help="how to index (default: pivot)")
+    add(
+        "--parameter",
+        metavar="NAME=VALUE",
+        type=parameter,
+        action="append",
+        default=[],
+        help="of the strategy, such as domain=[1,50]; may be repeated",
+    )
+    add("--stabbing", metavar="NAME", help="index under the pivots, or auto (default: cei)")
     add("--stabbing-memory", metavar="BYTES", type=n_bytes, help="for auto, such as 500M or 2GiB")
     add("--quiet", action="store_true", help="no progress and no summary")
 

@@ -178,7 +178,11 @@ def build(
         watch.end("read", total)
         watch.begin("build")
         index = Index.of_catalog(
-            catalog, templates, sample=typical, stabbing=stabbing, text_ids=text_ids
+            catalog,
+            templates,
+            sample=typical,
+            parameters={"stabbing": stabbing},
+            text_ids=text_ids,
         )
         watch.end("build")
         watch.begin("publish")
