@@ -28,7 +28,7 @@ import pyarrow as pa
 
 from bittern.engine.index import Index
 from bittern.engine.snapshot import read_snapshot
-from bittern.errors import CompactionError, SnapshotError
+from bittern.errors import CompactionError, SnapshotError, SubscriptionError
 
 Row = tuple[str | int, str, float | None]
 
@@ -133,12 +133,14 @@ def main(work: Path) -> None:
     base = Index.open(changes["base"])
     if base.id != changes["id"]:  # positions would mean other subscriptions
         raise CompactionError(f"{changes['base']} was replaced while it was read")
-    index = Index.build(
-        _rows(base, changes["kept"], changes["added"]),
-        sample=sample,
-        strategy=base.subscriptions.name,
-        parameters=base.subscriptions.options,
-    )
+    rows = _rows(base, changes["kept"], changes["added"])
+    strategy, options = base.subscriptions.name, base.subscriptions.options
+    try:
+        index = Index.build(rows, sample=sample, strategy=strategy, parameters=options)
+    except SubscriptionError:
+        # Texts were checked when they came: the strategy cannot hold one of the added. Pivot can.
+        rows = _rows(base, changes["kept"], changes["added"])
+        index = Index.build(rows, sample=sample)
     index.save(work / "result")
 
 

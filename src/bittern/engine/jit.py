@@ -60,7 +60,7 @@ i8r2 = _array(i8, 2, readonly=True)
 
 def tuple_type(cls: type[NamedTuple], *fields: Any) -> Any:
     """The Numba type of a NamedTuple of arrays, to stand in a kernel's signature."""
-    return types.NamedTuple(fields, cls)
+    return types.BaseTuple.from_types(fields, cls)
 
 
 Arrays = TypeVar("Arrays", bound=tuple[Any, ...])

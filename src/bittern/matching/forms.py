@@ -10,7 +10,8 @@ form are filled in together (``matching/normal.py``)::
     disjunctive  [{T0, T1} {T2}]  [{T0, T1} {T3}]    two clauses of two predicates
     conjunctive  [{T0, T1}]  [{T2} {T3}]             fewer predicates: it is taken
 
-Cost: for each form, what its clauses multiply out to, at most ``MOST_CLAUSES`` in number.
+Cost: for each form, what its clauses multiply out to, at most ``MOST_CLAUSES`` of
+``MOST_PREDICATES`` in all, at each level of the expression.
 """
 
 from __future__ import annotations
@@ -28,14 +29,16 @@ Int32s: TypeAlias = npt.NDArray[np.int32]
 
 #: Clauses that one expression may multiply out to.
 MOST_CLAUSES = 1024
+#: Predicates of all of them together.
+MOST_PREDICATES = 1 << 16
 #: Clauses of one expression in conjunctive form: the bits of a word.
 MOST_CNF_CLAUSES = 64
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 
 #: One channel's part of a clause: groups of test numbers, united within, intersected among them.
 Predicate: TypeAlias = tuple[tuple[int, ...], ...]
-#: A clause while it is put together: groups of test numbers.
-_Clause: TypeAlias = frozenset[tuple[int, ...]]
+#: A clause while it is put together: groups of test numbers, each test in one place only.
+_Clause: TypeAlias = tuple[tuple[int, ...], ...]
 #: What tests share that go into one predicate: the channel, and whether they are "missing".
 _Label: TypeAlias = tuple[int, bool]
 
@@ -135,7 +138,7 @@ def _expanded(classes: Classes, c: int, labels: list[_Label], *, conjunctive: bo
     for i in range(len(operators) - 1, -1, -1):  # children come after their parent
         if operators[i] == TEST:
             test -= 1
-            below[i] = [frozenset([(test,)])]
+            below[i] = [((test,),)]
             continue
         children = []
         child = i + 1
@@ -151,9 +154,12 @@ def _expanded(classes: Classes, c: int, labels: list[_Label], *, conjunctive: bo
         if combined is None:
             return None
         below[i] = combined
-    return Form(
-        conjunctive, [_predicates(clause, labels, conjunctive=conjunctive) for clause in below[0]]
-    )
+    clauses = [
+        _predicates(clause, labels, conjunctive=conjunctive)
+        for clause in below[0]
+        if conjunctive or not _contradicts(clause, labels)
+    ]
+    return Form(conjunctive, clauses)
 
 
 def _grouped(
@@ -171,25 +177,37 @@ def _grouped(
             groups.setdefault(labels[number], []).append(number)
         else:
             others.append(part)
-    return [[frozenset([tuple(group)])] for group in groups.values()] + others
+    united: list[list[_Clause]] = [[(tuple(group),)] for group in groups.values()]
+    return united + others
 
 
-def _added(
-    parts: list[list[_Clause]],
-) -> list[_Clause] | None:
-    clauses = list(dict.fromkeys(clause for part in parts for clause in part))
-    return clauses if len(clauses) <= MOST_CLAUSES else None
+def _added(parts: list[list[_Clause]]) -> list[_Clause] | None:
+    clauses = [clause for part in parts for clause in part]
+    return clauses if _fits(len(clauses), sum(map(len, clauses))) else None
 
 
-def _multiplied(
-    parts: list[list[_Clause]],
-) -> list[_Clause] | None:
-    clauses: list[_Clause] = [frozenset()]
+def _multiplied(parts: list[list[_Clause]]) -> list[_Clause] | None:
+    """Each clause of a part joined with each of all others; those of one clause are joined once."""
+    alone = [part[0] for part in parts if len(part) == 1]
+    clauses: list[_Clause] = [tuple(group for clause in alone for group in clause)]
     for part in parts:
-        if len(clauses) * len(part) > MOST_CLAUSES:
+        if len(part) == 1:
+            continue
+        predicates = sum(map(len, clauses)) * len(part) + sum(map(len, part)) * len(clauses)
+        if not _fits(len(clauses) * len(part), predicates):
             return None
-        clauses = list(dict.fromkeys(one | other for one in clauses for other in part))
+        clauses = [one + other for one in clauses for other in part]
     return clauses
+
+
+def _fits(clauses: int, predicates: int) -> bool:
+    return clauses <= MOST_CLAUSES and predicates <= MOST_PREDICATES
+
+
+def _contradicts(clause: _Clause, labels: list[_Label]) -> bool:
+    """Whether a conjunction asks one channel both for a value and for none."""
+    asked = {labels[group[0]] for group in clause}
+    return any((channel, not missing) in asked for channel, missing in asked)
 
 
 def _predicates(clause: _Clause, labels: list[_Label], *, conjunctive: bool) -> list[Predicate]:

@@ -27,13 +27,14 @@ from bittern.engine.jit import i4r, i4w, i8r, i8w, inline, kernel, void
 from bittern.matching.classes import Classes
 from bittern.matching.compile import ranges
 from bittern.matching.contract import Refused
-from bittern.matching.forms import MOST_CLAUSES, Form, by_form, form_of
+from bittern.matching.forms import MOST_CLAUSES, MOST_PREDICATES, Form, by_form, form_of
 
 Int32s: TypeAlias = npt.NDArray[np.int32]
 Int64s: TypeAlias = npt.NDArray[np.int64]
 
 _TOO_LARGE = (
-    f"in normal form it has more than {MOST_CLAUSES:,} clauses; "
+    f"in normal form it has more than {MOST_CLAUSES:,} clauses "
+    f"or more than {MOST_PREDICATES:,} predicates; "
     'strategy="pivot" indexes it as it is'
 )
 

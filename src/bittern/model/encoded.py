@@ -215,7 +215,7 @@ def event_entries(
     events: EncodedEvents, bases: npt.NDArray[np.int32]
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Each event's ``channel << 32 | cell`` in order, from either view. O(pairs)."""
-    if not len(events.by_event.matrix):
+    if len(events.by_event.offsets):
         return events.by_event.offsets, events.by_event.entries
     return _sparse(events.cells, events.offsets, events.rows, bases, events.n_events)[:2]
 
