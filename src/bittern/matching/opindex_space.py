@@ -1,0 +1,63 @@
+"""What OpIndex keeps of the rank space it was built for, by channel.
+
+A class that is inserted or deleted later has to be rewritten with the same prefixes and filed under
+the same pivots as at any other time, wherever the index was saved and mapped in between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from bittern.matching.trie import Trie
+from bittern.model.rank import RankSpace, under
+
+Int32s = npt.NDArray[np.int32]
+
+
+class Space(NamedTuple):
+    """Channels, and the prefixes that they can tell apart."""
+
+    bases: Int32s  # first cells, and the end
+    kinds: npt.NDArray[np.uint8]
+    frequencies: npt.NDArray[np.float64]  # the share of events that have a value
+    trie: Trie
+
+    @classmethod
+    def of(cls, rank: RankSpace, mass: npt.NDArray[np.float64]) -> Space:
+        """The channels of a rank space, and how many events to expect in each."""
+        bases = rank.arrays.bases
+        return cls(bases, rank.channel_kinds, mass[bases[1:]] - mass[bases[:-1]], Trie.of(rank))
+
+    @property
+    def nbytes(self) -> int:
+        """What its arrays occupy."""
+        return self.bases.nbytes + self.kinds.nbytes + self.frequencies.nbytes + self.trie.nbytes
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """Everything, to be saved."""
+        out: dict[str, npt.NDArray[Any]] = {
+            "bases": self.bases,
+            "kinds": self.kinds,
+            "frequencies": self.frequencies,
+        }
+        return out | {f"trie.{name}": array for name, array in self.trie.arrays().items()}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Space:
+        """The same again."""
+        trie = Trie.from_arrays(under(arrays, "trie."))
+        return cls(arrays["bases"], arrays["kinds"], arrays["frequencies"], trie)
+
+    def check(self, n_channels: int, n_cells: int) -> None:
+        """Channels tile the axis, and each has a kind and a frequency."""
+        assert len(self.bases) == n_channels + 1, "there is not one base per channel, and the end"
+        assert len(self.kinds) == len(self.frequencies) == n_channels, "a channel is cut off"
+        assert self.bases[0] == 0, "the axis does not start at 0"
+        assert self.bases[-1] == n_cells, "the axis is of another rank space"
+        assert (np.diff(self.bases) > 0).all(), "a channel has no cell"
+        assert (self.frequencies >= 0).all(), "a channel is less frequent than never"
+        self.trie.check(n_cells)
