@@ -20,6 +20,7 @@ import numpy.typing as npt
 from bittern.engine.jit import i4r, i4r2, i4w, i8, i8w, kernel
 from bittern.matching.checks import check_jumps, check_starts, check_tests
 from bittern.matching.classes import Classes
+from bittern.matching.compile import ranges
 from bittern.matching.output import Output
 from bittern.matching.program import accepts
 from bittern.matching.scan import programs
@@ -117,6 +118,22 @@ class Always(NamedTuple):
         starts = np.zeros(np.count_nonzero(kept) + 1, dtype=np.int32)
         np.cumsum(sizes[kept], out=starts[1:])
         return Always(self.classes[kept], starts, self.rows[np.repeat(kept, sizes)])
+
+    def holds(
+        self, classes: Classes, which: npt.NDArray[np.int32], numbers: npt.NDArray[np.int32]
+    ) -> bool:
+        """Whether, of the classes of these numbers, it has just ``which``, with their programs."""
+        order = np.argsort(numbers[which])
+        wanted = Always.of(classes, which[order], numbers[which][order])
+        own = self.without(np.setdiff1d(self.classes, numbers))
+        by_number = np.argsort(own.classes)
+        starts, lengths = own.starts[by_number].astype(np.int64), np.diff(own.starts)[by_number]
+        rows = own.rows[ranges(starts, lengths.astype(np.int64))]
+        return (
+            np.array_equal(own.classes[by_number], wanted.classes)
+            and np.array_equal(lengths, np.diff(wanted.starts))
+            and np.array_equal(rows, wanted.rows)
+        )
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Everything, to be saved."""

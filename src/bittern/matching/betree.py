@@ -286,16 +286,13 @@ class BETree(ChangingIndex):
         places = lay_out(forms.dnf, numbers, self._bases, self._frequencies, wanted, 0)
         firsts = self._firsts[: self._n_classes]
         known = (numbers >= 0) & (numbers < self._n_classes)
-        order = np.argsort(numbers[forms.always])
-        always = Always.of(classes, forms.always[order], numbers[forms.always][order])
-        others = np.setdiff1d(self._always.classes, numbers)
         if not (
             known.all()
             and len(np.unique(numbers)) == len(numbers)
             and (firsts[numbers] != DELETED).all()
             and np.count_nonzero(firsts[numbers] >= 0) == len(np.unique(forms.dnf.owners))
             and are_there(wanted, places, self._rows, firsts)
-            and all(map(np.array_equal, always, self._always.without(others)))
+            and self._always.holds(classes, forms.always, numbers)
         ):
             raise OptionError("these classes are not in the index under these numbers")
         self._own()

@@ -231,11 +231,8 @@ class KIndex(ChangingIndex):
         triple = directory.all_triples(old.parts)
         if self._lists.count_held(*triple) < len(triple[0]):
             return None
-        order = np.argsort(numbers[old.always])
-        wanted = Always.of(classes, old.always[order], numbers[old.always][order])
-        held = self._always.without(np.setdiff1d(self._always.classes, numbers))
-        same = all(np.array_equal(a, b) for a, b in zip(held, wanted, strict=True))
-        return (old, items, triple) if same else None
+        there = self._always.holds(classes, old.always, numbers)
+        return (old, items, triple) if there else None
 
     # -- the rest ------------------------------------------------------------------------------
 

@@ -37,8 +37,9 @@ from bittern.errors import OptionError
 from bittern.matching.always import Always
 from bittern.matching.classes import Classes
 from bittern.matching.contract import ChangingIndex, Found, check_size
+from bittern.matching.growing import longer
 from bittern.matching.opindex_check import check_entries
-from bittern.matching.opindex_counters import Counters, longer
+from bittern.matching.opindex_counters import Counters
 from bittern.matching.opindex_directory import Directory
 from bittern.matching.opindex_entries import (
     Entries,
@@ -198,7 +199,7 @@ class _Partitioned(ChangingIndex):
     def delete(self, classes: Classes, numbers: npt.NDArray[np.int32]) -> None:
         """Take classes out. O(log n) for each basic predicate, amortised."""
         filings, always = file_classes(classes, self._space)
-        self._check_there(filings, always, numbers, len(classes))
+        self._check_there(classes, filings, always, numbers)
         pivots, lists = self._directory.look_up(filings)
         slots = self._counters.find(pivots, numbers[filings.owners], filings.needs)
         if (slots < 0).any() or (lists < 0).any():
@@ -215,16 +216,17 @@ class _Partitioned(ChangingIndex):
         if self._counters.n_holes > self._counters.n_counters + _FEW_HOLES:
             self._write_anew()
 
-    def _check_there(self, filings: Filings, always: Int32s, numbers: Int32s, n: int) -> None:
+    def _check_there(
+        self, classes: Classes, filings: Filings, always: Int32s, numbers: Int32s
+    ) -> None:
         """OptionError unless these are as many classes that are there, with as many entries."""
+        n = len(classes)
         known = (numbers >= 0) & (numbers < len(self._held))
         if len(numbers) != n or not known.all() or len(np.unique(numbers)) < n:
             raise OptionError(_NOT_THERE)
-        run_always = np.zeros(n, dtype=np.bool_)
-        run_always[always] = True
         if not (
             np.array_equal(self._held[numbers], filings.entry_counts(n))
-            and np.array_equal(np.isin(numbers, self._always.classes), run_always)
+            and self._always.holds(classes, always, numbers)
         ):
             raise OptionError(_NOT_THERE)
 

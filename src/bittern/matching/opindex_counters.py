@@ -26,6 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bittern.engine.jit import frozen, i4r, i4w, i8, i8r, i8w, kernel, tuple_type, void
+from bittern.matching.growing import longer
 from bittern.matching.opindex_operators import Int32s, Int64s
 from bittern.stabbing.areas import USED, check_areas, move_to_end, rank, room_to_move
 
@@ -272,12 +273,3 @@ class Counters:
         sizes = self.searched.ends.astype(np.int64) - self.searched.begins
         firsts = np.repeat(self.searched.begins - (np.cumsum(sizes) - sizes), sizes)
         return np.arange(int(sizes.sum())) + firsts, np.repeat(np.arange(self.n_pivots), sizes)
-
-
-def longer(array: npt.NDArray[Any], n: int) -> npt.NDArray[Any]:
-    """The array with n zeros after it; twice the memory where it has to move."""
-    size, room = len(array), array.base
-    if not isinstance(room, np.ndarray) or len(room) < size + n or not room.flags.writeable:
-        room = np.zeros(size + max(size, n), array.dtype)
-        room[:size] = array
-    return room[: size + n]

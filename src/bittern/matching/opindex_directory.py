@@ -29,7 +29,7 @@ import numpy.typing as npt
 
 from bittern.engine.jit import frozen, i4r, i8, inline, kernel, tuple_type, u1r, u8r, u8w, void
 from bittern.matching.contract import check_size
-from bittern.matching.opindex_counters import longer
+from bittern.matching.growing import longer
 from bittern.matching.opindex_filing import Filings
 from bittern.matching.opindex_operators import N_OPERATORS, POINT, Int32s
 

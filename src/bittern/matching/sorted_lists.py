@@ -36,6 +36,7 @@ import numpy.typing as npt
 
 from bittern.engine.jit import frozen, i4r, i4w, i8, i8r, kernel, void
 from bittern.errors import OptionError
+from bittern.matching.growing import longer
 from bittern.matching.sorted_blocks import (
     BLOCK,
     FAN,
@@ -309,7 +310,7 @@ class SortedLists:
         first = self.n_lists
         begins, ends, limits, keys, values, figures = self.reserve(0)
         grown = LooseArrays(
-            _longer(begins, n), _longer(ends, n), _longer(limits, n), keys, values, figures
+            longer(begins, n), longer(ends, n), longer(limits, n), keys, values, figures
         )
         self._change_to(grown)
         return first
@@ -351,16 +352,6 @@ def _each_once(offsets: Int32s, keys: Int32s, values: Int32s) -> tuple[Int32s, I
     before = np.zeros(len(keys) + 1, np.int32)
     np.cumsum(kept, out=before[1:])
     return before[offsets], keys[kept], values[kept]
-
-
-def _longer(array: Int32s, n: int) -> Int32s:
-    """The array with n zeros after it; twice the memory where it has to move."""
-    size = len(array)
-    room = array.base
-    if room is None or not isinstance(room, np.ndarray) or len(room) < size + n:
-        room = np.zeros(size + max(size, n), np.int32)
-        room[:size] = array
-    return room[: size + n]
 
 
 def _too_many(n: int) -> str:
