@@ -497,7 +497,7 @@ def test_empty_batches_and_indexes(catalog: str, strategy: str) -> None:
 
 def test_unknown_strategies_and_structures_are_refused() -> None:
     with pytest.raises(OptionError, match="pivot"):
-        bittern.Index.build({}, strategy="betree")
+        bittern.Index.build({}, strategy="magic")
     with pytest.raises(OptionError, match="cei"):
         bittern.Index.build({}, stabbing="none")
 

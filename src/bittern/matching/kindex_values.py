@@ -40,7 +40,10 @@ _MOST_VALUES = 2**31 - 1
 
 # What a cell objects to, the worst last.
 _OPEN, _FRACTION, _TIME, _STRING = 1, 2, 3, 4
+#: Whole numbers that one range may cover.
+MOST_COVERED = 1 << 20
 _UPPER, _EQUALITY = 3, 6  # bits
+_WIDE = 5  # what no cell objects to alone
 _PLEA = (
     "k-index rewrites ranges into equalities over whole numbers, and a range here "
     "(!= and NOT IN have some) "
@@ -49,6 +52,7 @@ _REASONS = {
     _OPEN: _PLEA + "is open to one side: give domain=(low, high), or use strategy='opindex'",
     _FRACTION: _PLEA + "begins or ends with another number: use strategy='opindex'",
     _TIME: _PLEA + "is one of times: use strategy='opindex'",
+    _WIDE: _PLEA + f"covers more than {MOST_COVERED:,} of them: use strategy='opindex'",
     _STRING: _PLEA + "is one of strings, as each prefix and suffix is: use strategy='opindex'",
 }
 
@@ -103,7 +107,8 @@ class Values(NamedTuple):
             return {}
         lows, highs = self.objections[clauses.lows], self.objections[clauses.highs]
         fine = (clauses.lows == clauses.highs) & ((clauses.lows < 0) | (lows >> _EQUALITY == 1))
-        worst = np.maximum(lows & 7, highs >> _UPPER & 7)
+        worst = np.maximum(lows & 7, highs >> _UPPER & 7).astype(np.int64)
+        worst[(worst == 0) & (self._covered(clauses) > MOST_COVERED)] = _WIDE
         bad = np.flatnonzero(~fine & (worst > 0))
         predicates = np.searchsorted(clauses.interval_starts, bad, "right") - 1
         channels = clauses.channels[predicates]
@@ -113,6 +118,12 @@ class Values(NamedTuple):
         owners = clauses.owners[np.searchsorted(clauses.starts, predicates, "right") - 1]
         reasons = zip(owners.tolist(), worst[bad].tolist(), strict=True)
         return {owner: _REASONS[reason] for owner, reason in reasons}
+
+    def _covered(self, clauses: Clauses) -> npt.NDArray[np.int64]:
+        """How many values each interval has."""
+        total = np.zeros(len(self.counts) + 1, dtype=np.int64)
+        np.cumsum(self.counts, out=total[1:])
+        return total[clauses.highs + 1] - total[np.maximum(clauses.lows, 0)]
 
     def check(self, n_channels: int, n_cells: int) -> None:
         """Channels tile the cells, and each of these has values."""

@@ -364,7 +364,7 @@ class OpIndex(_Partitioned):
         super().check_parameters(parameters)
         for name, most in (("segments", _MOST_SEGMENTS), ("signature_bits", SIGNATURE_BITS)):
             given = parameters.get(name, 1)
-            if not isinstance(given, int) or not 1 <= given <= most:
+            if isinstance(given, bool) or not isinstance(given, int) or not 1 <= given <= most:
                 raise OptionError(f"{name} is a whole number from 1 to {most:,}, not {given!r}")
 
     @property

@@ -9,18 +9,16 @@ number for the counter::
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from bittern.engine.jit import i4w, kernel, void
 from bittern.errors import OptionError
 from bittern.matching.opindex_counters import Counters
 from bittern.matching.opindex_directory import Directory
 from bittern.matching.opindex_operators import N_OPERATORS, NODES, OPERATORS, Int32s
 from bittern.matching.opindex_space import Space
-from bittern.matching.sorted_blocks import LISTS, following, start_of
 from bittern.matching.sorted_lists import SortedLists
 
 _MOST_SLOTS_OF_BITS = 1 << 25
@@ -38,25 +36,9 @@ class Entries(NamedTuple):
     bits: Int32s  # or -1
 
 
-@kernel(void, LISTS, i4w, i4w, i4w)
-def _copy(lists: Any, numbers: Any, all_keys: Any, all_values: Any) -> None:
-    begins, ends, keys, values = lists
-    n = 0
-    for number in range(len(begins)):
-        begin, end, block = start_of(begins, ends, keys, number)
-        while True:
-            for i in range(begin, end):
-                numbers[n], all_keys[n], all_values[n] = number, keys[i], values[i]
-                n += 1
-            block, begin, end = following(keys, values, block)
-            if block < 0:
-                break
-
-
 def entries_of(lists: SortedLists, directory: Directory, space: Space) -> Entries:
     """All entries. O(lists + entries)."""
-    numbers, keys, values = (np.empty(lists.n_pairs, dtype=np.int32) for _ in range(3))
-    _copy(lists.searched, numbers, keys, values)
+    numbers, keys, values = lists.pairs()
     places = directory.blocks()[numbers // directory.n_segments]
     operators = (places % N_OPERATORS).astype(np.uint8)
     of_nodes = NODES >> operators & 1 > 0

@@ -50,15 +50,13 @@ from bittern.engine.jit import (
 from bittern.matching.always import run_programs
 from bittern.matching.checks import check_filed
 from bittern.matching.classes import Classes
-from bittern.matching.contract import Found, SubscriptionIndex, candidates_of
+from bittern.matching.contract import Found, candidates_of
 from bittern.matching.filing import file_classes
 from bittern.matching.output import Output
 from bittern.matching.program import accepts, is_first_pivot
+from bittern.matching.stabbed import Chosen, StabbedIndex
 from bittern.model.encoded import EVENTS, EncodedEvents, cell_of, may_have
-from bittern.model.rank import RankSpace, under
-from bittern.stabbing.choose import AUTO, build_named, check_name
-from bittern.stabbing.contract import StabbingIndex
-from bittern.stabbing.registry import structure
+from bittern.model.rank import RankSpace
 
 #: Postings looked up at once: bounds memory, and keeps them in the cache until they are verified.
 CHUNK = 1 << 17
@@ -254,17 +252,14 @@ def _classes_of(heads: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
     return np.maximum(heads[:, 1], ~heads[:, 1])
 
 
-class Pivot(SubscriptionIndex):
+class Pivot(StabbedIndex):
     """Candidates by stabbing, then verification; see the module for the layout."""
 
     name: ClassVar[str] = "pivot"
 
-    def __init__(
-        self, arrays: PivotArrays, stabbing: StabbingIndex, asked: Mapping[str, Any]
-    ) -> None:
+    def __init__(self, arrays: PivotArrays, chosen: Chosen) -> None:
         self._arrays = frozen(arrays)
-        self._stabbing = stabbing
-        self._asked = dict(asked)
+        self.chosen = chosen
 
     @classmethod
     def build(
@@ -279,10 +274,8 @@ class Pivot(SubscriptionIndex):
         """Choose covers, file the classes under them, index the filed intervals."""
         filed, numbers = file_classes(classes, mass, rank.n_channels)
         arrays = PivotArrays(*filed)
-        n_cells = max(1, rank.n_cells)
-        index = build_named(stabbing, arrays.lows, arrays.highs, n_cells, stabbing_memory)
-        asked = {"asked": AUTO, "memory": stabbing_memory} if stabbing == AUTO else {}
-        return cls(arrays, index, asked), numbers
+        ends = arrays.lows, arrays.highs
+        return cls(arrays, Chosen.build(stabbing, stabbing_memory, *ends, rank.n_cells)), numbers
 
     def match(self, events: EncodedEvents) -> Found:
         """Candidates of all events, verified. O(pairs + candidates)."""
@@ -297,7 +290,7 @@ class Pivot(SubscriptionIndex):
 
     def _match_postings(self, events: EncodedEvents, out: Output) -> npt.NDArray[np.int64]:
         """Look cells up chunk by chunk, so that a chunk's postings are read while still cached."""
-        located = self._stabbing.locate_batch(events.cells)
+        located = self.chosen.index.locate_batch(events.cells)
         ends = located.offsets
         candidates = candidates_of(events, ends)
         out.make_room(min(int(candidates.sum()), ROOM))
@@ -331,41 +324,19 @@ class Pivot(SubscriptionIndex):
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Own arrays, and the stabbing index's under ``stabbing.``."""
-        own = self._arrays._asdict()
-        return own | {f"stabbing.{k}": v for k, v in self._stabbing.arrays().items()}
+        return self._arrays._asdict() | self.chosen.arrays()
 
     @classmethod
     def from_arrays(
         cls, arrays: Mapping[str, npt.NDArray[Any]], parameters: Mapping[str, Any]
     ) -> Self:
         """Search these arrays in place."""
-        inner = under(arrays, "stabbing.")
-        return cls(
-            PivotArrays(*(arrays[field] for field in PivotArrays._fields)),
-            structure(parameters["stabbing"]).from_arrays(inner),
-            {name: parameters[name] for name in ("asked", "memory") if name in parameters},
-        )
-
-    @property
-    def parameters(self) -> dict[str, Any]:
-        """The name of the stabbing index and, if it was chosen, what was asked for."""
-        return {"stabbing": self._stabbing.name, **self._asked}
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """What was asked for, not what was chosen then: other classes, other intervals."""
-        name = self._asked.get("asked", self._stabbing.name)
-        return {"stabbing": name, "stabbing_memory": self._asked.get("memory")}
-
-    @classmethod
-    def check_parameters(cls, parameters: Mapping[str, Any]) -> None:
-        """Also refuse the name of no structure, and memory for one that was not chosen by it."""
-        super().check_parameters(parameters)
-        check_name(parameters.get("stabbing", "cei"), parameters.get("stabbing_memory"))
+        own = PivotArrays(*(arrays[field] for field in PivotArrays._fields))
+        return cls(own, Chosen.from_arrays(arrays, parameters))
 
     def statistics(self) -> dict[str, Any]:
         """Postings, classes on the always list, and the stabbing index's own figures."""
-        arrays = self._arrays
+        arrays, stabbing = self._arrays, self.chosen.index
         filed = np.zeros(len(arrays.several), dtype=np.bool_)
         filed[_classes_of(arrays.heads)] = True
         filed[arrays.always] = True
@@ -375,13 +346,14 @@ class Pivot(SubscriptionIndex):
             "always": len(arrays.always),
             "never": int(np.count_nonzero(~filed)),
             "rows": len(arrays.rows),
-            "stabbing": {"structure": self._stabbing.name} | self._stabbing.statistics(),
+            "stabbing": {"structure": stabbing.name} | stabbing.statistics(),
         }
 
     def check(self, n_channels: int, n_cells: int) -> None:
         """Postings, pivots, programs and the stabbing index are sound and fit together."""
+        stabbing = self.chosen.index
         check_filed(self._arrays, n_channels, n_cells)
-        self._stabbing.check()
+        stabbing.check()
         known = np.arange(len(self._arrays.lows))
-        found = self._stabbing.ids()
+        found = stabbing.ids()
         assert np.array_equal(found, known), "the stabbing index finds other postings"

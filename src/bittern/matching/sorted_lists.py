@@ -305,6 +305,13 @@ class SortedLists:
         """How many of these pairs are there."""
         return int(_count_held(self.searched, lists, keys, values))
 
+    def pairs(self) -> tuple[Int32s, Int32s, Int32s]:
+        """The list, key and value of every pair, in order: O(lists + pairs)."""
+        offsets = np.empty(self.n_lists + 1, np.int32)
+        keys, values = np.empty(self.n_pairs, np.int32), np.empty(self.n_pairs, np.int32)
+        _pack(self.searched, offsets, keys, values)
+        return np.repeat(np.arange(self.n_lists, dtype=np.int32), np.diff(offsets)), keys, values
+
     def add_lists(self, n: int) -> int:
         """Add n empty lists after the others; the number of the first: O(1) each, amortised."""
         first = self.n_lists
