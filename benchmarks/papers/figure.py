@@ -130,8 +130,16 @@ WORDS = {
     "evaluations": "evaluations",
     "ns_per_value": "time",
     "ns_to_count": "time to find lists",
+    "us_per_event": "matching time",
+    "us_per_insertion": "insertion time",
+    "build_seconds": "building time",
 }
-"""What a key of a point is called in a verdict."""
+
+
+def called(key: str) -> str:
+    """What a key of a point is called in a verdict; a kind may stand behind it."""
+    name, _, kind = key.partition(" ")
+    return f"{WORDS[name]} ({kind})" if kind else WORDS[name]
 
 
 def below(key: str, name: str, other: str, factor: float = 1.0, where: Where = EVERYWHERE) -> Judge:
@@ -142,7 +150,7 @@ def below(key: str, name: str, other: str, factor: float = 1.0, where: Where = E
 
     def judge(points: Points) -> Verdict:
         ratios = [r for x, r in points.ratios(key, name, other).items() if where.holds(x)]
-        what = f"{WORDS[key]} {points.labels[name]} / {points.labels[other]}"
+        what = f"{called(key)} {points.labels[name]} / {points.labels[other]}"
         return bounded(what, ratios, factor, where.words)
 
     return judge
@@ -189,7 +197,7 @@ def crosses(key: str, name: str, other: str, paper: float) -> Judge:
 
     def judge(points: Points) -> Verdict:
         ratios = points.ratios(key, name, other)
-        what = f"{WORDS[key]} {points.labels[name]} / {points.labels[other]}"
+        what = f"{called(key)} {points.labels[name]} / {points.labels[other]}"
         criterion = f"{what} > 1 at and after a first x of {paper / 2:,.0f} to {paper * 2:,.0f}"
         above = [x for x in sorted(ratios) if ratios[x] > 1]
         if not above:
@@ -209,7 +217,7 @@ def grows(key: str, name: str, factor: float) -> Judge:
 
     def judge(points: Points) -> Verdict:
         label = points.labels[name]
-        criterion = f"{WORDS[key]} of {label} at the last x / at the first ≥ {factor:g}"
+        criterion = f"{called(key)} of {label} at the last x / at the first ≥ {factor:g}"
         values = points.of(name, key)
         if not values:
             return Verdict(False, criterion, f"{label}: not measured")

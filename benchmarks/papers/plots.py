@@ -38,16 +38,26 @@ LOOKS = {
     "hybrid-default": ("#c5b0d5", "d"),
     "segment-tree": ("#2ca02c", "^"),
     "interval-tree": ("#ff7f0e", "o"),
+    "opindex": ("#1f77b4", "s"),
+    "opindex-bs": ("#17becf", "D"),
+    "kindex": ("#ff7f0e", "o"),
+    "betree": ("#2ca02c", "^"),
+    "counting": ("#9467bd", "v"),
+    "pivot": ("#d62728", "*"),
+    "scan": ("#7f7f7f", "x"),
 }
 BOUNDS = {"lower bound": ":", "upper bound": "--"}
 OURS, THEIRS = "#d62728", "#7f7f7f"
+PANELS_PER_ROW = 3
 
 
 def draw(figure: Figure, points: Points, path: Path) -> None:
-    """Plot the panels side by side."""
+    """Plot the panels side by side, three to a row."""
+    rows = -(-len(figure.panels) // PANELS_PER_ROW)
+    columns = -(-len(figure.panels) // rows)
     with mpl.rc_context(STYLE):
-        canvas = Canvas(figsize=(4.2 * len(figure.panels), 3.0), layout="constrained")
-        axes = canvas.subplots(1, len(figure.panels), squeeze=False)[0]
+        canvas = Canvas(figsize=(4.2 * columns, 3.0 * rows), layout="constrained")
+        axes = canvas.subplots(rows, columns, squeeze=False).ravel()
         for axis, panel in zip(axes, figure.panels, strict=True):
             _draw_panel(axis, figure, panel, points)
         axes[0].legend(fontsize=7)
@@ -65,9 +75,11 @@ def _draw_panel(axis: Any, figure: Figure, panel: Panel, points: Points) -> None
             axis.plot(x, y, color="#555555", linestyle=BOUNDS[label], linewidth=1, label=label)
     axis.set_xlabel(figure.x_label)
     axis.set_ylabel(panel.label)
+    xs = sorted({x for name in figure.labels for x in points.of(name, panel.key)})
+    if not xs:  # all refused: nothing that a logarithm could be taken of
+        return
     if figure.log_x:
         axis.set_xscale("log")
-        xs = sorted({x for name in figure.labels for x in points.of(name, panel.key)})
         axis.set_xticks(xs, [_short(x) for x in xs], rotation=45 if len(xs) > 8 else 0)
         axis.xaxis.set_minor_locator(NullLocator())
     if panel.log:
@@ -83,6 +95,8 @@ def _plain(value: float, _: float) -> str:
 
 
 def _short(x: float) -> str:
+    if x >= 1_000_000 and x % 1_000_000 == 0:
+        return f"{x / 1_000_000:g}M"
     return f"{x / 1_000:g}k" if x >= 1_000 else f"{x:g}"
 
 

@@ -5,7 +5,8 @@ Every figure, verdict and sentence with a number in it is made from the JSON fil
     results/papers.json --+-- papers.md          what the paper found, whether we see the same
                           +-- seed_001_fig_17.svg and one more for each other figure
 
-A small result does not go into the documentation: it needs a folder of its own.
+A result of seed 003 (``results/seed_003.json``) becomes ``seed_003.md`` and its plots. A small
+result does not go into the documentation: it needs a folder of its own.
 """
 
 from __future__ import annotations
@@ -14,22 +15,36 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.papers import plots, seed_000, seed_001, seed_004_figures, targets
+from benchmarks.papers import (
+    plots,
+    seed_000,
+    seed_001,
+    seed_003,
+    seed_003_report,
+    seed_004_figures,
+    targets,
+)
 from benchmarks.papers.figure import LITTLE, MUCH
 from benchmarks.papers.measure import BATCH
 from benchmarks.papers.others import BUCKET_BITS
 from benchmarks.papers.run import OUTPUT
+from benchmarks.papers.sections import (
+    AFTERWARDS,
+    dates,
+    figure_section,
+    parameters,
+    summary,
+    target_table,
+)
 from benchmarks.report import environment, number, read_full, table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from benchmarks.papers.figure import Figure, Points
+    from benchmarks.papers.figure import Figure
 
 PAGES = Path(__file__).parents[2] / "docs" / "benchmarks"
 FIGURES = (*seed_000.FIGURES, *seed_001.FIGURES, *seed_004_figures.FIGURES)
-YES, NO = "yes", "**no**"
-AFTERWARDS = "†"
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -42,9 +57,12 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def write(result: dict[str, Any], folder: Path) -> None:
-    """Write papers.md and one SVG per figure that was measured."""
+    """Write papers.md, or seed_003.md, and one SVG per figure that was measured."""
     folder.mkdir(parents=True, exist_ok=True)
     measured = result["experiments"]
+    if any(name in seed_003.EXPERIMENTS for name in measured):
+        seed_003_report.write(result, folder)
+        return
     for figure in _measured(result):
         points = figure.points(measured[figure.experiment])
         plots.draw(figure, points, folder / f"{figure.name}.svg")
@@ -66,23 +84,24 @@ def page(result: dict[str, Any]) -> str:
         _INTRODUCTION.format(
             batch=f"{BATCH:,}",
             sizes=_sizes(result),
-            dates=_dates(measured),
+            dates=dates(measured),
             much=MUCH,
             little=LITTLE,
             mark=AFTERWARDS,
         ),
-        _targets(measured),
-        _summary(figures, measured),
+        target_table(targets.rows(measured)),
+        summary(figures, measured),
     ]
     if "peers" in measured:
         sections.append(_peers(measured["peers"]))
-    sections += [_figure(figure, measured[figure.experiment]) for figure in figures]
+    sections += [figure_section(figure, measured[figure.experiment]) for figure in figures]
     return "\n\n".join(section for section in sections if section) + "\n"
 
 
 _INTRODUCTION = """\
 Written by `python -m benchmarks.papers.report` from the results of a run. Seed 000 has the virtual
-construct intervals, seed 001 CEI, seed 004 the profiles.{sizes}{dates}
+construct intervals, seed 001 CEI, seed 004 the profiles; seed 003 has a page of its own,
+[seed_003.md](seed_003.md).{sizes}{dates}
 
 Whether a finding of a paper is seen here is decided by code, from the same points as the plots, and
 the criterion stands beside it, in the words of that code. A ratio is asked for at every point
@@ -104,22 +123,6 @@ that comparing all of them finds. Beside other libraries: the number of ids in e
 their sum in as many batches as two seconds allow."""
 
 
-def _dates(measured: Mapping[str, Any]) -> str:
-    """Say when the experiments were run, if at several times."""
-    dates = sorted(str(each["date"]) for each in measured.values())
-    if not dates or dates[0] == dates[-1]:
-        return ""
-    return f" The experiments began between {dates[0]} and {dates[-1]}."
-
-
-def _targets(measured: Mapping[str, Any]) -> str:
-    rows = [
-        [target.what, reached.measured, target.asked, YES if reached.met else NO]
-        for target, reached in targets.rows(measured)
-    ]
-    return table("Targets", ["figure", "measured", "target", "reached"], rows, words=4)
-
-
 def _sizes(result: dict[str, Any]) -> str:
     """Say whether the sizes are the papers'."""
     if result["scale"] != "full":
@@ -132,78 +135,6 @@ def _sizes(result: dict[str, Any]) -> str:
     return " The sizes are the papers' own" + (
         ", except where a structure refuses them, which is said there." if refused else "."
     )
-
-
-def _summary(figures: list[Figure], measured: Mapping[str, Any]) -> str:
-    """Count, per figure, the findings that are seen here too."""
-    rows = []
-    for figure in figures:
-        points = figure.points(measured[figure.experiment])
-        held = sum(claim.judge(points).holds for claim in figure.claims)
-        rows.append([_link(figure.title), f"{held} of {len(figure.claims)}"])
-    return table("Findings seen here too", ["figure", "findings"], rows)
-
-
-def _link(title: str) -> str:
-    anchor = "".join(c for c in title.lower() if c.isalnum() or c in " -_").replace(" ", "-")
-    return f"[{title}](#{anchor})"
-
-
-def _figure(figure: Figure, measured: Mapping[str, Any]) -> str:
-    points = figure.points(measured)
-    rows, afterwards = [], []
-    for claim in figure.claims:
-        verdict = claim.judge(points)
-        mark = ""
-        if claim.afterwards:
-            mark = f" {AFTERWARDS}"
-            afterwards.append(claim.afterwards)
-        criterion = verdict.criterion + mark
-        rows.append([claim.paper, criterion, YES if verdict.holds else NO, verdict.seen])
-    told = "; ".join(dict.fromkeys(afterwards))
-    parts = [
-        table(figure.title, ["the paper", "criterion", "seen here", "measured"], rows, words=4),
-        f"{AFTERWARDS} Chosen when a result had been seen: {told}." if told else "",
-        f"![{figure.title}]({figure.name}.svg)",
-        _parameters(measured["parameters"]) + (f" {figure.note}" if figure.note else ""),
-        _singles(points) if any(panel.key == "ns_per_value" for panel in figure.panels) else "",
-        *(f"Not measured at {p['x']:g}: {p['refused']}." for p in points.refused),
-        *(_values(figure, points, panel) for panel in figure.panels),
-    ]
-    return "\n\n".join(part for part in parts if part)
-
-
-def _parameters(parameters: Mapping[str, Any]) -> str:
-    told = ", ".join(
-        f"{name} = {value:,}" if isinstance(value, int) else f"{name} = {value}"
-        for name, value in parameters.items()
-    )
-    return f"Setting: {told}."
-
-
-def _singles(points: Points) -> str:
-    """Say what one value at a time costs, where that was measured."""
-    told = []
-    for name, label in points.labels.items():
-        times = [time / 1e3 for time in points.of(name, "ns_single").values()]
-        if times:
-            ratios = points.ratios_of_keys(name, "ns_single", "ns_per_value")
-            told.append(
-                f"{label} {number(min(times))} to {number(max(times))} µs"
-                f" ({number(min(ratios))} to {number(max(ratios))} times the batch)"
-            )
-    return f"One value at a time: {', '.join(told)}." if told else ""
-
-
-def _values(figure: Figure, points: Points, panel: Any) -> str:
-    """The numbers behind one panel: a row per structure, a column per x."""
-    xs = sorted({x for name in figure.labels for x in points.of(name, panel.key)})
-    rows = []
-    for name, label in figure.labels.items():
-        values = points.of(name, panel.key)
-        cells = [number(values[x] * panel.scale) if x in values else "" for x in xs]
-        rows.append([label, *cells])
-    return table("", [panel.label, *(f"{x:,.10g}" for x in xs)], rows)
 
 
 _FAIRNESS = """\
@@ -244,7 +175,7 @@ def _peers(measured: Mapping[str, Any]) -> str:
             )
     head = ["who", "ns per event", f"times `{name}`", "MB", "build s", "batch", "events"]
     setting = (
-        f"{_parameters(measured['parameters'])} An event matches"
+        f"{parameters(measured['parameters'])} An event matches"
         f" {measured['ids_per_event']:.1f} intervals. {_FAIRNESS.format(bucket=1 << BUCKET_BITS)}"
     )
     parts = [

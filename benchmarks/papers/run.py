@@ -1,7 +1,8 @@
 """Repeat the papers' experiments: ``python -m benchmarks.papers.run [--only fig17 ...] [--small]``.
 
 Every experiment gives points, which go into one JSON file; ``benchmarks.papers.report`` makes the
-page and its plots of that file. A small run has a file of its own.
+page and its plots of that file. A small run has a file of its own. Seed 003 takes half an hour and
+up to 20 GB: it is run by itself, ``--seed 003``, into ``results/seed_003.json``.
 
 The file is replaced after every experiment, and what it has of other experiments stays, provided
 that it was made at the same scale, by the same versions, on the same machine. Otherwise, ``--only``
@@ -20,7 +21,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from benchmarks.papers import peers, seed_000, seed_001, seed_004
+from benchmarks.papers import peers, seed_000, seed_001, seed_003, seed_004
 from benchmarks.papers.measure import progress
 from benchmarks.run import RESULTS, environment
 
@@ -30,7 +31,7 @@ EXPERIMENTS = {
     **seed_004.EXPERIMENTS,
     **peers.EXPERIMENTS,
 }
-OUTPUT = RESULTS / "papers.json"
+OUTPUT, OUTPUT_003 = RESULTS / "papers.json", RESULTS / "seed_003.json"
 PACKAGES = ("ncls", "intervaltree")
 
 
@@ -38,30 +39,37 @@ def main(arguments: list[str] | None = None) -> int:
     """Run what the command line asks for and write the JSON file."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.papers.run", description=__doc__)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("--seed", choices=["003"], help="this seed by itself")
     parser.add_argument(
-        "--only", nargs="+", default=[], metavar="NAME", help="part of: " + ", ".join(EXPERIMENTS)
+        "--only",
+        nargs="+",
+        default=[],
+        metavar="NAME",
+        help="part of: " + ", ".join([*EXPERIMENTS, *seed_003.EXPERIMENTS]),
     )
     parser.add_argument("--small", action="store_true", help="the same shapes in seconds")
     parser.add_argument(
         "--output", type=Path, help=f"the JSON file to write (results/{OUTPUT.name}, or its -small)"
     )
     options = parser.parse_args(arguments)
-    unknown = [part for part in options.only if not any(part in name for name in EXPERIMENTS)]
+    experiments = seed_003.EXPERIMENTS if options.seed else EXPERIMENTS
+    unknown = [part for part in options.only if not any(part in name for name in experiments)]
     if unknown:
-        parser.error(f"no experiment is called {', '.join(unknown)}: {', '.join(EXPERIMENTS)}")
+        parser.error(f"no experiment is called {', '.join(unknown)}: {', '.join(experiments)}")
     chosen = [
         name
-        for name in EXPERIMENTS
+        for name in experiments
         if not options.only or any(part in name for part in options.only)
     ]
-    output = options.output or (small_of(OUTPUT) if options.small else OUTPUT)
+    usual = OUTPUT_003 if options.seed else OUTPUT
+    output = options.output or (small_of(usual) if options.small else usual)
     result, at_once = _started(output, small=options.small, everything=not options.only)
     output.parent.mkdir(parents=True, exist_ok=True)
     for name in chosen:
         progress(name)
         load, date = list(os.getloadavg()), dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
         start = perf_counter()
-        measured = EXPERIMENTS[name](small=options.small)
+        measured = experiments[name](small=options.small)
         measured |= {"date": date, "seconds": perf_counter() - start, "load_average": load}
         result["experiments"][name] = measured
         # After every experiment, so that a long run that stops early leaves what it has.
