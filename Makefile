@@ -9,7 +9,7 @@ BENCH_ARGS := --peers
 SPARK_BENCH_ARGS :=
 TEST_ARGS :=
 
-.PHONY: help demo test check bench bench-papers bench-spark clean
+.PHONY: help demo test check bench bench-papers bench-seed-003 bench-spark clean
 
 help:
 	@echo "make demo    a shop on Spark: 200,000 subscriptions, price changes, alerts as Parquet"
@@ -18,6 +18,8 @@ help:
 	@echo "make bench   the benchmarks, beside DuckDB and Polars: JSON and tables (BENCH_ARGS)"
 	@echo "make bench-papers"
 	@echo "             the experiments of the papers again, beside other libraries: page and plots"
+	@echo "make bench-seed-003"
+	@echo "             seed 003's experiments: every strategy, half an hour and 12 GB"
 	@echo "make bench-spark"
 	@echo "             on Spark: beside what users write today, scaling, memory (SPARK_BENCH_ARGS)"
 	@echo "make clean   remove everything that these made"
@@ -40,6 +42,10 @@ bench: $(VENV)/.has-bench
 bench-papers: $(VENV)/.has-bench
 	$(RUN) -m benchmarks.papers.run
 	$(RUN) -m benchmarks.papers.report
+
+bench-seed-003: $(VENV)/.has-bench
+	$(RUN) -m benchmarks.papers.run --seed 003
+	$(RUN) -m benchmarks.papers.report benchmarks/results/seed_003.json
 
 bench-spark: $(VENV)/.has-dev
 	java_home=$$(scripts/java.sh) && JAVA_HOME=$$java_home \

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from unittest import mock
@@ -30,6 +30,7 @@ from bittern.engine.index import expected_events
 from bittern.errors import OptionError, SubscriptionError
 from bittern.language.printer import print_expression
 from bittern.language.shapes import Shapes
+from bittern.matching import betree
 from bittern.matching.betree import BETree
 from bittern.matching.betree_clauses import CLASS, LEAF, SIZE
 from bittern.matching.betree_nodes import (
@@ -75,7 +76,7 @@ def paths(index: bittern.Index) -> dict[int, list[tuple[str, int, int]]]:
     """(attribute, low, high) of the c-nodes that lead to each class of a single clause."""
     tree, names = tree_of(index), index.rank.attribute_names()
     out = {}
-    for number, clause in enumerate(tree._firsts.tolist()):
+    for number, clause in enumerate(tree._firsts.items.tolist()):
         path, node = [], tree._rows[clause, LEAF]
         while node != ROOT:
             channel, low, high = tree._nodes[node, [CHANNEL, LOW, HIGH]].tolist()
@@ -247,7 +248,7 @@ def test_a_large_p_directory_is_looked_up_and_its_leaf_stays_small() -> None:
 
 def test_rare_attributes_are_preferred_among_equally_frequent_predicates() -> None:
     sample = [{"common": 1}] * 99 + [{"rare": 1}]
-    both = [("common", int), ("rare", lambda k: k % 2)]
+    both: list[tuple[str, Callable[[int], int]]] = [("common", int), ("rare", lambda k: k % 2)]
     for parts in (both, both[::-1]):
         texts = {
             k: " AND ".join(f"{name} = {value(k)}" for name, value in parts) for k in range(20)
@@ -434,6 +435,30 @@ def test_one_by_one_is_the_same_tree_as_at_once(capacity: int) -> None:
         assert np.array_equal(tree.arrays()[name], array), name
 
 
+@pytest.mark.parametrize("capacity", CAPACITIES)
+def test_the_tree_does_not_depend_on_where_room_ran_out(capacity: int) -> None:
+    """Also not in the middle of a cut: its other clauses are moved before anything else is cut."""
+    whole, _ = BETree.build(WORLD.classes, MASS, WORLD.rank, capacity=capacity)
+    for room in (1, 7, 10_000):
+        with mock.patch.object(betree, "_LEAST_ROOM", room):
+            tree, _ = BETree.build(WORLD.classes, MASS, WORLD.rank, capacity=capacity)
+            again, _ = BETree.build(picked(WORLD.classes, []), MASS, WORLD.rank, capacity=capacity)
+            for number in range(len(WORLD.classes)):
+                again.insert(picked(WORLD.classes, [number]))
+        for name, array in whole.arrays().items():
+            assert np.array_equal(tree.arrays()[name], array), name
+            assert np.array_equal(again.arrays()[name], array), name
+
+
+def test_a_class_that_has_no_normal_form_cannot_be_there() -> None:
+    bomb = " AND ".join(f"(x{i} = 1 OR y{i} = 1)" for i in range(12))
+    catalog = compiled({"a": "a = 1", "b": bomb})
+    mass = expected_events(catalog, None)
+    tree, numbers = BETree.build(picked(catalog.classes, [0]), mass, catalog.rank)
+    with pytest.raises(OptionError, match="delete exactly what was inserted"):
+        tree.delete(picked(catalog.classes, [1]), numbers)
+
+
 def test_deleting_a_class_by_the_expression_of_another_changes_nothing() -> None:
     plain = {"a": "a = 1 AND b = 2", "b": "a = 1 AND b = 3", "c": "a = 1 OR b = 2"}
     for catalog in (plain, {"a": "a IS NULL", "b": "b IS NULL", "c": "a IS NULL AND b IS NULL"}):
@@ -460,7 +485,7 @@ def test_room_is_used_again() -> None:
     for _ in range(40):
         tree.delete(picked(WORLD.classes, half), own)
         own = tree.insert(picked(WORLD.classes, half))
-        sizes.append(tree.nbytes - tree._firsts.nbytes)
+        sizes.append(tree.nbytes - tree._firsts.items.nbytes)
     assert max(sizes) < 4 * sizes[0]
     tree.check(WORLD.rank.n_channels, WORLD.rank.n_cells)
 

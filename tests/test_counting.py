@@ -6,6 +6,7 @@ What every strategy promises is in ``test_strategies.py``.
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from unittest import mock
 
@@ -18,13 +19,14 @@ from hypothesis import strategies as st
 import bittern
 from answers import build, expected
 from bittern.errors import OptionError
-from bittern.matching import counting_match
+from bittern.matching import counting_match, stabbed
 from bittern.matching.compile import Compiled
 from bittern.matching.contract import Refused
 from bittern.matching.counting import Counting
 from bittern.matching.counting_clauses import MOST_COUNTED
-from bittern.matching.counting_column import Column
 from bittern.matching.counting_intervals import UNUSED, Intervals, ends_of, keys_of
+from bittern.matching.growing import Column, longer
+from bittern.stabbing.choose import build_named
 from bittern.stabbing.registry import STRUCTURES
 from subscription_contract import (
     compiled,
@@ -402,14 +404,80 @@ def test_a_clause_that_would_count_a_cell_twice_is_noticed() -> None:
         broken.check(catalog.rank.n_channels, catalog.rank.n_cells)
 
 
-def test_a_stabbing_index_of_other_intervals_is_noticed() -> None:
-    catalog = compiled(["a = 1", "a = 2"])
-    rank = catalog.rank
-    one, two = index_of(catalog, [0]), index_of(catalog, [0, 1])
-    strange = {name: a for name, a in one.arrays().items() if name.startswith("stabbing.")}
-    broken = Counting.from_arrays(two.arrays() | strange, two.parameters)
-    with pytest.raises(AssertionError, match="finds other intervals"):
-        broken.check(rank.n_channels, rank.n_cells)
+def with_stabbing(index: Counting, lows: list[int], highs: list[int]) -> Counting:
+    """The same index over a stabbing index of these intervals."""
+    other = build_named("cei", lows, highs, index.chosen.index.domain)
+    strange = {f"stabbing.{name}": array for name, array in other.arrays().items()}
+    return Counting.from_arrays(index.arrays() | strange, index.parameters)
+
+
+@pytest.mark.parametrize("at_most", [1, 1 << 28])
+def test_a_stabbing_index_of_other_intervals_is_noticed(at_most: int) -> None:
+    """Also where only some of the cells can be looked at in full."""
+    catalog = compiled(["a < 1 AND b < 1", "a < 2 AND b < 2"])
+    n_channels, n_cells = catalog.rank.n_channels, catalog.rank.n_cells
+    index = index_of(catalog)
+    lows, highs = (ends.tolist() for ends in ends_of(index.arrays()["keys"]))
+    with mock.patch.object(stabbed, "_MOST_COMPARED", at_most):
+        with_stabbing(index, lows, highs).check(n_channels, n_cells)
+        wider = with_stabbing(index, lows, [highs[0] + 1, *highs[1:]])
+        with pytest.raises(AssertionError, match="finds more or fewer intervals"):
+            wider.check(n_channels, n_cells)
+        fewer = with_stabbing(index, lows[:-1], highs[:-1])
+        with pytest.raises(AssertionError, match="finds more or fewer intervals"):
+            fewer.check(n_channels, n_cells)
+        swapped = with_stabbing(index, lows[::-1], highs[::-1])
+        with pytest.raises(AssertionError, match="finds other intervals"):
+            swapped.check(n_channels, n_cells)
+        longer_axis = with_stabbing(index, lows, highs)
+        with pytest.raises(AssertionError, match="another axis"):
+            longer_axis.chosen.check(*ends_of(index.arrays()["keys"]), n_cells + 1)
+
+
+def test_lists_that_are_gone_through_twice_leave_no_room() -> None:
+    """What was never checked is wrong, but nothing is written where there is no room for it."""
+    catalog = compiled(["a = 1 AND b = 2 AND e IS NULL", "a = 1 AND c = 3"])
+    index = index_of(catalog)
+    n = len(index.arrays()["keys"])
+    everywhere = with_stabbing(index, [0] * n, [catalog.rank.n_cells - 1] * n)
+    events = encoded(catalog, [{"a": 1}, {"a": 1, "b": 2, "c": 3, "e": 1}])
+    with pytest.raises(bittern.errors.SnapshotError, match="damaged"):
+        everywhere.match(events)
+
+
+# ------------------------------------------------------------------ what to work in
+
+
+def test_what_a_batch_worked_in_serves_the_next() -> None:
+    """Also where there was no room for what an event met, and it was taken up again."""
+    texts = [f"(a = 1 AND b > {i}) OR (a = 1 AND c IS NULL AND b < {i})" for i in range(40)]
+    catalog = compiled(texts)
+    index = index_of(catalog, list(range(30)))
+    live = {c: c for c in range(30)}
+    events = [{"a": 1, "b": b, "c": c} for b in (None, *range(0, 40, 3)) for c in (None, 1)]
+    with mock.patch.object(counting_match, "_ROOM", 0):
+        for event in events:
+            agrees(index, catalog, live, [event])
+    agrees(index, catalog, live, events)
+    index.insert(part(catalog.classes, range(30, 40)))
+    live |= {c: c for c in range(30, 40)}
+    agrees(index, catalog, live, events)
+    index.delete(part(catalog.classes, range(10)), np.arange(10, dtype=np.int32))
+    agrees(index, catalog, {c: c for c in range(10, 40)}, events)
+
+
+def test_threads_match_one_index() -> None:
+    catalog = compiled([f"a <= {i} AND b > {i % 9} OR c = {i}" for i in range(300)])
+    index = index_of(catalog)
+    batches = [
+        encoded(catalog, [{"a": (7 * i + k) % 300, "b": k % 11, "c": i} for k in range(40)])
+        for i in range(8)
+    ]
+    right = [pairs(index, batch) for batch in batches]
+    with ThreadPoolExecutor(4) as pool:
+        for _ in range(5):
+            found = pool.map(lambda batch: pairs(index, batch), batches)
+            assert list(found) == right
 
 
 # ------------------------------------------------------------------ numbers of intervals
@@ -468,3 +536,20 @@ def test_a_column_never_changes_what_it_handed_out() -> None:
     assert given_array.tolist() == [0, 1, 2]
     assert column.items.tolist() == [9, 1, 2, 7, 8]
     assert column.items.dtype == np.int32
+
+
+def test_what_has_no_room_of_its_own_is_copied_to_grow() -> None:
+    """A view begins where its array does, and yet what is behind it is not free."""
+    grown = longer(np.arange(3, dtype=np.int32), 2)
+    assert grown.tolist() == [0, 1, 2, 0, 0]
+    again = longer(grown, 1)
+    assert np.shares_memory(grown, again)
+    for view in (again[:2], again[:2][:2], again.view()[:2]):
+        assert longer(view, 2).tolist() == [0, 1, 0, 0]
+    assert again.tolist() == [0, 1, 2, 0, 0, 0]
+    plain = np.arange(9, dtype=np.int32)
+    assert longer(plain[:4], 3).tolist() == [0, 1, 2, 3, 0, 0, 0]
+    assert plain.tolist() == list(range(9))
+    rows = longer(np.ones((2, 4), dtype=np.int32), 1)
+    assert rows.shape == (3, 4)
+    assert rows.sum() == 8

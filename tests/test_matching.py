@@ -30,7 +30,8 @@ from bittern.matching import contract as contract_module
 from bittern.matching import pivot as pivot_module
 from bittern.matching.structure import AND, OR, TEST, Nested, Structure
 from bittern.model import encoded as encoded_module
-from bittern.model.encoded import encode_pairs
+from bittern.model.cell_tables import find_cell
+from bittern.model.encoded import encode_pairs, event_entries
 
 if TYPE_CHECKING:
     from bittern.language.syntax import Expression
@@ -159,7 +160,7 @@ def test_each_shape_alone(name: str) -> None:
 def test_what_no_index_can_look_up_is_always_a_candidate() -> None:
     statistics = build(SHAPES).statistics()["pivot"]
     assert statistics["always"] == len(
-        ["null", "or null", "both null", "null or null", "true (and or true)"]
+        ["null", "or null", "both null", "null or null", "the other", "true (and or true)"]
     )
     never = ["false (and false, unknown)", "contradiction", "hidden contradiction"]
     assert statistics["never"] == len(never)
@@ -601,7 +602,7 @@ DAMAGE = {
     "a posting beyond the axis": (_damage("highs", FAR), "beyond the axis"),
     "an always-candidate that is not there": (_damage("always", FAR), "always-candidate is no"),
     "a negative always-candidate": (_damage("always", -1), "always-candidate is no"),
-    "an always-candidate with a pivot": (_always(0), "filed twice"),
+    "an always-candidate with a pivot": (_always(0), "has pivots"),
     "an always-candidate with several pivots": (_always(1), "has pivots"),
     "rows that do not start at 0": (_damage("starts", 1), "do not start"),
     "rows that run backwards": (_damage("starts", FAR, 1), "not ascending"),
@@ -617,7 +618,9 @@ DAMAGE = {
     "one of several pivots": (_damage_several(3, 1), "fewer than two"),
     "no program after the pivots": (_long_pivots, "no program"),
     "a pivot without a posting": (_damage_several(2, 0), "disagree"),
-    "an item that is no posting": (_damage("stabbing.items", FAR, -1), "other postings"),
+    "a part of no class": (_damage("owners", FAR), "belongs to no class"),
+    "parts cut off": (_cut("owners"), "one owner per part"),
+    "an item that is no posting": (_damage("stabbing.items", FAR, -1), "other intervals"),
 }
 
 
@@ -644,7 +647,7 @@ def test_damage_to_the_stabbing_index_is_noticed() -> None:
 
 
 def test_the_same_pivot_twice_is_noticed() -> None:
-    index = build({"x": "a = 1 OR b = 2"})
+    index = build({"x": "(a = 1 OR b = 2) AND (c = 3 OR d = 4)"})
     arrays = {key: array.copy() for key, array in index.subscriptions.arrays().items()}
     for field in ("lows", "highs"):
         arrays[field][1] = arrays[field][0]
@@ -659,7 +662,7 @@ def test_a_posting_that_is_never_found_is_noticed() -> None:
     arrays = {key: array.copy() for key, array in index.subscriptions.arrays().items()}
     arrays["stabbing.items"][:] = 0
     damaged = type(index.subscriptions).from_arrays(arrays, index.subscriptions.parameters)
-    with pytest.raises(AssertionError, match="other postings"):
+    with pytest.raises(AssertionError, match="other intervals"):
         damaged.check(index.rank.n_channels, index.rank.n_cells)
 
 
@@ -699,9 +702,9 @@ def test_more_tests_than_can_be_numbered_are_refused(
 
 
 def test_more_rows_than_can_be_numbered_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(contract_module, "MOST_ROWS", 3)
-    with pytest.raises(OptionError, match="have 4 rows"):  # two pivots and two tests
-        bittern.Index.build({"x": "a = 1 OR b = 2"})
+    monkeypatch.setattr(contract_module, "MOST_ROWS", 5)
+    with pytest.raises(OptionError, match="have 6 rows"):  # two pivots and four tests
+        bittern.Index.build({"x": "(a = 1 OR b = 2) AND (c = 3 OR d = 4)"})
 
 
 def test_damage_to_subscribers_is_noticed() -> None:
@@ -779,9 +782,13 @@ def test_both_views_hold_the_same_pairs(data: st.DataObject) -> None:
     seen = dense.by_event.matrix.reshape(n_events, width)
     assert np.array_equal(seen[:, :-1], matrix)
     assert (seen[:, -1] == 0).all()
-    offsets, entries = sparse.by_event.offsets, sparse.by_event.entries
-    for event in range(n_events if len(offsets) else 0):
-        own = entries[offsets[event] : offsets[event + 1]]
-        assert own.tolist() == [
-            c << 32 | int(matrix[event, c]) for c in range(len(widths)) if matrix[event, c] >= 0
-        ]
+    table = sparse.by_event
+    for event in range(n_events if len(table.starts) else 0):
+        for c in range(len(widths)):
+            assert find_cell(table.starts, table.table, table.entries, event, c) == matrix[event, c]
+    for events in (dense, sparse):
+        offsets, entries = event_entries(events, bases)
+        for event in range(n_events):
+            assert entries[offsets[event] : offsets[event + 1]].tolist() == [
+                c << 32 | int(matrix[event, c]) for c in range(len(widths)) if matrix[event, c] >= 0
+            ]

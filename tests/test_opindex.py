@@ -21,7 +21,8 @@ from answers import build, expected
 from bittern.errors import OptionError
 from bittern.language.printer import print_expression
 from bittern.matching import forms as forms_module
-from bittern.matching import opindex as opindex_module
+from bittern.matching import opindex_filing as filing_module
+from bittern.matching import opindex_partitions as partitions_module
 from bittern.matching.contract import Refused
 from bittern.matching.cover import cell_mass
 from bittern.matching.opindex import OpIndex, OpIndexBS
@@ -60,34 +61,87 @@ S1, S2, S3, S4, S5, S6 = range(6)
 
 
 def table_1(kind: Kind = OpIndex, **parameters: Any) -> tuple[Any, Any]:
-    """The index of Table 1, with the attributes A to E as channels 0 to 4.
+    """The index of Table 1's subscriptions, with the attributes A to E as channels 0 to 4.
 
-    The attributes' frequencies in the subscriptions are A 3, B 3, C 3, D 2 and E 3. Figure 4
-    breaks the tie of S3 by the order in which it is written, C before B and E. That order is not
-    kept here, so B and E are a little more frequent.
+    Attributes are numbered as they appear, and in Table 1 E comes before D. So an expression
+    that is not indexed names them in order before; its constants are all among those of Table 1.
     """
-    catalog = compiled([" AND ".join(f"{name} < 0" for name in "ABCDE"), *TABLE_1])
+    in_order = "A = 2 AND B = 3 AND C = 6 AND D = 12 AND E = 9"
+    catalog = compiled([in_order, *TABLE_1])
     assert catalog.rank.attribute_names() == list("ABCDE")
     assert catalog.rank.n_channels == len("ABCDE")
-    frequencies = np.array([3, 3.1, 3, 2, 3.1])
-    cells = np.diff(catalog.rank.arrays.bases)
-    mass = np.concatenate(([0], np.cumsum(np.repeat(frequencies / cells, cells))))
-    mass[catalog.rank.arrays.bases] = np.concatenate(([0], np.cumsum(frequencies)))
-    index, numbers = kind.build(
-        part(catalog.classes, range(1, 7)), mass, catalog.rank, **parameters
-    )
+    classes = part(catalog.classes, range(1, 7))
+    mass = cell_mass(catalog.rank, classes, None, 0)
+    index, numbers = kind.build(classes, mass, catalog.rank, **parameters)
     assert numbers.tolist() == [S1, S2, S3, S4, S5, S6]
     checked(index, catalog)
     return catalog, index
 
 
-def test_seed_003_table_1_and_figure_4() -> None:
-    _, index = table_1()
+@both
+def test_seed_003_table_1_and_figure_4(kind: Kind) -> None:
+    """The attributes are in so many subscriptions: A 3, B 3, C 3, D 2 and E 3.
+
+    That makes D the pivot of S5 and S6, and S4 has A alone. S1 (A, B), S2 (A, C) and S3 (C, B, E)
+    are ties, and the paper takes what is written first. Here the predicate decides that covers the
+    least part of its attribute's cells, and it is the same: A = 2 is one cell of 5, B IN (3, 6, 9)
+    three of 9; A <= 8 is 4 of 5, C >= 2 is 6 of 7; C = 6 is one of 7, B <= 4 is 4 of 9, E is 7 of
+    9. The lowest channel alone would have put S3 under B.
+    """
+    catalog, index = table_1(kind)
+    frequencies = index._space.frequencies
+    assert (3 * frequencies / frequencies[0]).tolist() == pytest.approx([3, 3, 3, 2, 3])
+    assert len(set(frequencies)) == 2
+    assert np.diff(catalog.rank.arrays.bases).tolist() == [5, 9, 7, 5, 9]
     a, c, d = 0, 2, 3
     assert index.pivot_lists() == {a: [S1, S2, S4], c: [S3], d: [S5, S6]}
 
 
+def test_equal_frequencies_are_equal() -> None:
+    """However many cells a channel has, and wherever it stands on the axis."""
+    catalog = compiled([f"a{i} IN {tuple(range(2 + i % 7))}" for i in range(300)])
+    mass, bases = masses(catalog), catalog.rank.arrays.bases
+    assert len(set(mass[bases[1:]] - mass[bases[:-1]])) > 1  # where rounding leaves traces
+    index, _ = OpIndex.build(catalog.classes, mass, catalog.rank)
+    assert len(set(index._space.frequencies)) == 1
+
+
+def test_of_equally_frequent_attributes_the_smallest_part_is_the_pivot() -> None:
+    """Then the lowest channel; a class in conjunctive form goes by the frequencies alone."""
+    texts = {
+        "a": "a = 1 AND b <= 5",
+        "b": "b = 5 AND a != 3",
+        "b again": "a >= 1 AND b BETWEEN 4 AND 5",
+        "same part": "b = 7 AND a = 4",
+    }
+    index = build(texts, strategy="opindex")
+    assert isinstance(index.subscriptions, OpIndex)
+    assert np.diff(index.rank.arrays.bases).tolist() == [7, 7]
+    assert index.rank.attribute_names() == ["a", "b"]
+    assert index.subscriptions.pivot_lists() == {0: [0, 3], 1: [1, 2]}
+
+
+def hashed(number: int, n_bits: int) -> int:
+    """The bit that stands for a cell, which is an attribute and an operand, or for a channel."""
+    return (number * 0x9E3779B97F4A7C15 % 2**64 >> 32) * n_bits >> 32
+
+
+def signatures_of(index: OpIndex) -> dict[tuple[int, str, int], int]:
+    """The signature of each segment by (pivot channel, operator, segment)."""
+    pivot_of, firsts, signatures = index._directory.searched
+    n_segments = index._directory.n_segments
+    return {
+        (channel, operator, segment): int(signatures[first + segment])
+        for channel in np.flatnonzero(pivot_of >= 0).tolist()
+        for place, operator in enumerate(OPERATORS)
+        for first in [int(firsts[pivot_of[channel] * len(OPERATORS) + place])]
+        for segment in range(n_segments)
+        if first >= 0
+    }
+
+
 def test_seed_003_figure_5() -> None:
+    """Lists, segments and signatures: h takes (attribute, operand) for =, else the attribute."""
     catalog, index = table_1(segments=2, signature_bits=4)
     bases = catalog.rank.arrays.bases.tolist()
 
@@ -116,6 +170,16 @@ def test_seed_003_figure_5() -> None:
         ("D", "=", bd): [("B", 3, S6), ("B", 6, S6)],
         ("D", "<=", ace): [("C", 4, S6), ("E", 7, S6), ("E", 9, S5)],
         ("D", ">=", bd): [("D", 10, S6), ("D", 12, S5)],
+    }
+    assert signatures_of(index) == {
+        (pivot, operator, segment): sum(
+            {
+                1 << hashed(cell if operator == "=" else channel, 4)
+                for channel, cell, _ in index.predicate_lists().get((pivot, operator, segment), [])
+            }
+        )
+        for pivot, operator in itertools.product((0, 2, 3), ("=", "<=", ">="))
+        for segment in (ace, bd)
     }
     statistics = index.statistics()
     assert statistics["pivots"] == 3
@@ -372,7 +436,7 @@ def test_changes(kind: Kind, first: list[int], changes: Any, few_holes: int) -> 
     live = dict(zip(numbers.tolist(), start, strict=True))
     given_out = len(start)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(opindex_module, "_FEW_HOLES", few_holes)
+        patch.setattr(partitions_module, "_FEW_HOLES", few_holes)
         for what, drawn in changes:
             if what == "insert":
                 chosen = [number % n for number in drawn]
@@ -491,6 +555,56 @@ def test_refused_forms_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
         index.insert(part(CATALOG.classes, chosen))
     assert list(refused.value.reasons) == [1]
     assert all(np.array_equal(before[name], array) for name, array in index.arrays().items())
+
+
+def test_all_refusals_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No normal form; too many bits and no other form; too many entries in either form."""
+    either = [" OR ".join(f"x{i}_{k} = 1 AND y = 2" for k in range(6)) for i in range(6)]
+    gaps = [" OR ".join(f"w{i}_{k} BETWEEN 1 AND 3" for k in range(7)) for i in range(4)]
+    entries = [" OR ".join(f"v{i}_{k} = 1" for k in range(20)) for i in range(2)]
+    texts = {
+        "no form": "(" + ") AND (".join(either) + ")",
+        "bits": "(" + ") AND (".join(gaps) + ")",
+        "entries": "(" + ") AND (".join(entries) + ")",
+        "fine": "a = 1",
+        "few entries": "(a = 1 OR b = 1) AND (c = 1 OR d = 1)",
+    }
+    catalog = compiled(list(texts.values()))
+    index, _ = OpIndex.build(part(catalog.classes, [2, 3, 4]), masses(catalog), catalog.rank)
+    assert index.statistics()["entries"] == 20 * 40 + 1 + 2 * 4
+    monkeypatch.setattr(filing_module, "MOST_ENTRIES", 799)
+    with pytest.raises(Refused) as refused:
+        index.insert(catalog.classes)
+    reasons = {list(texts)[c]: reason for c, reason in refused.value.reasons.items()}
+    assert reasons.keys() == {"no form", "bits", "entries"}
+    assert "basic predicates for it; the strategy pivot" in reasons["entries"]
+    assert index.statistics()["classes"] == 3
+    monkeypatch.setattr(filing_module, "MOST_ENTRIES", 800)
+    own = part(catalog.classes, [2, 4])
+    assert index.insert(own).tolist() == [3, 4]
+
+
+def test_fewer_entries_in_disjunctive_form(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A clause of two intervals is four clauses of ends, each end in two of them.
+
+    So each of two pivots has 2 x 8 entries; as four conjunctions of four ends they are 16.
+    """
+    some = [f"({one} BETWEEN 1 AND 2 OR {other} BETWEEN 1 AND 2)" for one, other in ("ab", "cd")]
+    catalog = compiled([" AND ".join(some)])
+    rows = itertools.product((0, 1, 2, 3), repeat=4)
+    events = encoded(catalog, [dict(zip("abcd", row, strict=True)) for row in rows])
+    found = {}
+    for most in (32, 31, 16):
+        monkeypatch.setattr(filing_module, "MOST_ENTRIES", most)
+        index, _ = OpIndex.build(catalog.classes, masses(catalog), catalog.rank)
+        checked(index, catalog)
+        statistics = index.statistics()
+        assert len(pairs(index.match(events))) == (4**2 - 2**2) ** 2
+        found[most] = statistics["clauses"], statistics["entries"]
+    assert found == {32: (2, 32), 31: (4, 16), 16: (4, 16)}
+    monkeypatch.setattr(filing_module, "MOST_ENTRIES", 15)
+    with pytest.raises(Refused):
+        OpIndex.build(catalog.classes, masses(catalog), catalog.rank)
 
 
 def test_insertion_is_logarithmic() -> None:

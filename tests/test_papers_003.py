@@ -43,6 +43,7 @@ from bittern.matching.pivot import Pivot
 from bittern.matching.registry import STRATEGIES
 from bittern.matching.scan import Scan
 from bittern.matching.structure import AND, TEST
+from bittern.model.encoded import event_entries
 
 THIRD = 1 / 3
 
@@ -355,47 +356,70 @@ EVEN = Setting(n=60_000, d=400, largest=6, m=40, equal=THIRD, sigma=20)
 MEAN_SIZE = (EVEN.largest + 1) / 2  # the paper prints Gamma_max / 2
 
 
-def matching(tests, values):
-    """Whether each test holds for the value beside it."""
-    above = (tests.lows == OPEN) | (tests.lows <= 2 * values)
-    return above & ((tests.highs == OPEN) | (2 * values <= tests.highs))
+def opindex(setting, **parameters):
+    subscriptions = drawn(setting)
+    index, _ = STRATEGIES["opindex"].build(
+        subscriptions.classes, subscriptions.mass, subscriptions.space.rank, **parameters
+    )
+    return subscriptions, index
 
 
 @pytest.mark.parametrize("sigma", [2, 20, 500])
 def test_seed_003_lemma_6(sigma):
-    setting = replace(EVEN, sigma=sigma)
-    tests = drawn_tests(setting)
-    values = np.resize(drawn_events(setting, 1_000).values, len(tests.channels))
+    """Of the predicates on an event's attributes, the index counts a share of kappa.
+
+    Subscriptions of one predicate each: a counter that is touched is a predicate that matches.
+    """
+    setting = replace(EVEN, sigma=sigma, largest=1)
+    subscriptions, index = opindex(setting)
+    events = drawn_events(setting, 1_000)
+    found = index.match(subscriptions.space.encode(events, events.n_events))
+    assert found.candidates.sum() == len(found.rows)
+    filed = {channel: len(own) for channel, own in index.pivot_lists().items()}
+    n_looked_at = sum(filed[channel] for channel in events.channels.tolist())
     kappa = (1 + 2 / sigma) / 3
-    assert matching(tests, values).mean() == pytest.approx(kappa, rel=0.01)
+    assert found.candidates.sum() / n_looked_at == pytest.approx(kappa, rel=0.01)
 
 
 def test_seed_003_lemma_7():
-    """Predicates that hold, of the subscriptions whose pivot an event has."""
-    tests, events = drawn_tests(EVEN), drawn_events(EVEN, 300)
-    frequency = np.bincount(tests.channels, minlength=EVEN.d)
-    starts = np.cumsum(tests.counts) - tests.counts
-    least = np.minimum.reduceat(frequency[tests.channels] * EVEN.d + tests.channels, starts)
-    pivots = (least % EVEN.d)[rows_of(tests.counts)]
-    held = 0
-    for event in range(events.n_events):
-        values = np.zeros(EVEN.d, dtype=np.int64)
-        mine = slice(event * EVEN.m, (event + 1) * EVEN.m)
-        values[events.channels[mine]] = events.values[mine]
-        there = (values[pivots] > 0) & (values[tests.channels] > 0)
-        held += np.count_nonzero(there & matching(tests, values[tests.channels]))
-    m, d, kappa = EVEN.m, EVEN.d, (1 + 2 / EVEN.sigma) / 3
-    expected = m * EVEN.n * kappa / d * (1 + (m - 1) * (MEAN_SIZE - 1) / d)
-    assert held / events.n_events == pytest.approx(expected, rel=0.02)
+    """Entries of the lists that an event searches, and satisfies: matching counts exactly these."""
+    setting, n_events = replace(EVEN, sigma=2_000), 200  # hardly equal classes
+    subscriptions, index = opindex(setting)
+    rows = [
+        (pivot, operator, *row)
+        for (pivot, operator, _), own in index.predicate_lists().items()
+        for row in own
+    ]
+    columns = (np.array(each) for each in zip(*rows, strict=True))
+    pivots, operators, channels, operands, owners = columns
+    kinds = [operators == operator for operator in ("=", "<=", ">=")]
+    encoded = subscriptions.space.encode(drawn_events(setting, n_events), n_events)
+    found = index.match(encoded)
+    matched = np.bincount(found.rows, minlength=n_events)
+    sizes = np.bincount(owners)
+    starts, entries = event_entries(encoded, subscriptions.space.rank.arrays.bases)
+    n_hits = 0
+    for event in range(n_events):
+        mine = entries[starts[event] : starts[event + 1]]
+        cell_of = np.full(setting.d, -1)
+        cell_of[mine >> 32] = mine & 0xFFFFFFFF
+        cells = cell_of[channels]
+        reached = [cells == operands, cells <= operands, cells >= operands]
+        satisfied = np.select(kinds, reached, default=False)
+        hit = (cell_of[pivots] >= 0) & (cells >= 0) & satisfied
+        hits = np.bincount(owners[hit], minlength=len(sizes))
+        assert found.candidates[event] == np.count_nonzero(hits)
+        assert matched[event] == np.count_nonzero(hits == sizes)
+        n_hits += hits.sum()
+    m, d, kappa = setting.m, setting.d, (1 + 2 / setting.sigma) / 3
+    psi = m * setting.n * kappa / d * (1 + (m - 1) * (MEAN_SIZE - 1) / d)
+    assert n_hits / n_events == pytest.approx(psi, rel=0.02)
 
 
 @pytest.mark.parametrize("segments", [1, 8, 32])
 def test_seed_003_lemma_3(segments):
     """Predicates per segment: even operators, attributes and pivots, and hardly equal classes."""
-    subscriptions = drawn(replace(EVEN, sigma=2_000))
-    index, _ = STRATEGIES["opindex"].build(
-        subscriptions.classes, subscriptions.mass, subscriptions.space.rank, segments=segments
-    )
+    _, index = opindex(replace(EVEN, sigma=2_000), segments=segments)
     found = index.statistics()
     assert found["lists"] == 3 * EVEN.d  # one for each pivot and operator
     eta = EVEN.n * MEAN_SIZE / (3 * segments * EVEN.d)

@@ -28,7 +28,7 @@ import pyarrow as pa
 
 from bittern.engine.index import Index
 from bittern.engine.snapshot import read_snapshot
-from bittern.errors import CompactionError, SnapshotError, SubscriptionError
+from bittern.errors import CompactionError, OptionError, SnapshotError, SubscriptionError
 
 Row = tuple[str | int, str, float | None]
 
@@ -137,8 +137,9 @@ def main(work: Path) -> None:
     strategy, options = base.subscriptions.name, base.subscriptions.options
     try:
         index = Index.build(rows, sample=sample, strategy=strategy, parameters=options)
-    except SubscriptionError:
-        # Texts were checked when they came: the strategy cannot hold one of the added. Pivot can.
+    except (SubscriptionError, OptionError):
+        # Texts were checked when they came: the strategy cannot hold one of the added, or not all
+        # of them together. Pivot can.
         rows = _rows(base, changes["kept"], changes["added"])
         index = Index.build(rows, sample=sample)
     index.save(work / "result")

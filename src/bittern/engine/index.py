@@ -22,6 +22,7 @@ from bittern.engine.catalog import Catalog, Progress, read_catalog
 from bittern.engine.snapshot import read_snapshot, write_snapshot
 from bittern.errors import (
     BadSubscription,
+    OptionError,
     SnapshotError,
     SubscriptionError,
     UnknownSubscriptionError,
@@ -110,6 +111,11 @@ class Index:
         >>> len(index)
         2
         """
+        if not isinstance(parameters, Mapping | None):
+            raise OptionError(
+                f"parameters are a mapping from name to value, as in {{'stabbing': 'cei'}}, not "
+                f"{parameters!r}"
+            )
         short = {"stabbing": stabbing, "stabbing_memory": stabbing_memory}
         given = dict(parameters or {}) | {k: v for k, v in short.items() if v is not None}
         strategy_named(strategy).check_parameters(given)

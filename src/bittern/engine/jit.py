@@ -9,7 +9,7 @@ Two decorators, so that importing Bittern compiles nothing and memory-mapped arr
   what a memory-mapped snapshot needs.
 
 ``prefetch(array, i)`` inside a kernel asks for the cache line of an item that is read some steps
-later. It never faults, so that ``i`` may lie anywhere.
+later. It never faults, so that ``i`` may lie anywhere. ``popcount(word)`` counts the set bits.
 
 Type names: a scalar is ``i4 i8 f8 u1 u8 b1``; a one-dimensional C array adds ``r`` (read-only)
 or ``w`` (writable); two dimensions add ``2``: ``i4r2``.
@@ -124,8 +124,19 @@ def prefetch(_context: Any, array: Any, index: Any) -> Any:
     return types.void(array, index), _emit_prefetch
 
 
+def _emit_popcount(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+    return builder.ctpop(arguments[0])
+
+
+@intrinsic
+def popcount(_context: Any, word: Any) -> Any:
+    """How many bits of an unsigned word are set."""
+    return word(word), _emit_popcount
+
+
 if numba.config.DISABLE_JIT:
     prefetch = lambda array, index: None  # noqa: ARG005, E731
+    popcount = lambda word: np.uint64(int(word).bit_count())  # noqa: E731
 
 
 _told = False

@@ -40,12 +40,12 @@ def _run(
     state: Any,
 ) -> Any:
     """Run the programs at ``places`` for events from ``state[0]`` on, while there is room."""
-    matrix, width, offsets, entries, _ = events
+    matrix, width, table_starts, table, entries = events
     event, n = state[0], state[2]
     while event < n_events and n + len(places) <= len(out_rows):
         for i in range(len(places)):
             start, stop = np.int64(starts[places[i]]), np.int64(starts[places[i] + 1])
-            if accepts(matrix, width, offsets, entries, event, rows, start, stop):
+            if accepts(matrix, width, table_starts, table, entries, event, rows, start, stop):
                 out_rows[n] = event
                 out_classes[n] = numbers[i]
                 n += 1

@@ -51,13 +51,13 @@ from bittern.matching.betree_clauses import (
     lay_out,
     n_rows,
 )
-from bittern.matching.betree_cuts import N_PENDING
+from bittern.matching.betree_cuts import CUT, N_STATES, NO_CUT, PENDING_ROOM
 from bittern.matching.betree_match import match
 from bittern.matching.betree_nodes import (
     AREAS,
     CAPACITY,
     CHANNEL,
-    DEAD_ROWS,
+    DELETED_ROWS,
     FREE_NODE,
     HIGH,
     LEFT,
@@ -78,8 +78,10 @@ from bittern.matching.betree_nodes import (
     shape_of,
 )
 from bittern.matching.betree_pack import pack, table_of
+from bittern.matching.checks import check_channels
 from bittern.matching.classes import Classes
-from bittern.matching.contract import ChangingIndex, Found, check_size
+from bittern.matching.contract import ChangingIndex, Found, Refused, check_size
+from bittern.matching.growing import Column, longer
 from bittern.matching.normal import Clauses, normal_forms
 from bittern.matching.output import Output
 from bittern.model.encoded import EncodedEvents, event_entries
@@ -88,13 +90,7 @@ from bittern.model.rank import RankSpace
 Int32s = npt.NDArray[np.int32]
 
 _LEAST_ROOM = 64
-
-
-def _grown(array: npt.NDArray[Any], used: int, size: int) -> npt.NDArray[Any]:
-    """The used part of an array at the start of a larger one."""
-    out = np.empty((size, *array.shape[1:]), dtype=array.dtype)
-    out[:used] = array[:used]
-    return out
+_NOT_THERE = "a class to delete is not in the index: delete exactly what was inserted"
 
 
 class BETree(ChangingIndex):
@@ -107,10 +103,9 @@ class BETree(ChangingIndex):
     ) -> None:
         """Take packed arrays as they are."""
         self._nodes, self._items, self._rows = arrays["nodes"], arrays["items"], arrays["rows"]
-        self._slots, self._firsts = arrays["slots"], arrays["firsts"]
+        self._slots, self._firsts = arrays["slots"], Column(arrays["firsts"])
         self._bases, self._frequencies = arrays["bases"], arrays["frequencies"]
         self._figures = arrays["figures"].copy()
-        self._n_classes = len(self._firsts)
         self._always = always
         self._capacity = capacity
         self._owned = False  # whether arrays may be changed, and have room
@@ -203,6 +198,10 @@ class BETree(ChangingIndex):
 
     # -- changes -------------------------------------------------------------------------------
 
+    @property
+    def _n_classes(self) -> int:
+        return len(self._firsts)
+
     def insert(self, classes: Classes) -> Int32s:
         """Insert clause by clause: amortised O(path + capacity x predicates) for each."""
         forms = normal_forms(classes, cnf=False)
@@ -211,10 +210,7 @@ class BETree(ChangingIndex):
         check_size("predicates and intervals", int(self._figures[USED_ROWS]) + n_rows(forms.dnf))
         numbers = np.arange(first, first + more, dtype=np.int32)
         self._own()
-        if first + more > len(self._firsts):
-            self._firsts = _grown(self._firsts, first, first + more + (first >> 1))
-        self._firsts[first : first + more] = NO_CLAUSE
-        self._n_classes += more
+        self._firsts.extended(more)[first:] = NO_CLAUSE
         if len(forms.dnf):
             self._insert_clauses(forms.dnf, numbers)
         if len(forms.always):
@@ -225,25 +221,27 @@ class BETree(ChangingIndex):
     def _insert_clauses(self, clauses: Clauses, numbers: Int32s) -> None:
         figures, needed = self._figures, n_rows(clauses)
         if figures[USED_ROWS] + needed > len(self._rows):
-            if 2 * figures[DEAD_ROWS] > figures[USED_ROWS]:
+            if 2 * figures[DELETED_ROWS] > figures[USED_ROWS]:
                 self._pack()
                 self._own()
             used = int(figures[USED_ROWS])
-            self._rows = _grown(self._rows, used, used + needed + (used >> 1))
+            more = used + needed + (used >> 1) - len(self._rows)
+            self._rows = longer(self._rows, max(0, more))
         start = int(figures[USED_ROWS])
         places = lay_out(clauses, numbers, self._bases, self._frequencies, self._rows, start)
         figures[USED_ROWS] += needed
         begins = np.flatnonzero(np.diff(clauses.owners, prepend=-1))
-        self._firsts[numbers[clauses.owners[begins]]] = places[begins]
+        self._firsts.items[numbers[clauses.owners[begins]]] = places[begins]
         figures[N_SEVERAL] += np.count_nonzero(np.diff(begins, append=len(clauses)) > 1)
         if start == 0:  # all at once: as much as it may well take
-            self._nodes = _grown(self._nodes, 1, _LEAST_ROOM + len(clauses) // 2)
-            self._items = _grown(self._items, 0, _LEAST_ROOM + 2 * len(clauses))
+            self._nodes = longer(self._nodes, _LEAST_ROOM + len(clauses) // 2)
+            self._items = longer(self._items, _LEAST_ROOM + 2 * len(clauses))
         n_channels = len(self._frequencies)
         marks, shares = np.zeros(n_channels, dtype=np.int64), np.empty(n_channels)
         counts, touched = np.zeros((2, n_channels), dtype=np.int32)
         pending = np.empty(_LEAST_ROOM, dtype=np.int32)
-        state = np.zeros(3, dtype=np.int64)
+        state = np.zeros(N_STATES, dtype=np.int64)
+        state[CUT] = NO_CUT
         while not insert(
             self._nodes,
             self._items,
@@ -261,30 +259,37 @@ class BETree(ChangingIndex):
             pending,
             state,
         ):
-            pending = _grown(pending, int(state[N_PENDING]), 2 * len(pending))
-            self._make_room()
+            if state[PENDING_ROOM] > len(pending):
+                pending = longer(pending, int(state[PENDING_ROOM]))
+            else:
+                self._make_room()
 
     def _make_room(self) -> None:
         """Room for more of whatever is used up, in proportion, so that it costs O(1) for each."""
         figures = self._figures
         nodes, items = int(figures[USED_NODES]), int(figures[USED_ITEMS])
         if figures[FREE_NODE] < 0 and nodes == len(self._nodes):
-            self._nodes = _grown(self._nodes, nodes, _LEAST_ROOM + nodes + (nodes >> 1))
+            self._nodes = longer(self._nodes, _LEAST_ROOM + (nodes >> 1))
         elif 2 * (figures[N_PNODES] + 1) > len(self._slots):
             slots = table_of(2 * int(figures[N_PNODES]))
             enter_again(self._slots, slots)
             self._slots = slots
         else:
             check_size("places in c-nodes", items)
-            self._items = _grown(self._items, items, _LEAST_ROOM + len(self._items) * 3 // 2)
+            self._items = longer(self._items, _LEAST_ROOM + len(self._items) // 2)
 
     def delete(self, classes: Classes, numbers: Int32s) -> None:
         """Take classes out, and c-nodes that become empty: O(clauses)."""
-        forms = normal_forms(classes, cnf=False)
         numbers = np.ascontiguousarray(numbers, dtype=np.int32)
+        if numbers.shape != (len(classes),):
+            raise OptionError(f"{len(classes)} classes to delete have {len(numbers)} numbers")
+        try:
+            forms = normal_forms(classes, cnf=False)
+        except Refused:
+            raise OptionError(_NOT_THERE) from None
         wanted = np.empty((n_rows(forms.dnf), 4), dtype=np.int32)
         places = lay_out(forms.dnf, numbers, self._bases, self._frequencies, wanted, 0)
-        firsts = self._firsts[: self._n_classes]
+        firsts = self._firsts.items
         known = (numbers >= 0) & (numbers < self._n_classes)
         if not (
             known.all()
@@ -294,7 +299,7 @@ class BETree(ChangingIndex):
             and are_there(wanted, places, self._rows, firsts)
             and self._always.holds(classes, forms.always, numbers)
         ):
-            raise OptionError("these classes are not in the index under these numbers")
+            raise OptionError(_NOT_THERE)
         self._own()
         delete(
             self._nodes,
@@ -303,7 +308,7 @@ class BETree(ChangingIndex):
             self._slots,
             self._figures,
             self._capacity,
-            self._firsts,
+            self._firsts.extended(0),
             numbers,
         )
         if len(forms.always):
@@ -314,18 +319,16 @@ class BETree(ChangingIndex):
         self._packed = False
         if self._owned:
             return
-        nodes, items, rows = len(self._nodes), len(self._items), len(self._rows)
-        self._nodes = _grown(self._nodes, nodes, nodes + (nodes >> 2))
-        self._items = _grown(self._items, items, items + (items >> 2))
-        self._rows = _grown(self._rows, rows, rows + (rows >> 2))
-        self._firsts, self._slots = self._firsts.copy(), self._slots.copy()
+        self._nodes = longer(self._nodes, len(self._nodes) >> 2)
+        self._items = longer(self._items, len(self._items) >> 2)
+        self._rows = longer(self._rows, len(self._rows) >> 2)
+        self._slots = self._slots.copy()
         self._owned = True
 
     def _pack(self) -> None:
         """Everything in order, without gaps and room; what was given away stays as it is."""
-        self._firsts = self._firsts[: self._n_classes].copy()
         self._nodes, self._items, self._rows, self._slots = pack(
-            self._nodes, self._items, self._rows, self._firsts, self._figures
+            self._nodes, self._items, self._rows, self._firsts.extended(0), self._figures
         )
         self._owned = False
         self._packed = True
@@ -338,7 +341,7 @@ class BETree(ChangingIndex):
             "items": self._items,
             "rows": self._rows,
             "slots": self._slots,
-            "firsts": self._firsts,
+            "firsts": self._firsts.items,
             "bases": self._bases,
             "frequencies": self._frequencies,
             "figures": self._figures.copy(),
@@ -349,6 +352,7 @@ class BETree(ChangingIndex):
         """All arrays, packed if there were changes; the next change copies."""
         if not self._packed:
             self._pack()
+        self._firsts.share()
         return self._held()
 
     @classmethod
@@ -381,8 +385,7 @@ class BETree(ChangingIndex):
     def check(self, n_channels: int, n_cells: int) -> None:
         """Clauses, c-nodes, directories and free lists are sound and fit together."""
         self._always.check(self._n_classes, n_channels, n_cells)
-        assert len(self._bases) == n_channels + 1, "there is not one base per channel, and the end"
-        assert self._bases[-1] == n_cells, "the last channel does not end at the last cell"
-        check_tree(self._held(), self._n_classes, self._capacity)
-        filed = self._firsts[self._always.classes] != NO_CLAUSE
+        check_channels(self._bases, n_channels, n_cells)
+        check_tree(self._held(), self._capacity)
+        filed = self._firsts.items[self._always.classes] != NO_CLAUSE
         assert not filed.any(), "an always-candidate is filed or deleted"

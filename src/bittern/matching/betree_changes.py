@@ -11,8 +11,10 @@ that is not in nearly all events: such a clause gets a p-node at once.
 Deletion takes a clause from its place and frees the c-nodes that have become empty.
 
 The insertion stops where an array has no room for the next step, with a tree that is whole, and
-goes on from there. Cost: O(path) look-ups and amortised O(capacity x predicates) for cuts; a
-deletion is O(1) and what it frees.
+goes on from there, in the middle of a cut as well: the tree does not depend on where it stopped.
+
+Cost: O(path) look-ups and amortised O(capacity x predicates) for cuts; a deletion is O(1) and what
+it frees.
 """
 
 from __future__ import annotations
@@ -33,10 +35,13 @@ from bittern.matching.betree_clauses import (
 )
 from bittern.matching.betree_cuts import (
     CLUSTER,
+    CUT,
+    CUT_NODE,
     LOOKED_UP,
     N_PENDING,
     NEXT,
     NO_CUT,
+    PENDING_ROOM,
     STAMP,
     best_cut,
     cluster,
@@ -48,7 +53,7 @@ from bittern.matching.betree_cuts import (
 )
 from bittern.matching.betree_nodes import (
     CAPACITY,
-    DEAD_ROWS,
+    DELETED_ROWS,
     LISTED,
     N_CLAUSES,
     N_SEVERAL,
@@ -128,35 +133,37 @@ def insert(
     """Insert clauses from ``state[NEXT]`` on, cutting what overflows; False: make room, go on."""
     while True:
         while state[N_PENDING] > 0:
-            node = pending[state[N_PENDING] - 1]
-            n = n_clauses(nodes, node)
-            if n <= capacity:
-                nodes[node, CAPACITY] = capacity
-                state[N_PENDING] -= 1
-                continue
-            if state[N_PENDING] + n > len(pending):
-                return False
-            state[STAMP] += 1
-            stamp = state[STAMP]
-            cut = best_cut(
-                nodes,
-                items,
-                rows,
-                bases,
-                frequencies,
-                capacity,
-                node,
-                marks,
-                stamp,
-                counts,
-                shares,
-                touched,
-            )
-            if cut == NO_CUT:
-                nodes[node, CAPACITY] = min(2 * n, _MOST_CLAUSES)
-                state[N_PENDING] -= 1
-                continue
-            if cut == CLUSTER:
+            if state[CUT] == NO_CUT:
+                node = pending[state[N_PENDING] - 1]
+                n = n_clauses(nodes, node)
+                if n <= capacity:
+                    nodes[node, CAPACITY] = capacity
+                    state[N_PENDING] -= 1
+                    continue
+                state[PENDING_ROOM] = state[N_PENDING] + n
+                if state[PENDING_ROOM] > len(pending):
+                    return False
+                state[STAMP] += 1
+                state[CUT_NODE] = node
+                state[CUT] = best_cut(
+                    nodes,
+                    items,
+                    rows,
+                    bases,
+                    frequencies,
+                    capacity,
+                    node,
+                    marks,
+                    state[STAMP],
+                    counts,
+                    shares,
+                    touched,
+                )
+                if state[CUT] == NO_CUT:
+                    nodes[node, CAPACITY] = min(2 * n, _MOST_CLAUSES)
+                    state[N_PENDING] -= 1
+                    continue
+            if state[CUT] == CLUSTER:
                 done = cluster(
                     nodes,
                     items,
@@ -164,9 +171,9 @@ def insert(
                     slots,
                     figures,
                     capacity,
-                    node,
+                    state[CUT_NODE],
                     marks,
-                    stamp,
+                    state[STAMP],
                     pending,
                     state,
                 )
@@ -179,15 +186,16 @@ def insert(
                     figures,
                     bases,
                     capacity,
-                    node,
-                    cut,
+                    state[CUT_NODE],
+                    state[CUT],
                     marks,
-                    stamp,
+                    state[STAMP],
                     pending,
                     state,
                 )
             if not done:
                 return False
+            state[CUT] = NO_CUT
         if state[NEXT] == len(clauses):
             return True
         state[STAMP] += 1
@@ -239,7 +247,7 @@ def delete(
             rows[clause, CLASS] = -1
             size = rows[clause, SIZE]
             figures[N_CLAUSES] -= 1
-            figures[DEAD_ROWS] += 1 + (size >> 2)
+            figures[DELETED_ROWS] += 1 + (size >> 2)
             if 4 * n_clauses(nodes, node) < nodes[node, CAPACITY]:
                 nodes[node, CAPACITY] = max(capacity, nodes[node, CAPACITY] // 2)
             remove_empty(nodes, items, rows, slots, figures, node)

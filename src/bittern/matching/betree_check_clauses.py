@@ -19,7 +19,7 @@ from bittern.matching.betree_clauses import (
     rows_of,
     share,
 )
-from bittern.matching.betree_nodes import DEAD_ROWS, N_CLAUSES, N_SEVERAL, USED_ROWS
+from bittern.matching.betree_nodes import DELETED_ROWS, N_CLAUSES, N_SEVERAL, USED_ROWS
 
 Int64s = npt.NDArray[np.int64]
 
@@ -97,29 +97,29 @@ def _predicates_fault(rows: Any, clauses: Any, bases: Any, frequencies: Any) -> 
     return -1
 
 
-def check_clauses(held: Mapping[str, npt.NDArray[Any]], n_classes: int) -> Int64s:
+def check_clauses(held: Mapping[str, npt.NDArray[Any]]) -> Int64s:
     """Clauses tile the rows, and classes have theirs; returns the rows of live clauses' heads."""
-    figures, firsts = held["figures"], held["firsts"][:n_classes]
+    figures, firsts = held["figures"], held["firsts"]
     rows = held["rows"][: figures[USED_ROWS]]
     heads = np.empty(len(rows), dtype=np.int64)
     n = int(_heads(rows, heads))
     assert n >= 0, "clauses do not tile the rows"
     heads = heads[:n]
-    dead = rows[heads, CLASS] == -1
+    deleted = rows[heads, CLASS] == -1
     sizes = 1 + (rows[heads, SIZE].astype(np.int64) >> 2)
-    assert sizes[dead].sum() == figures[DEAD_ROWS], "wrong number of deleted rows"
-    clauses: Int64s = heads[~dead]
+    assert sizes[deleted].sum() == figures[DELETED_ROWS], "wrong number of deleted rows"
+    clauses: Int64s = heads[~deleted]
     assert len(clauses) == figures[N_CLAUSES], "wrong number of clauses"
     fault = int(_predicates_fault(rows, clauses, held["bases"], held["frequencies"]))
     assert fault < 0, _PREDICATE_FAULTS[fault]
 
     owners, flags = rows[clauses, CLASS], rows[clauses, SIZE]
-    assert ((owners >= 0) & (owners < n_classes)).all(), "a clause's class is not there"
+    assert ((owners >= 0) & (owners < len(firsts))).all(), "a clause's class is not there"
     more = flags & MORE != 0
     follows = np.zeros(len(clauses), dtype=np.bool_)
     follows[1:] = more[:-1]
     assert not more[-1:].any(), "a class ends before its last clause"
-    next_to = (clauses + sizes[~dead])[:-1] == clauses[1:]
+    next_to = (clauses + sizes[~deleted])[:-1] == clauses[1:]
     own = (owners[:-1] == owners[1:]) & next_to
     assert own[more[:-1]].all(), "a class's clauses are not together"
     assert np.array_equal(flags & SEVERAL != 0, more | follows), "a class has not several clauses"

@@ -48,8 +48,10 @@ from bittern.matching.betree_nodes import (
 )
 from bittern.matching.betree_runs import add_pnode, has_room, put, take
 
-# Where an insertion stands: the next clause, c-nodes to be cut, and a number for each path marked.
-NEXT, N_PENDING, STAMP = range(3)
+# Where an insertion stands: the next clause, c-nodes to be cut and the room that these need, a
+# number for each path marked, and the c-node that is being cut, and how.
+NEXT, N_PENDING, PENDING_ROOM, STAMP, CUT_NODE, CUT = range(6)
+N_STATES = 6
 CLUSTER, NO_CUT = -2, -1
 #: What a p-node costs that is looked up, in clauses: enough to say no for what all events have.
 LOOKED_UP = 0.1

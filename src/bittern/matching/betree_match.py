@@ -130,7 +130,7 @@ def match(
                 clause = np.int64(survivors[i])
                 if holds(rows, clause, cells):
                     number = rows[clause, CLASS]
-                    if rows[clause, SIZE] & SEVERAL and not first_time(stamps, number, event + 1):
+                    if rows[clause, SIZE] & SEVERAL and not first_time(stamps, number, event):
                         continue
                     out_rows[np.uint64(n)] = event
                     out_classes[np.uint64(n)] = number

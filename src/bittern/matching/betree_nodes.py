@@ -46,7 +46,9 @@ NONE = -1
 MOST_LISTED = 64
 
 # Running figures: what is in use from the start of each array on, and where free lists begin.
-USED_NODES, FREE_NODE, USED_ITEMS, USED_ROWS, DEAD_ROWS, N_PNODES, N_CLAUSES, N_SEVERAL = range(8)
+USED_NODES, FREE_NODE, USED_ITEMS, USED_ROWS, DELETED_ROWS, N_PNODES, N_CLAUSES, N_SEVERAL = range(
+    8
+)
 AREAS = 8  # the first free area of 1, 2, 4, ... items
 N_FIGURES = AREAS + 32
 

@@ -18,7 +18,7 @@ from bittern.matching.betree_nodes import (
     AREAS,
     BEGIN,
     CHANNEL,
-    DEAD_ROWS,
+    DELETED_ROWS,
     EMPTY,
     END,
     FREE,
@@ -141,7 +141,7 @@ def pack(
     out_nodes = np.empty((n, NODE_WIDTH), dtype=np.int32)
     out_items = np.empty((n_items, 4), dtype=np.int32)
     slots = table_of(int(figures[N_PNODES]))
-    out_rows = np.empty((n_rows - int(figures[DEAD_ROWS]), 4), dtype=np.int32)
+    out_rows = np.empty((n_rows - int(figures[DELETED_ROWS]), 4), dtype=np.int32)
     _write(
         nodes,
         items,
@@ -156,7 +156,7 @@ def pack(
         slots,
     )
     figures[USED_NODES], figures[USED_ITEMS], figures[USED_ROWS] = n, n_items, len(out_rows)
-    figures[DEAD_ROWS] = 0
+    figures[DELETED_ROWS] = 0
     figures[FREE_NODE] = NONE
     figures[AREAS:] = NONE
     return out_nodes, out_items, out_rows, slots

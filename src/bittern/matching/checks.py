@@ -15,6 +15,15 @@ import numpy.typing as npt
 Int32s: TypeAlias = npt.NDArray[np.int32]
 
 
+def check_channels(bases: Int32s, n_channels: int, n_cells: int) -> None:
+    """The channels tile the axis: channel c has the cells ``bases[c] .. bases[c + 1] - 1``."""
+    assert bases.dtype == np.int32, "the bases of channels are not of 32 bits"
+    assert bases.shape == (n_channels + 1,), "there is not one base per channel, and the end"
+    assert bases[0] == 0, "channels do not begin at the first cell"
+    assert (bases[1:] > bases[:-1]).all(), "a channel has no cell"
+    assert bases[-1] == n_cells, "channels do not end at the last cell"
+
+
 def check_starts(starts: Int32s, rows: Int32s, n_classes: int) -> None:
     """The rows of the classes tile ``rows``, which have four columns."""
     assert rows.shape == (len(rows), 4), "rows do not have four columns"
@@ -80,10 +89,14 @@ def check_filed(filed: tuple[npt.NDArray[Any], ...], n_channels: int, n_cells: i
     assert np.array_equal(postings, pivots), "postings and pivots disagree"
     assert np.diff(pivots).any(axis=0).all(), "a class has the same pivot twice"
 
+    # Where nothing says which of several pivots reports a class, they have to exclude each other.
+    owner, low, high = _sorted(classes[~found], lows[~found], highs[~found])
+    apart = (owner[1:] != owner[:-1]) | (low[1:] > high[:-1])
+    assert apart.all(), "a class is filed twice for one cell"
+
     assert ((always >= 0) & (always < n_classes)).all(), "an always-candidate is no class"
-    assert not many[always].any(), "an always-candidate has pivots"
-    once = np.concatenate((classes[~found], always))
-    assert len(np.unique(once)) == len(once), "a class is filed twice"
+    assert len(np.unique(always)) == len(always), "an always-candidate stands twice"
+    assert not np.isin(always, classes).any(), "an always-candidate has pivots"
 
 
 def _check_inline_tests(channels: Int32s, bounds: Int32s, n_channels: int, n_cells: int) -> None:

@@ -20,7 +20,7 @@ A test whose interval is empty (low > high) never holds; a class that it decides
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -297,6 +297,15 @@ class Classes:
 
     def __len__(self) -> int:
         return len(self.starts)
+
+    def take(self, which: npt.NDArray[Any]) -> Classes:
+        """Some classes, in this order; their tests stay where they are."""
+        return replace(
+            self,
+            starts=self.starts[which],
+            counts=self.counts[which],
+            structure_of=self.structure_of[which],
+        )
 
 
 def classify(

@@ -34,6 +34,7 @@ each clause, 12 per distinct interval beside the stabbing index's, 1 per clause 
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
@@ -42,13 +43,14 @@ import numpy.typing as npt
 
 from bittern.errors import OptionError
 from bittern.matching.always import Always
+from bittern.matching.checks import check_channels
 from bittern.matching.classes import Classes
 from bittern.matching.contract import ChangingIndex, Found, Refused, check_size
-from bittern.matching.counting_check import DELETED, check_bases, check_counters, check_lists
+from bittern.matching.counting_check import DELETED, check_counters, check_lists
 from bittern.matching.counting_clauses import Filed
-from bittern.matching.counting_column import Column
 from bittern.matching.counting_intervals import Int32s, Intervals, ends_of, numbered
-from bittern.matching.counting_match import count_all
+from bittern.matching.counting_match import Scratch, count_all
+from bittern.matching.growing import Column
 from bittern.matching.output import Output
 from bittern.matching.sorted_lists import SortedLists
 from bittern.matching.stabbed import Chosen, StabbedIndex
@@ -77,6 +79,8 @@ class Counting(StabbedIndex, ChangingIndex):
         self._lists = lists
         self._always = always
         self.chosen = chosen
+        # One for each thread that has matched at the same time as others since the last change.
+        self._scratch: deque[Scratch] = deque()
 
     @classmethod
     def build(
@@ -113,17 +117,13 @@ class Counting(StabbedIndex, ChangingIndex):
     def match(self, events: EncodedEvents) -> Found:
         """Count for all events, after looking their cells up."""
         out = Output()
-        stamps = np.full(self._n_classes, -1, np.int32)
-        candidates = count_all(
-            events,
-            self.chosen.index,
-            self._lists.searched,
-            self._lists.n_pairs,
-            self._intervals.keys,
-            self._sizes.items,
-            stamps,
-            out,
-        )
+        try:
+            scratch = self._scratch.pop()
+        except IndexError:
+            scratch = Scratch.of(self._sizes.items, self._n_classes, self._lists.n_pairs)
+        lists, keys = self._lists.searched, self._intervals.keys
+        candidates = count_all(events, self.chosen.index, lists, keys, scratch, out)
+        self._scratch.append(scratch)
         self._always.match(events, out)
         n = int(out.state[2])
         return Found(out.rows[:n], out.classes[:n], candidates + len(self._always.classes))
@@ -141,6 +141,7 @@ class Counting(StabbedIndex, ChangingIndex):
         check_size("classes", n + len(classes))
         check_size("clauses", n_clauses + len(filed.sizes))
         self._lists.reserve(len(filed.keys))  # which refuses what would be too many
+        self._scratch.clear()
         numbers = np.arange(n, n + len(classes), dtype=np.int32)
         intervals, added = self._intervals.add(filed.keys)
         lows, highs = ends_of(self._intervals.keys[added])
@@ -174,6 +175,7 @@ class Counting(StabbedIndex, ChangingIndex):
             intervals
         ):
             raise OptionError(_NOT_THERE)
+        self._scratch.clear()
         self._lists.delete(intervals, clauses, owners)
         self._entries.extended(0)[numbers] = DELETED
         self._sizes.extended(0)[clauses] = 0
@@ -191,13 +193,7 @@ class Counting(StabbedIndex, ChangingIndex):
         same = (self._entries.items[numbers] == filed.entries) & (
             starts[numbers + 1] - starts[numbers] == filed.n_clauses
         )
-        if not same.all():
-            raise OptionError(_NOT_THERE)
-        in_order = filed.always[np.argsort(numbers[filed.always])]
-        always = Always.of(classes, in_order, numbers[in_order])
-        others = np.setdiff1d(self._always.classes, numbers)
-        held = self._always.without(others)  # in order, since numbers are given in order
-        if not all(map(np.array_equal, held, always)):
+        if not (same.all() and self._always.holds(classes, filed.always, numbers)):
             raise OptionError(_NOT_THERE)
 
     def _give_up(self, numbers: Int32s) -> None:
@@ -260,7 +256,7 @@ class Counting(StabbedIndex, ChangingIndex):
 
     def check(self, n_channels: int, n_cells: int) -> None:
         """Intervals, lists, counters and the stabbing index are sound and fit together."""
-        check_bases(self._bases, n_channels, n_cells)
+        check_channels(self._bases, n_channels, n_cells)
         self._intervals.check(self._bases)
         self._lists.check()
         counters = self._starts.items, self._entries.items, self._sizes.items
@@ -269,9 +265,4 @@ class Counting(StabbedIndex, ChangingIndex):
         self._always.check(self._n_classes, n_channels, n_cells)
         uncounted = self._entries.items[self._always.classes] == 0
         assert uncounted.all(), "an always-candidate is counted, or deleted"
-        assert (np.diff(self._always.classes) > 0).all(), "always-candidates are out of order"
-        self.chosen.index.check()
-        assert self.chosen.index.domain == max(1, n_cells), "the stabbing index has another axis"
-        assert np.array_equal(self.chosen.index.ids(), self._intervals.numbers()), (
-            "the stabbing index finds other intervals"
-        )
+        self.chosen.check(*self._intervals.ends(), n_cells)

@@ -16,15 +16,6 @@ DELETED = -1
 """What a class that was taken out has in place of the number of its intervals."""
 
 
-def check_bases(bases: Int32s, n_channels: int, n_cells: int) -> None:
-    """The channels tile the axis."""
-    assert bases.dtype == np.int32, "the bases of channels are not of 32 bits"
-    assert bases.shape == (n_channels + 1,), "there is not one base per channel, and the end"
-    assert bases[0] == 0, "channels do not begin at the first cell"
-    assert (bases[1:] > bases[:-1]).all(), "a channel has no cell"
-    assert bases[-1] == n_cells, "channels do not end at the last cell"
-
-
 def check_counters(starts: Int32s, entries: Int32s, sizes: npt.NDArray[np.uint8]) -> None:
     """The clauses of classes tile the clauses; a class has clauses where it has intervals."""
     assert starts.dtype == entries.dtype == np.int32, "figures of classes are not of 32 bits"

@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bittern.engine.jit import i4r, i4w, i8, i8r, i8w, inline, kernel, void
-from bittern.matching.counting_column import Column
+from bittern.matching.growing import Column
 
 Int32s: TypeAlias = npt.NDArray[np.int32]
 Int64s: TypeAlias = npt.NDArray[np.int64]
@@ -155,6 +155,13 @@ class Intervals:
     def numbers(self) -> Int32s:
         """The numbers in use, ascending."""
         return np.flatnonzero(self.keys != UNUSED).astype(np.int32)
+
+    def ends(self) -> tuple[Int32s, Int32s]:
+        """Where the interval of each number begins and ends; empty if it is not in use."""
+        lows, highs = ends_of(self.keys)
+        unused = self.keys == UNUSED
+        lows[unused], highs[unused] = 0, -1
+        return lows, highs
 
     def find(self, wanted: Int64s) -> Int32s:
         """The number of each key, or -1."""

@@ -12,7 +12,10 @@ each clause, need no clearing::
 
 What forbids a clause gives it one, so that it cannot come to nought. That is noted from the other
 end and taken back last: earlier, it could bring a clause to nought on the way. A class with several
-clauses is reported once.
+clauses is reported once: it is marked, and the marks are taken back as well.
+
+So everything to work in (``Scratch``) is after an event as it was before, and serves the next batch
+too: a batch of one event costs what it finds, and nothing for all the clauses that there are.
 
 Cost: O(cells + satisfied intervals + clauses on their lists) per event; a batch looks each distinct
 cell up once, as far as memory allows (``CHUNK``).
@@ -21,23 +24,40 @@ cell up once, as far as memory allows (``CHUNK``).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from bittern.engine.jit import i4r, i4w, i8, i8r, i8w, inline, kernel, u1w, void
+from bittern.errors import SnapshotError
 from bittern.matching.contract import candidates_of
 from bittern.matching.counting_intervals import Int32s, Int64s
-from bittern.matching.output import Output, first_time
-from bittern.matching.sorted_blocks import LISTS, ListArrays, following, start_of
+from bittern.matching.output import Output
+from bittern.matching.sorted_blocks import LISTS, ListArrays, following, length_of, start_of
 from bittern.model.encoded import EncodedEvents
 from bittern.stabbing.contract import StabbingIndex
 
 #: Satisfied intervals looked up at once: bounds memory.
 CHUNK = 1 << 20
+#: Matches of an event that there is room for at first.
+_ROOM = 8
 
+_DAMAGED = -1
 _ONE, _LESS_ONE = np.uint8(1), np.uint8(255)  # counters are bytes, which wrap around
+
+
+class Scratch(NamedTuple):
+    """What to work in, for one thread at a time."""
+
+    left: npt.NDArray[np.uint8]  # of each clause: predicates left to satisfy
+    reported: npt.NDArray[np.uint8]  # of each class: 1 if it was reported for this event
+    places: Int32s  # notes: as many as an event can have; most are never touched
+
+    @classmethod
+    def of(cls, sizes: npt.NDArray[np.uint8], n_classes: int, n_pairs: int) -> Self:
+        """For clauses of these sizes, which stand on lists as so many pairs. O(clauses)."""
+        return cls(sizes.copy(), np.zeros(n_classes, np.uint8), np.empty(n_pairs, np.int32))
 
 
 @kernel(void, i8r, i4r, i8w, i4w)
@@ -83,7 +103,14 @@ def _go_through(
             return at
 
 
-@kernel(void, LISTS, i8r, i8r, i4r, i8r, i4r, i8, i8, u1w, i4w, i4w, i4w, i4w, i8w, i8w)
+@inline
+def _take_back(clauses: Any, left: Any, places: Any, first: Any, last: Any, change: Any) -> None:
+    """Change the counters of the clauses that notes first .. last-1 are about."""
+    for i in range(first, last):
+        left[np.uint64(clauses[np.uint64(places[np.uint64(i)])])] += change
+
+
+@kernel(void, LISTS, i8r, i8r, i4r, i8r, i4r, i8, i8, u1w, u1w, i4w, i4w, i4w, i8w, i8w)
 def _count(
     lists: Any,
     keys: Any,
@@ -94,30 +121,32 @@ def _count(
     first: Any,
     last: Any,
     left: Any,
+    reported: Any,
     places: Any,
-    stamps: Any,
     out_rows: Any,
     out_classes: Any,
     met: Any,
     state: Any,
 ) -> None:
-    """Count for events from ``state[0]`` up to ``last``, while there is room for all classes.
+    """Count for events from ``state[0]`` up to ``last``, while there is room for all they meet.
 
     ``positions`` tell, from event ``first`` on, which of the cells that were looked up an event
-    has, and ``ids`` what each of these satisfies.
+    has, and ``ids`` what each of these satisfies. ``state[1]`` becomes the room that is needed, or
+    ``_DAMAGED`` if an event meets more clauses than there are.
     """
     begins, ends, clauses, classes = lists
     base = event_offsets[first]
+    n_places = len(places)
     n = state[2]
     for event in range(state[0], last):
-        if n + len(stamps) > len(out_rows):
-            state[0], state[2] = event, n
-            return
-        n_lost, first_given = 0, len(places)
+        n_lost, first_given = 0, n_places
         for p in range(event_offsets[event] - base, event_offsets[event + 1] - base):
             cell = np.uint64(positions[p])
             for i in range(id_offsets[cell], id_offsets[cell + np.uint64(1)]):
                 n_list = ids[i]
+                if n_lost + length_of(begins, ends, n_list) > first_given:
+                    state[1] = _DAMAGED
+                    return
                 if keys[np.uint64(n_list)] & 1:
                     at = first_given - 1
                     first_given = 1 + _go_through(
@@ -127,19 +156,27 @@ def _count(
                     n_lost = _go_through(
                         begins, ends, clauses, classes, n_list, left, _LESS_ONE, places, n_lost, 1
                     )
+        if n + n_lost > len(out_rows):
+            _take_back(clauses, left, places, 0, n_lost, _ONE)
+            _take_back(clauses, left, places, first_given, n_places, _LESS_ONE)
+            state[0], state[1], state[2] = event, n_lost, n
+            return
+        before = n
         for i in range(n_lost):
             place = np.uint64(places[i])
             clause = np.uint64(clauses[place])
             if left[clause] == 0:
                 c = classes[place]
-                if first_time(stamps, c, event):
+                if reported[np.uint64(c)] == 0:
+                    reported[np.uint64(c)] = 1
                     out_rows[n] = event
                     out_classes[n] = c
                     n += 1
             left[clause] += _ONE
-        for i in range(first_given, len(places)):
-            left[np.uint64(clauses[np.uint64(places[i])])] += _LESS_ONE
-        met[event] = n_lost + len(places) - first_given
+        _take_back(clauses, left, places, first_given, n_places, _LESS_ONE)
+        for i in range(before, n):
+            reported[np.uint64(out_classes[i])] = 0
+        met[event] = n_lost + n_places - first_given
     state[0], state[2] = last, n
 
 
@@ -147,22 +184,19 @@ def count_all(
     events: EncodedEvents,
     stabbing: StabbingIndex,
     lists: ListArrays,
-    n_pairs: int,
     keys: Int64s,
-    sizes: npt.NDArray[np.uint8],
-    stamps: Int32s,
+    scratch: Scratch,
     out: Output,
 ) -> Int64s:
     """Report the classes that hold for each event; returns how many clauses each has met.
 
-    ``stamps`` is room to work in, -1 for each class.
+    After an error, ``scratch`` is good for nothing.
     """
     met = np.zeros(events.n_events, np.int64)
     event_offsets = np.zeros(events.n_events + 1, np.int64)
     positions = np.empty(len(events.rows), np.int32)
     _positions(events.offsets, events.rows, event_offsets, positions)
-    left = sizes.copy()
-    places = np.empty(n_pairs, np.int32)  # as many as an event can meet; most is never touched
+    out.make_room(_ROOM * events.n_events)
     for first, last, own, offsets, ids in _chunks(events, stabbing, event_offsets, positions):
         out.state[0] = first
         while True:
@@ -175,17 +209,19 @@ def count_all(
                 ids,
                 first,
                 last,
-                left,
-                places,
-                stamps,
+                *scratch,
                 out.rows,
                 out.classes,
                 met,
                 out.state,
             )
+            if out.state[1] == _DAMAGED:
+                raise SnapshotError(
+                    "the index is damaged: its stabbing index leads to lists twice; build it again"
+                )
             if out.state[0] == last:
                 break
-            out.make_room(len(stamps))
+            out.make_room(2 * int(out.state[1]))  # the next event may meet some more
     return met
 
 

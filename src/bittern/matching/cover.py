@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bittern.engine.jit import inline
+from bittern.engine.jit import i4r, i8r, i8w, inline, kernel, void
 from bittern.matching.classes import Classes
 from bittern.matching.structure import OR, TEST
 from bittern.model.rank import PATTERN, RankSpace
@@ -34,19 +34,42 @@ PATTERN_SHARE = 0.05
 _PRIOR_EVENTS = 1.0
 
 
+@kernel(void, i4r, i8r, i4r, i4r, i8w, i8w)
+def _count_mentions(
+    channels: Any, starts: Any, counts: Any, attributes: Any, last: Any, mentions: Any
+) -> None:
+    """How many classes mention each attribute; ``last`` (-1) is the class that did so last."""
+    for c in range(len(starts)):
+        for i in range(starts[c], starts[c] + counts[c]):
+            if channels[i] < 0:  # a test that never holds may have no channel
+                continue
+            attribute = np.uint64(attributes[channels[i]])
+            if last[attribute] != c:
+                last[attribute] = c
+                mentions[attribute] += 1
+
+
 def cell_mass(
     rank: RankSpace, classes: Classes, sample_cells: npt.NDArray[np.int64] | None, n_sample: int
 ) -> npt.NDArray[np.float64]:
     """The running sum of expected events per cell, as a share of all events.
 
     ``sample_cells`` counts, for each global cell, the sample's events in it. Without a sample,
-    attributes that subscriptions mention often are taken to be in events often, with values
-    spread over the cells as the constants are.
+    attributes that many classes mention are taken to be in events often, with values spread over
+    the cells as the constants are. However often a class mentions an attribute, as in a long
+    ``IN``, it counts once.
     """
     bases = rank.arrays.bases.astype(np.int64)
     cells = np.diff(bases)
-    tested = classes.channels[classes.channels >= 0]
-    mentions = np.bincount(rank.channel_attributes[tested], minlength=len(rank.names))
+    mentions = np.zeros(len(rank.names), dtype=np.int64)
+    _count_mentions(
+        classes.channels,
+        classes.starts,
+        classes.counts,
+        rank.channel_attributes,
+        np.full(len(mentions), -1, dtype=np.int64),
+        mentions,
+    )
     presence = np.minimum(1.0, mentions / max(1, mentions.max(initial=1)))[rank.channel_attributes]
     presence = np.where(rank.channel_kinds == PATTERN, presence * PATTERN_SHARE, presence)
     # ANY is as frequent as the attribute itself; each other channel's share is spread evenly.

@@ -31,7 +31,7 @@ from bittern.matching.classes import STRUCTURES, Classes
 from bittern.matching.contract import check_size
 from bittern.matching.cover import UNCOVERABLE, mark_cover, test_cost
 from bittern.matching.program import write_program
-from bittern.matching.structure import AND, TEST
+from bittern.matching.structure import AND, OR, TEST
 
 
 @inline
@@ -52,27 +52,49 @@ def _order_by_cost(costs: Any, order: Any, n: Any) -> None:
 
 
 @inline
-def _inline_test(structures: Any, first: Any, last: Any, costs: Any, marks: Any) -> Any:
-    """The cheapest test directly under a top-level AND that is not a pivot, or -1.
+def _inline_test(
+    structures: Any,
+    first: Any,
+    last: Any,
+    costs: Any,
+    marks: Any,
+    start: Any,
+    channels: Any,
+    lows: Any,
+    highs: Any,
+) -> Any:
+    """The cheapest test directly under a top-level AND that is no pivot: channel, low, high.
 
-    "Missing" is never inline: an event's signature could not tell that it may hold.
+    So is an OR of tests of one channel, from its lowest to its highest cell; the program tests it
+    again. The channel is -1 if there is none. "Missing" is never inline: one look at an event's
+    table could not tell that it may hold.
     """
-    best = -1
+    least = UNCOVERABLE
+    channel, low, high = np.int64(-1), np.int64(0), np.int64(0)
     if structures.operators[first] != AND:
-        return best
+        return channel, low, high
     child, test = first + 1, 0
     while child < last:
-        if structures.operators[child] == TEST:
-            least = UNCOVERABLE if best < 0 else costs[best]
-            if not marks[test] and costs[test] < least:
-                best = test
+        size = structures.sizes[child]
+        one_channel = structures.operators[child] == TEST or structures.operators[child] == OR
+        cost = 0.0
+        child_low, child_high = np.int64(2147483647), np.int64(-1)
+        begin = test
+        for node in range(child, child + size):
+            if structures.operators[node] != TEST:
+                one_channel &= node == child
+                continue
+            one_channel &= channels[start + test] == channels[start + begin] and not marks[test]
+            cost += costs[test]
+            if lows[start + test] <= highs[start + test]:
+                child_low = min(child_low, np.int64(lows[start + test]))
+                child_high = max(child_high, np.int64(highs[start + test]))
             test += 1
-        else:
-            for i in range(child, child + structures.sizes[child]):
-                if structures.operators[i] == TEST:
-                    test += 1
-        child += structures.sizes[child]
-    return best
+        if one_channel and cost < least and 0 <= child_low <= child_high:
+            least = cost
+            channel, low, high = np.int64(channels[start + begin]), child_low, child_high
+        child += size
+    return channel, low, high
 
 
 @inline
@@ -82,19 +104,37 @@ def _write_head(
     posting: Any,
     c: Any,
     no_channel: Any,
-    inline_test: Any,
-    start: Any,
-    channels: Any,
-    lows: Any,
-    highs: Any,
+    channel: Any,
+    low: Any,
+    high: Any,
 ) -> None:
     """A posting's class and its inline test, which is one that always holds if there is none."""
     heads[posting, 0], heads[posting, 1] = no_channel, c
     bounds[posting, 0] = bounds[posting, 1] = 0
-    if inline_test >= 0:
-        test = start + inline_test
-        heads[posting, 0] = channels[test]
-        bounds[posting, 0], bounds[posting, 1] = lows[test], highs[test]
+    if channel >= 0:
+        heads[posting, 0] = channel
+        bounds[posting, 0], bounds[posting, 1] = low, high
+
+
+@inline
+def _exclude_each_other(
+    structures: Any, first: Any, last: Any, chosen: Any, marks: Any, channels: Any, start: Any
+) -> Any:
+    """Whether all pivots are tests that one OR has in one channel, where they are disjoint."""
+    ors, channel = 0, -1
+    test = start
+    for i in range(first, last):
+        if structures.operators[i] == TEST:
+            if marks[test - start]:
+                if channel >= 0 and channels[test] != channel:
+                    return False
+                channel = channels[test]
+            test += 1
+        elif chosen[i - first]:
+            if ors:  # a pivot is further down than right below the OR
+                return False
+            ors += structures.operators[i] == OR
+    return ors == 1
 
 
 @inline
@@ -186,12 +226,13 @@ def _file(
                 )
                 continue
             post_lows[n_posts], post_highs[n_posts] = lows[start + pivot], highs[start + pivot]
-            inline_test = order[1] if count > 1 and costs[order[1]] < UNCOVERABLE else -1
-            _write_head(
-                heads, bounds, n_posts, c, no_channel, inline_test, start, channels, lows, highs
-            )
+            channel, low, high = np.int64(-1), np.int64(0), np.int64(0)
+            if count > 1 and costs[order[1]] < UNCOVERABLE:
+                test = start + order[1]
+                channel, low, high = channels[test], lows[test], highs[test]
+            _write_head(heads, bounds, n_posts, c, no_channel, channel, low, high)
             n_posts += 1
-            first_row = 2 if inline_test >= 0 else 1
+            first_row = 2 if channel >= 0 else 1
             for k in range(first_row, count):
                 test = start + order[k]
                 rows[n_rows, 0], rows[n_rows, 1], rows[n_rows, 2] = (
@@ -211,7 +252,9 @@ def _file(
                 rows, n_rows, structure, structures, channels, lows, highs, start, count
             )
             continue
-        inline_test = _inline_test(structures, first, last, costs, marks)
+        channel, inline_low, inline_high = _inline_test(
+            structures, first, last, costs, marks, start, channels, lows, highs
+        )
         first_row, n_pivots = n_rows, 0
         for i in range(count):
             low, high = lows[start + i], highs[start + i]
@@ -221,9 +264,7 @@ def _file(
                 continue
             previous[n_posts], latest[low] = latest[low], n_posts
             post_lows[n_posts], post_highs[n_posts] = low, high
-            _write_head(
-                heads, bounds, n_posts, c, no_channel, inline_test, start, channels, lows, highs
-            )
+            _write_head(heads, bounds, n_posts, c, no_channel, channel, inline_low, inline_high)
             n_posts += 1
             rows[n_rows, 0], rows[n_rows, 1] = channels[start + i], low
             rows[n_rows, 2], rows[n_rows, 3] = high, 0
@@ -231,7 +272,9 @@ def _file(
             n_pivots += 1
         if n_pivots == 0:
             continue
-        if n_pivots == 1:
+        if n_pivots == 1 or _exclude_each_other(
+            structures, first, last, chosen, marks, channels, start
+        ):
             n_rows = first_row
         else:
             several[c] = 1
@@ -248,8 +291,9 @@ def file_classes(
 ) -> tuple[tuple[npt.NDArray[Any], ...], npt.NDArray[np.int32]]:
     """The arrays of ``matching/pivot.py``, and the number that each class has in them. O(tests).
 
-    Postings are sorted by their lowest cell, and classes are numbered as their first postings
-    are, so that what neighbours on the axis need lies together.
+    Postings are sorted by their lowest cell and then by the channel of their inline test, and
+    classes are numbered as their first postings are, so that what neighbours on the axis need
+    lies together.
     """
     n_tests = int(classes.counts.sum())
     check_size("tests", n_tests)  # and there are no more postings than tests
@@ -282,7 +326,8 @@ def file_classes(
     )
     n_posts, n_rows, n_always = (int(size) for size in sizes)
     check_size("rows", n_rows)
-    order = np.argsort(lows[:n_posts], kind="stable")
+    keys = lows[:n_posts].astype(np.int64) << 32 | heads[:n_posts, 0]
+    order = np.argsort(keys, kind="stable")
     heads = heads[order]
     numbers = np.full(len(classes), -1, dtype=np.int32)
     _number_classes(heads, always[:n_always], numbers)

@@ -53,7 +53,7 @@ from bittern.model.encoded import EncodedEvents, event_entries
 from bittern.model.rank import RankSpace, under
 
 #: What an index may occupy. Ranges are multiplied before they are filled in, so it is known before.
-MOST_BYTES = 12 << 30
+MOST_BYTES = 8 << 30
 #: Matches to make room for at first.
 _ROOM = 1 << 12
 
@@ -258,7 +258,7 @@ class KIndex(ChangingIndex):
         counts = arrays["counts"]
         return cls(
             checked_domain(parameters["domain"]),
-            Values(arrays["bases"], counts, arrays["objections"]),
+            Values.from_arrays(arrays["bases"], counts, arrays["objections"]),
             Directory(read_only(arrays["codes"]), read_only(arrays["first"]), counts),
             arrays["code_items"].copy(),
             SortedLists.from_arrays(under(arrays, "lists.")),
@@ -279,14 +279,17 @@ class KIndex(ChangingIndex):
         return arrays + self._items.nbytes + self._lists.nbytes
 
     def statistics(self) -> dict[str, Any]:
-        """Classes, conjunctions by size, conjunctive forms by size, lists and postings."""
+        """Classes, conjunctions by size, conjunctive forms by size, lists and postings.
+
+        Names are strings, as everywhere; those of sizes too.
+        """
         codes, items = self._directory.codes.tolist(), self._code_items.tolist()
         by_code = {code: n for code, n in zip(codes, items, strict=True) if n}
         return {
             "classes": self._items.n_classes,
             "clauses": sum(n for code, n in by_code.items() if not code & 1),
-            "sizes": {code >> 1: n for code, n in by_code.items() if not code & 1},
-            "conjunctive": {code >> 1: n for code, n in by_code.items() if code & 1},
+            "sizes": {str(code >> 1): n for code, n in by_code.items() if not code & 1},
+            "conjunctive": {str(code >> 1): n for code, n in by_code.items() if code & 1},
             "always": len(self._always.classes),
             "z": by_code.get(0, 0),
             "slots": self._directory.n_values(self._lists.n_lists),
@@ -343,6 +346,6 @@ def _check_room(n_postings: int, n_lists: int) -> None:
         raise OptionError(
             f"k-index would have {n_postings:,} postings in {n_lists:,} lists, {n_bytes:,} bytes: "
             "one for each whole number that a range covers. It holds at most "
-            f"{MAX_PAIRS:,} and {MOST_BYTES:,} bytes: give a smaller domain, or use "
-            "strategy='opindex'"
+            f"{MAX_PAIRS:,} and {MOST_BYTES:,} bytes: give a smaller domain, or use the "
+            "strategy opindex"
         )

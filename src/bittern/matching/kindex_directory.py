@@ -13,18 +13,20 @@ A code that occurs for the first time makes room for its lists between the other
 posting; a cell gets its lists at the end.
 
 Cost: O(postings). Lists in bulk are made by a counting sort of two rounds over pieces of postings,
-so that there is never more than one piece beside them.
+so that there is one piece beside the lists: about a million postings, or those of one clause if it
+has more. What is inserted later is written out whole beside the lists that it goes into.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from bittern.engine.jit import i4r, i4w, i8, kernel, u1w, void
+from bittern.engine.jit import i4r, i4w, i8, kernel, void
+from bittern.matching.compile import ranges
 from bittern.matching.kindex_postings import POSTINGS, Postings
 from bittern.matching.sorted_lists import SortedLists
 
@@ -36,19 +38,6 @@ Triple: TypeAlias = tuple[Int32s, Int32s, Int32s]
 Z = 0
 #: Postings of a piece: a few caches.
 _PIECE = 1 << 20
-
-
-@kernel(i8, POSTINGS, i4r, u1w)
-def _mark_new(postings: Any, first: Any, marks: Any) -> Any:
-    """Mark the cells that have no lists yet; returns how many."""
-    _, _, _, _, _, _, lows, highs, _ = postings
-    n = 0
-    for i in range(len(lows)):
-        for cell in range(lows[i], highs[i] + 1):
-            if first[np.uint64(cell)] < 0 and not marks[np.uint64(cell)]:
-                marks[np.uint64(cell)] = 1
-                n += 1
-    return n
 
 
 @kernel(void, POSTINGS, i8, i8, i4r, i4r, i4r, i8, i4w, i4w, i4w)
@@ -112,11 +101,19 @@ class Directory(NamedTuple):
         """How many values have lists, of which there are as many as this."""
         return (n_lists - Z - 1) // len(self.codes) if len(self.codes) else 0
 
-    def new_cells(self, parts: Iterable[Postings]) -> npt.NDArray[np.int64]:
-        """The cells that have postings among these and no lists yet. O(postings)."""
-        marks = np.zeros(len(self.first), dtype=np.uint8)
-        n = sum(_mark_new(part, self.first, marks) for part in parts)
-        return np.flatnonzero(marks) if n else np.empty(0, dtype=np.int64)
+    def new_cells(self, parts: Sequence[Postings]) -> npt.NDArray[np.int64]:
+        """The cells that have postings among these and no lists yet, ascending.
+
+        O(n log n) for n intervals, and the cells that they cover, once each.
+        """
+        lows = np.concatenate([part.lows for part in parts]).astype(np.int64)
+        highs = np.concatenate([part.highs for part in parts]).astype(np.int64)
+        order = np.argsort(lows)
+        # Of each interval what lies above all before it: together they are what all cover.
+        ends = np.maximum.accumulate(highs[order]) + 1
+        firsts = np.maximum(lows[order], np.concatenate(([0], ends[:-1])))
+        cells = ranges(firsts, ends - firsts)
+        return cells[self.first[cells] < 0]
 
     def with_cells(self, cells: npt.NDArray[np.int64], n: int) -> Directory:
         """Give cells that have none their lists, from list ``n`` on."""

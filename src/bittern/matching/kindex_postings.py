@@ -15,13 +15,12 @@ no. In conjunctive form the second number is the clause instead, and the size is
 clauses. But if some share a channel, one value can satisfy several of them: the size is the number
 of clauses divided by the most that one value can satisfy, since an event needs no fewer values.
 
-Cost: O(postings) to count them; where they go is for the directory to say
+Cost: O(intervals) to count them; where they go is for the directory to say
 (``matching/kindex_directory.py``).
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,7 +32,7 @@ from bittern.matching.compile import ranges
 from bittern.matching.contract import Refused
 from bittern.matching.kindex_items import ItemArrays
 from bittern.matching.kindex_values import Values
-from bittern.matching.normal import Clauses, NormalForms, normal_forms, take
+from bittern.matching.normal import Clauses, NormalForms, forms_and_refusals, take
 from bittern.matching.sorted_lists import MAX_PAIRS
 
 
@@ -88,49 +87,32 @@ class Rewritten(NamedTuple):
         return np.concatenate((self.conjunctions.codes, whole.codes[whole.numbers == 0]))
 
 
-@kernel(void, i4r, i8r, i8r, i4r, i4r, i4r, i8w)
+@kernel(void, i4r, i8r, i8r, i4r, i4r, i8r, i8w)
 def _count(
     sizes: Any,
     starts: Any,
     interval_starts: Any,
     lows: Any,
     highs: Any,
-    counts: Any,
+    before: Any,
     totals: Any,
 ) -> None:
-    """How many postings each clause has; ``counts`` are the values of cells."""
+    """How many postings each clause has; ``before`` are the values of all cells before each."""
     for k in range(len(sizes)):
         total = np.int64(sizes[k] == 0)
         for i in range(interval_starts[starts[k]], interval_starts[starts[k + 1]]):
-            for cell in range(lows[i], highs[i] + 1):
-                total += counts[np.uint64(cell)]
+            total += before[highs[i] + 1] - before[lows[i]]
         totals[k] = total
 
 
 def rewrite(classes: Classes, values: Values) -> Rewritten:
     """All classes as items. ``Refused`` names those whose form or range cannot be had."""
-    refused: dict[int, str] = {}
-    kept = np.arange(len(classes), dtype=np.int32)
-    try:
-        forms = normal_forms(classes, cnf=True)
-    except Refused as too_large:
-        refused = too_large.reasons
-        kept = np.setdiff1d(kept, list(refused)).astype(np.int32)
-        forms = normal_forms(_some(classes, kept), cnf=True)
+    forms, refused = forms_and_refusals(classes, cnf=True)
     for clauses in (forms.dnf, forms.cnf):
-        refused |= {int(kept[c]): reason for c, reason in values.refused(clauses).items()}
+        refused |= values.refused(clauses)
     if refused:
         raise Refused(refused)
     return _as_items(_with_missing(classes, forms), len(classes), values)
-
-
-def _some(classes: Classes, kept: npt.NDArray[np.int32]) -> Classes:
-    return replace(
-        classes,
-        starts=classes.starts[kept],
-        counts=classes.counts[kept],
-        structure_of=classes.structure_of[kept],
-    )
 
 
 def _with_missing(classes: Classes, forms: NormalForms) -> NormalForms:
@@ -223,7 +205,7 @@ def _posted(
     totals = np.empty(len(clauses), dtype=np.int64)
     spans = clauses.starts, clauses.interval_starts, clauses.lows, clauses.highs
     sizes_32 = sizes.astype(np.int32)
-    _count(sizes_32, *spans, values.counts, totals)
+    _count(sizes_32, *spans, values.before, totals)
     starts, interval_starts, lows, highs = spans
     return frozen(
         Postings(

@@ -18,7 +18,8 @@ bits for each end); the seventh bit says that the cell by itself is an equality,
 fine. Booleans have two values, patterns and "is not NULL" one, so they object to nothing. All cells
 of a channel together ("is a string", which ``NOT LIKE`` asks besides) are no range.
 
-Cost: O(cells); 5 bytes per cell.
+Cost: O(cells); 5 bytes per cell, and 8 more in memory for the running sum of counts (``before``),
+so that how many values an interval covers is known at once, however many they are.
 """
 
 from __future__ import annotations
@@ -48,12 +49,15 @@ _PLEA = (
     "k-index rewrites ranges into equalities over whole numbers, and a range here "
     "(!= and NOT IN have some) "
 )
+#: What to do, in words that are right in Python and on the command line.
+_OTHERWISE = "use the strategy opindex"
 _REASONS = {
-    _OPEN: _PLEA + "is open to one side: give domain=(low, high), or use strategy='opindex'",
-    _FRACTION: _PLEA + "begins or ends with another number: use strategy='opindex'",
-    _TIME: _PLEA + "is one of times: use strategy='opindex'",
-    _WIDE: _PLEA + f"covers more than {MOST_COVERED:,} of them: use strategy='opindex'",
-    _STRING: _PLEA + "is one of strings, as each prefix and suffix is: use strategy='opindex'",
+    _OPEN: _PLEA + "is open to one side: give the parameter domain, two whole numbers, low and "
+    f"high, as in domain=[1, 50]; or {_OTHERWISE}",
+    _FRACTION: _PLEA + f"begins or ends with another number: {_OTHERWISE}",
+    _TIME: _PLEA + f"is one of times: {_OTHERWISE}",
+    _WIDE: _PLEA + f"covers more than {MOST_COVERED:,} of them: {_OTHERWISE}",
+    _STRING: _PLEA + f"is one of strings, as each prefix and suffix is: {_OTHERWISE}",
 }
 
 
@@ -63,6 +67,19 @@ class Values(NamedTuple):
     bases: npt.NDArray[np.int32]  # first cell of each channel, and the end
     counts: npt.NDArray[np.int32]  # values of each cell
     objections: npt.NDArray[np.uint8]
+    before: npt.NDArray[np.int64]  # values of all cells before each, and in all
+
+    @classmethod
+    def from_arrays(
+        cls,
+        bases: npt.NDArray[np.int32],
+        counts: npt.NDArray[np.int32],
+        objections: npt.NDArray[np.uint8],
+    ) -> Values:
+        """What is saved, and the running sum. O(cells)."""
+        before = np.zeros(len(counts) + 1, dtype=np.int64)
+        np.cumsum(counts, out=before[1:])
+        return cls(bases, counts, objections, before)
 
     @classmethod
     def of(cls, rank: RankSpace, domain: Domain | None) -> Values:
@@ -99,7 +116,7 @@ class Values(NamedTuple):
         if domain is None:  # nothing ends there, so nothing is to be counted
             counts[bases[: len(heads)]] = counts[bases[1 : len(heads) + 1] - 1] = 1
         objections = lower | upper << _UPPER | equality << _EQUALITY
-        return cls(bases, counts, objections.astype(np.uint8))
+        return cls.from_arrays(bases, counts, objections.astype(np.uint8))
 
     def refused(self, clauses: Clauses) -> dict[int, str]:
         """The classes of clauses with a range that cannot be rewritten, and why. O(intervals)."""
@@ -108,7 +125,8 @@ class Values(NamedTuple):
         lows, highs = self.objections[clauses.lows], self.objections[clauses.highs]
         fine = (clauses.lows == clauses.highs) & ((clauses.lows < 0) | (lows >> _EQUALITY == 1))
         worst = np.maximum(lows & 7, highs >> _UPPER & 7).astype(np.int64)
-        worst[(worst == 0) & (self._covered(clauses) > MOST_COVERED)] = _WIDE
+        covered = self.before[clauses.highs + 1] - self.before[np.maximum(clauses.lows, 0)]
+        worst[(worst == 0) & (covered > MOST_COVERED)] = _WIDE
         bad = np.flatnonzero(~fine & (worst > 0))
         predicates = np.searchsorted(clauses.interval_starts, bad, "right") - 1
         channels = clauses.channels[predicates]
@@ -118,12 +136,6 @@ class Values(NamedTuple):
         owners = clauses.owners[np.searchsorted(clauses.starts, predicates, "right") - 1]
         reasons = zip(owners.tolist(), worst[bad].tolist(), strict=True)
         return {owner: _REASONS[reason] for owner, reason in reasons}
-
-    def _covered(self, clauses: Clauses) -> npt.NDArray[np.int64]:
-        """How many values each interval has."""
-        total = np.zeros(len(self.counts) + 1, dtype=np.int64)
-        np.cumsum(self.counts, out=total[1:])
-        return total[clauses.highs + 1] - total[np.maximum(clauses.lows, 0)]
 
     def check(self, n_channels: int, n_cells: int) -> None:
         """Channels tile the cells, and each of these has values."""
@@ -158,6 +170,6 @@ def checked_domain(domain: object) -> Domain | None:
     if not ok or pair[0] > pair[1]:
         raise OptionError(
             f"domain is {domain!r}; it is the lowest and the highest whole number of every "
-            "numeric attribute, as in domain=(1, 50)"
+            "numeric attribute, as in domain=[1, 50]"
         )
     return pair

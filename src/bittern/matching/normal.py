@@ -66,6 +66,17 @@ def normal_forms(classes: Classes, *, cnf: bool) -> NormalForms:
 
     ``Refused`` names the classes whose normal form is too large.
     """
+    forms, refused = forms_and_refusals(classes, cnf=cnf)
+    if refused:
+        raise Refused(refused)
+    return forms
+
+
+def forms_and_refusals(classes: Classes, *, cnf: bool) -> tuple[NormalForms, dict[int, str]]:
+    """The same of all classes that have a normal form, and why the others have none.
+
+    For a strategy that has more reasons to refuse classes, and names them all at once.
+    """
     plain = np.flatnonzero(classes.structure_of == 0).astype(np.int32)
     parts = [_plain_conjunctions(classes, plain)]
     conjunctive: list[Clauses] = []
@@ -78,10 +89,9 @@ def normal_forms(classes: Classes, *, cnf: bool) -> NormalForms:
         else:
             filled = _filled(classes, own, form)
             (conjunctive if form.conjunctive else parts).append(filled)
-    if refused:
-        raise Refused(refused)
     dnf, always = _without_always(_without_never(_joined(parts), conjunctive=False))
-    return NormalForms(dnf, _without_never(_joined(conjunctive), conjunctive=True), always)
+    forms = NormalForms(dnf, _without_never(_joined(conjunctive), conjunctive=True), always)
+    return forms, refused
 
 
 def _plain_conjunctions(classes: Classes, own: Int32s) -> Clauses:

@@ -2,7 +2,8 @@
 
 The list of a pivot and an operator, L(pivot, operator) in section 4.2 of seed 003, is cut into
 segments: an attribute's segment is its number modulo ``n_segments``, and each segment is one of the
-sorted lists. Lists that exist are numbered in blocks of ``n_segments`` as they come, so that an
+sorted lists. There are as many segments as were asked for (``segments``), but no more than
+attributes. Lists that exist are numbered in blocks of ``n_segments`` as they come, so that an
 operator that a pivot has no predicate of takes 4 bytes. Table 1's subscriptions with the pivots A,
 C and D and two segments::
 
@@ -72,19 +73,20 @@ class Directory:
 
     searched: DirectoryArrays
 
-    def __init__(self, arrays: DirectoryArrays, n_segments: int, n_bits: int) -> None:
+    def __init__(self, arrays: DirectoryArrays, segments: int, n_bits: int) -> None:
         """Take arrays as they are, read-only or not; the first change copies them: O(lists)."""
-        self.n_segments, self.n_bits = n_segments, n_bits
-        self.n_lists = n_segments * int(np.count_nonzero(arrays.firsts >= 0))
+        self.segments, self.n_bits = segments, n_bits
+        self.n_segments = max(1, min(segments, len(arrays.pivot_of)))
+        self.n_lists = self.n_segments * int(np.count_nonzero(arrays.firsts >= 0))
         self._owned = False
         self._show(arrays)
 
     @classmethod
-    def empty(cls, n_channels: int, n_segments: int, n_bits: int) -> Self:
+    def empty(cls, n_channels: int, segments: int, n_bits: int) -> Self:
         """A directory without a pivot."""
         none, no_words = np.empty(0, dtype=np.int32), np.empty(0, dtype=np.uint64)
         arrays = DirectoryArrays(np.full(n_channels, -1, dtype=np.int32), none, no_words)
-        return cls(arrays, n_segments, n_bits)
+        return cls(arrays, segments, n_bits)
 
     def _show(self, arrays: DirectoryArrays) -> None:
         self._own, self.searched = arrays, frozen(arrays)
@@ -153,7 +155,7 @@ class Directory:
         """The same with clean signatures."""
         pivot_of, firsts, signatures = self._own
         arrays = DirectoryArrays(pivot_of, firsts, np.zeros_like(signatures))
-        return Directory(arrays, self.n_segments, self.n_bits)
+        return Directory(arrays, self.segments, self.n_bits)
 
     def _changing(self) -> DirectoryArrays:
         """The arrays to change: copied where they may be someone else's."""
@@ -170,11 +172,11 @@ class Directory:
 
     @classmethod
     def from_arrays(
-        cls, arrays: Mapping[str, npt.NDArray[Any]], n_segments: int, n_bits: int
+        cls, arrays: Mapping[str, npt.NDArray[Any]], segments: int, n_bits: int
     ) -> Self:
         """The same again, searched in place."""
         own = DirectoryArrays(*(arrays[field] for field in DirectoryArrays._fields))
-        return cls(own, n_segments, n_bits)
+        return cls(own, segments, n_bits)
 
     def check(self, n_channels: int, n_lists: int) -> None:
         """Pivots and blocks of lists are numbered without gaps, and each list has a signature."""

@@ -9,33 +9,44 @@ form, once under each attribute of its smallest clause (section 6.1)::
     (a BETWEEN 1 AND 3 OR b = 2)        pivots a and b            needs bits 0 and 1:
                                         (a >= 1 OR b = 2) AND (a <= 3 OR b = 2)
 
+Of equally frequent attributes, the pivot is the one whose predicate covers the least part of its
+cells, since fewest events will touch the clause there; then the one of the lowest channel.
+
 A basic predicate of a conjunction adds one hit. One of a conjunctive form sets the bit of its
 clause; a clause in which a predicate has several counts is multiplied out, one bit for each choice
 of counts, and what belongs to several bits is filed several times. Where that takes more than 64
-bits, the class is taken in disjunctive form.
+bits, or all pivots together more than ``MOST_ENTRIES`` entries, the class is taken in disjunctive
+form; where that takes more entries as well, it is refused.
 
-The choice depends on the frequencies alone, so that deleting finds what inserting has filed.
+All of this depends on the frequencies and the class alone, so that deleting finds what inserting
+has filed.
 
 Cost: O(basic predicates), times the pivots and choices of conjunctive forms.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from bittern.engine.jit import f8r, i4r, i4w, i8r, i8w, kernel, u1r, u1w, void
+from bittern.engine.jit import f8r, i4r, i4w, i8r, i8w, inline, kernel, u1r, u1w, void
 from bittern.matching.classes import Classes
 from bittern.matching.contract import Refused
-from bittern.matching.normal import Clauses, normal_forms, take
+from bittern.matching.forms import MOST_PREDICATES
+from bittern.matching.normal import Clauses, forms_and_refusals, take
 from bittern.matching.opindex_operators import Basic, Int32s, Int64s, rewrite
 from bittern.matching.opindex_space import Space
 
 #: Bits of a class in conjunctive form: a word.
 MOST_BITS = 64
+#: Basic predicates of all filings of one class.
+MOST_ENTRIES = MOST_PREDICATES
+_TOO_MANY = (
+    f"OpIndex would file more than {MOST_ENTRIES:,} basic predicates for it; "
+    "the strategy pivot indexes it as it is"
+)
 
 
 class Filings(NamedTuple):
@@ -65,26 +76,50 @@ class Filings(NamedTuple):
         return int(np.count_nonzero(np.bincount(self.owners) > 1))
 
 
-@kernel(void, i8r, i4r, i4r, f8r, i4w, i4w)
+@inline
+def _n_covered(interval_starts: Any, lows: Any, highs: Any, p: Any) -> Any:
+    """How many cells a predicate covers."""
+    n = np.int64(0)
+    for i in range(interval_starts[p], interval_starts[p + 1]):
+        n += np.int64(highs[i]) - lows[i] + 1
+    return n
+
+
+@kernel(void, i8r, i4r, i8r, i4r, i4r, i4r, i4r, f8r, i4w, i4w)
 def _choose_pivots(
-    starts: Any, channels: Any, n_counts: Any, frequencies: Any, pivots: Any, needs: Any
+    starts: Any,
+    channels: Any,
+    interval_starts: Any,
+    lows: Any,
+    highs: Any,
+    n_counts: Any,
+    bases: Any,
+    frequencies: Any,
+    pivots: Any,
+    needs: Any,
 ) -> None:
-    """The least frequent channel of each conjunction that is not "missing"; the lowest if equal."""
+    """The channel that each conjunction is filed under, and the hits that it needs."""
     for clause in range(len(pivots)):
-        pivot = np.int32(-1)
+        best = -1
         need = np.int32(0)
         for p in range(starts[clause], starts[clause + 1]):
-            if n_counts[p] == 0:
+            if n_counts[p] == 0:  # "missing"
                 continue
             need += n_counts[p]
-            channel = channels[p]
-            if (
-                pivot < 0
-                or frequencies[channel] < frequencies[pivot]
-                or (frequencies[channel] == frequencies[pivot] and channel < pivot)
-            ):
-                pivot = channel
-        pivots[clause], needs[clause] = pivot, need
+            if best < 0:
+                best = p
+                continue
+            one, other = channels[p], channels[best]
+            if frequencies[one] == frequencies[other]:
+                cells_of_one = np.int64(bases[one + 1]) - bases[one]
+                cells_of_other = np.int64(bases[other + 1]) - bases[other]
+                part_of_one = _n_covered(interval_starts, lows, highs, p) * cells_of_other
+                part_of_other = _n_covered(interval_starts, lows, highs, best) * cells_of_one
+                if part_of_one < part_of_other or (part_of_one == part_of_other and one < other):
+                    best = p
+            elif frequencies[one] < frequencies[other]:
+                best = p
+        pivots[clause], needs[clause] = channels[best], need
 
 
 def _file_conjunctions(clauses: Clauses, space: Space) -> Filings:
@@ -92,7 +127,16 @@ def _file_conjunctions(clauses: Clauses, space: Space) -> Filings:
     n, basic = len(clauses), _rewritten(clauses, space)
     pivots, needs = np.empty(n, dtype=np.int32), np.empty(n, dtype=np.int32)
     _choose_pivots(
-        clauses.starts, clauses.channels, basic.n_counts, space.frequencies, pivots, needs
+        clauses.starts,
+        clauses.channels,
+        clauses.interval_starts,
+        clauses.lows,
+        clauses.highs,
+        basic.n_counts,
+        space.bases,
+        space.frequencies,
+        pivots,
+        needs,
     )
     return Filings(
         clauses.owners,
@@ -187,7 +231,7 @@ def _file_bits(
 def _file_disjunctions(clauses: Clauses, space: Space) -> tuple[Filings, Int32s]:
     """One filing for each pivot of each class in conjunctive form.
 
-    Nothing is filed, but the classes are named, where some take more than ``MOST_BITS`` bits.
+    Classes that take too many bits or entries are left out, and named.
     """
     if not len(clauses):
         return _joined([]), clauses.owners
@@ -207,9 +251,12 @@ def _file_disjunctions(clauses: Clauses, space: Space) -> tuple[Filings, Int32s]
         bits,
         sizes,
     )
-    if (bits > MOST_BITS).any():
-        return _joined([]), owners[bits > MOST_BITS]
     n_pivots = np.diff(clauses.starts)[smallest]
+    large = (bits > MOST_BITS) | (sizes * n_pivots > MOST_ENTRIES)
+    if large.any():
+        others = np.flatnonzero(~np.repeat(large, np.diff(class_starts)))
+        filings, _ = _file_disjunctions(take(clauses, others), space)
+        return filings, owners[large]
     n, n_filings = int((sizes * n_pivots).sum()), int(n_pivots.sum())
     pivots, starts = np.empty(n_filings, dtype=np.int32), np.empty(n_filings + 1, dtype=np.int64)
     operators = np.empty(n, dtype=np.uint8)
@@ -254,34 +301,24 @@ def _joined(parts: list[Filings]) -> Filings:
 def file_classes(classes: Classes, space: Space) -> tuple[Filings, Int32s]:
     """All filings of classes, and the classes that no index can look up.
 
-    ``Refused`` names the classes whose normal form is too large.
+    ``Refused`` names all classes whose normal form is too large, or takes too many entries.
     """
-    forms = normal_forms(classes, cnf=True)
-    disjunctive = [forms.dnf]
-    bits, wide = _file_disjunctions(forms.cnf, space)
-    if len(wide):
-        disjunctive.append(_in_disjunctive_form(classes, wide))
-        narrow = np.flatnonzero(~np.isin(forms.cnf.owners, wide))
-        bits, _ = _file_disjunctions(take(forms.cnf, narrow), space)
-    hits = [_file_conjunctions(clauses, space) for clauses in disjunctive]
-    return _joined([*hits, bits]), forms.always
+    forms, refused = forms_and_refusals(classes, cnf=True)
+    bits, large = _file_disjunctions(forms.cnf, space)
+    hits = [_file_conjunctions(forms.dnf, space)]
+    if len(large):
+        others, reasons = forms_and_refusals(classes.take(large), cnf=False)
+        refused |= {int(large[c]): reason for c, reason in reasons.items()}
+        clauses = Clauses(large[others.dnf.owners], *others.dnf[1:])
+        hits.append(_file_conjunctions(clauses, space))
+    filings = _joined([*hits, bits])
+    too_many = np.flatnonzero(filings.entry_counts(len(classes)) > MOST_ENTRIES)
+    refused |= dict.fromkeys(too_many.tolist(), _TOO_MANY)
+    if refused:
+        raise Refused(refused)
+    return filings, forms.always
 
 
 def _rewritten(clauses: Clauses, space: Space) -> Basic:
     nodes = space.trie.nodes_of(clauses.lows, clauses.highs)
     return rewrite(clauses, nodes, space.bases, space.kinds)
-
-
-def _in_disjunctive_form(classes: Classes, which: Int32s) -> Clauses:
-    """The clauses of some classes, under the numbers that they have among all."""
-    some = replace(
-        classes,
-        starts=classes.starts[which],
-        counts=classes.counts[which],
-        structure_of=classes.structure_of[which],
-    )
-    try:
-        clauses = normal_forms(some, cnf=False).dnf
-    except Refused as refused:
-        raise Refused({int(which[c]): why for c, why in refused.reasons.items()}) from None
-    return clauses._replace(owners=which[clauses.owners])

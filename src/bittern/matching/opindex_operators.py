@@ -12,15 +12,34 @@ counts is satisfied::
     a NOT BETWEEN 3 AND 5  <= (below 3)  >= (above 5)        one count: they exclude each other
     a NOT IN (3, 6)        != 3 | != 6
     s LIKE 'ab%'           prefix of node 'ab'; a suffix is a prefix of the reversed string
-    s RLIKE '...'          pattern: the event knows which patterns its value satisfies
+    s RLIKE '...'          pattern; so is s LIKE '%m%'
     a IS NULL              missing: not a count; a value forbids what the predicate belongs to
 
-This module is where an operator is added. It says here
+How a value reaches the keys of an operator's sorted list, as ranges of keys (``reach``)::
 
-- in ``rewrite``, which predicates it stands for and what its operands (keys) are;
-- in ``n_reaches`` and ``reach``, which keys of its sorted list an event's value satisfies, as
-  ranges of keys: one key, all up to the value, all but it, the nodes of a path, ...;
-- in ``POINT``, whether these are single keys: then signatures are of keys, else of attributes.
+    =  missing  pattern    the value's own cell
+    <=                     the value's cell and all above it in the channel
+    >=                     the value's cell and all below it
+    !=                     all below it, and all above it: two ranges
+    prefix  suffix         each node of the value's path in the trie: as many ranges as nodes
+
+A pattern is an attribute of its own, of one cell, which the encoder of events gives to an event
+whose value satisfies it: all patterns of a string are found at once (``model/patterns.py``), and
+each of those that hold reaches its key like an equality. So a regular expression costs the index
+what ``=`` costs, in the same lists, counters and signatures.
+
+**To add an operator** (the extension point of section 6.2), all in this module:
+
+1. its code, its name in ``OPERATORS``, and in ``POINT`` whether a value satisfies single keys of
+   it: then signatures are of keys, else of attributes;
+2. in ``_rewrite``, which intervals of cells it stands for, and the key that is filed for them: a
+   cell of its channel, or a node of the trie (``NODES``), so that the key tells the attribute;
+3. in ``n_reaches`` and ``reach``, the ranges of keys that a value satisfies.
+
+Lists, directory, counters and matching know operators by nothing else, but for ``MISSING``, whose
+hits forbid. ``opindex_check`` takes the operands of an operator in one channel for one count, and
+has to be told where they are not. An operator whose values are found outside, as patterns are,
+needs a channel of one cell for each operand, and the first two steps.
 
 Cost: O(intervals) to rewrite; at most two basic predicates for each interval.
 """

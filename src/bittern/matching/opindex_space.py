@@ -16,6 +16,9 @@ from bittern.matching.trie import Trie
 from bittern.model.rank import RankSpace, under
 
 Int32s = npt.NDArray[np.int32]
+#: Bits that the sum of all frequencies has: finer than logs of events, coarser than what rounding
+#: leaves of a running sum.
+_PRECISION = 36
 
 
 class Space(NamedTuple):
@@ -23,14 +26,22 @@ class Space(NamedTuple):
 
     bases: Int32s  # first cells, and the end
     kinds: npt.NDArray[np.uint8]
-    frequencies: npt.NDArray[np.float64]  # the share of events that have a value
+    frequencies: npt.NDArray[np.float64]  # how many events have a value: whole numbers of a unit
     trie: Trie
 
     @classmethod
     def of(cls, rank: RankSpace, mass: npt.NDArray[np.float64]) -> Space:
-        """The channels of a rank space, and how many events to expect in each."""
+        """The channels of a rank space, and how many events to expect in each.
+
+        The differences of a running sum are not exact: of channels that are equally frequent, the
+        last bits would decide. So frequencies are rounded to a small part of all of them, and as
+        whole numbers they are added up exactly, in whatever order.
+        """
         bases = rank.arrays.bases
-        return cls(bases, rank.channel_kinds, mass[bases[1:]] - mass[bases[:-1]], Trie.of(rank))
+        _, exponent = np.frexp(mass[-1])
+        shares = mass[bases[1:]] - mass[bases[:-1]]
+        frequencies = np.rint(np.ldexp(shares, _PRECISION - exponent))
+        return cls(bases, rank.channel_kinds, frequencies, Trie.of(rank))
 
     @property
     def nbytes(self) -> int:

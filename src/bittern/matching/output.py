@@ -36,11 +36,13 @@ class Output:
 
 @inline
 def first_time(stamps: Any, number: Any, event: Any) -> Any:
-    """Whether a class is found for the first time for this event; ``stamps`` start at -1.
+    """Whether a class is found for the first time for this event.
 
-    The events have to come one after the other.
+    ``stamps``, one for each class, start at 0: most of them are never touched, and so never come
+    into memory. The events have to come one after the other.
     """
     number = np.uint64(number)
-    new = stamps[number] != event
-    stamps[number] = event
+    stamp = event + 1
+    new = stamps[number] != stamp
+    stamps[number] = stamp
     return new

@@ -16,11 +16,18 @@ from bittern.model.encoded import cell_of
 
 @inline
 def holds(
-    matrix: Any, width: Any, offsets: Any, entries: Any, event: Any, rows: Any, at: Any
+    matrix: Any,
+    width: Any,
+    starts: Any,
+    table: Any,
+    entries: Any,
+    event: Any,
+    rows: Any,
+    at: Any,
 ) -> Any:
-    """Does the test in this row hold for the event? (The first four are the events' view.)"""
+    """Does the test in this row hold for the event? (The first five are the events' view.)"""
     at = np.uint64(at)  # unsigned: no test for a negative index
-    cell = cell_of(matrix, width, offsets, entries, event, rows[at, 0])
+    cell = cell_of(matrix, width, starts, table, entries, event, rows[at, 0])
     return rows[at, 1] <= cell <= rows[at, 2]
 
 
@@ -28,7 +35,8 @@ def holds(
 def accepts(
     matrix: Any,
     width: Any,
-    offsets: Any,
+    starts: Any,
+    table: Any,
     entries: Any,
     event: Any,
     rows: Any,
@@ -37,9 +45,14 @@ def accepts(
 ) -> Any:
     """Run rows ``start`` to ``stop`` for one event. O(rows), usually far fewer."""
     at = start
+    channel, cell = np.int64(-1), np.int64(0)
     while at < stop:
-        jump = rows[np.uint64(at), 3]
-        if holds(matrix, width, offsets, entries, event, rows, at) == (jump & 1 == 1):
+        row = np.uint64(at)
+        if rows[row, 0] != channel:  # the values of IN ask for the same channel in turn
+            channel = np.int64(rows[row, 0])
+            cell = np.int64(cell_of(matrix, width, starts, table, entries, event, channel))
+        jump = rows[row, 3]
+        if (rows[row, 1] <= cell <= rows[row, 2]) == (jump & 1 == 1):
             at = start + np.int64(jump >> 1)
         else:
             at += 1
@@ -50,7 +63,8 @@ def accepts(
 def is_first_pivot(
     matrix: Any,
     width: Any,
-    offsets: Any,
+    starts: Any,
+    table: Any,
     entries: Any,
     event: Any,
     rows: Any,
@@ -59,10 +73,10 @@ def is_first_pivot(
     high: Any,
 ) -> Any:
     """Of the pivots that begin a class's rows, is the first that holds the one that found it?"""
-    at = start
-    while not holds(matrix, width, offsets, entries, event, rows, at):
-        at += 1
-    return rows[at, 1] == low and rows[at, 2] == high
+    for at in range(start, start + rows[start, 3]):
+        if holds(matrix, width, starts, table, entries, event, rows, at):
+            return rows[at, 1] == low and rows[at, 2] == high
+    return False
 
 
 @inline

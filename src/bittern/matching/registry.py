@@ -18,6 +18,8 @@ STRATEGIES: dict[str, type[SubscriptionIndex]] = {
 
 def strategy(name: str) -> type[SubscriptionIndex]:
     """The subscription index of this name."""
+    if not isinstance(name, str):
+        raise OptionError(f"a strategy is chosen by its name, not by {name!r}")
     if name not in STRATEGIES:
         known = ", ".join(sorted(STRATEGIES))
         raise OptionError(f"no strategy is named {name!r}; there are {known}")

@@ -62,7 +62,7 @@ def _scan(
     n_out: Any,
 ) -> Any:
     """Scan events from ``first`` on while there is room for one more event's matches."""
-    matrix, width, offsets, entries, _ = events
+    matrix, width, table_starts, table, entries = events
     n_classes = len(starts) - 1
     n = 0
     for event in range(first, n_events):
@@ -71,7 +71,7 @@ def _scan(
             return event
         for c in range(n_classes):
             first_row, end = np.int64(starts[c]), np.int64(starts[c + 1])
-            if accepts(matrix, width, offsets, entries, event, rows, first_row, end):
+            if accepts(matrix, width, table_starts, table, entries, event, rows, first_row, end):
                 out_rows[n] = event
                 out_classes[n] = c
                 n += 1

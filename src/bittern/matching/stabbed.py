@@ -1,18 +1,77 @@
-"""What the strategies have in common that look cells up in a stabbing index: its choice."""
+"""What the strategies have in common that look cells up in a stabbing index: its choice.
+
+They trust it to find just the intervals that they have filed, under their numbers: one that finds
+others leads kernels to lists and programs that are not meant for the event. ``Chosen.check`` asks
+it for the cells of the whole axis, first only how many intervals each has and then which. A value
+is in half of all intervals where they begin or end with their channel (``<``, ``>=``), so that
+there may be too many to look at; then every second, third, ... cell is looked at.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from bittern.engine.jit import b1, i4r, i4w, i8r, kernel
+from bittern.errors import OptionError
 from bittern.matching.contract import SubscriptionIndex
 from bittern.model.rank import under
 from bittern.stabbing.choose import AUTO, build_named, check_name
 from bittern.stabbing.contract import StabbingIndex
 from bittern.stabbing.registry import structure
+
+Int32s: TypeAlias = npt.NDArray[np.int32]
+
+#: Intervals of cells that ``check`` looks at in all, and cells and intervals at once.
+_MOST_COMPARED = 1 << 28
+_CHUNK = 1 << 20
+
+
+@kernel(b1, i4r, i8r, i4r, i4r, i4r, i4w)
+def _contain(cells: Any, offsets: Any, ids: Any, lows: Any, highs: Any, stamps: Any) -> Any:
+    """Do all intervals that were found contain their cells, none of them twice?
+
+    ``stamps``, one for each interval, are 0 at first and know the last cell that found it.
+    """
+    for i in range(len(cells)):
+        for k in range(offsets[i] - offsets[0], offsets[i + 1] - offsets[0]):
+            n = ids[k]
+            if n < 0 or n >= len(lows) or stamps[n] == cells[i] + 1:
+                return False
+            if cells[i] < lows[n] or cells[i] > highs[n]:
+                return False
+            stamps[n] = cells[i] + 1
+    return True
+
+
+def _check_found(index: StabbingIndex, lows: Int32s, highs: Int32s) -> None:
+    """Each cell has as many intervals as it should, and these contain it."""
+    used = lows <= highs
+    assert ((lows >= 0) & (highs < index.domain))[used].all(), "an interval is beyond the axis"
+    begun = np.bincount(lows[used], minlength=index.domain + 1)
+    ended = np.bincount(highs[used] + 1, minlength=index.domain + 1)
+    right = np.cumsum(begun - ended)[: index.domain]
+    step = 1 + int(right.sum()) // _MOST_COMPARED
+    stamps = np.zeros(len(lows), np.int32)
+    for begin in range(0, index.domain, _CHUNK):
+        cells = np.arange(begin, min(begin + _CHUNK, index.domain), dtype=np.int32)
+        located = index.locate_batch(cells)
+        same = np.array_equal(np.diff(located.offsets), right[cells])
+        assert same, "the stabbing index finds more or fewer intervals"
+        if step > 1:
+            cells = cells[::step].copy()
+            located = index.locate_batch(cells)
+        first = 0
+        while first < len(cells):
+            limit = located.offsets[first] + _CHUNK
+            last = max(first + 1, int(np.searchsorted(located.offsets, limit, "right")) - 1)
+            offsets, ids = located.offsets[first : last + 1], located.ids(first, last)
+            contain = _contain(cells[first:last], offsets, ids, lows, highs, stamps)
+            assert contain, "the stabbing index finds other intervals"
+            first = last
 
 
 class Chosen:
@@ -27,8 +86,8 @@ class Chosen:
         cls,
         name: str,
         memory: int | None,
-        lows: npt.NDArray[np.int32],
-        highs: npt.NDArray[np.int32],
+        lows: Int32s,
+        highs: Int32s,
         n_cells: int,
     ) -> Self:
         """Index intervals of cells, numbered in order, with the structure of this name."""
@@ -58,6 +117,15 @@ class Chosen:
         name = self._asked.get("asked", self.index.name)
         return {"stabbing": name, "stabbing_memory": self._asked.get("memory")}
 
+    def check(self, lows: Int32s, highs: Int32s, n_cells: int) -> None:
+        """The structure is sound and finds these intervals, by their positions, and no others.
+
+        A position that is not in use has an empty one (low > high).
+        """
+        self.index.check()
+        assert self.index.domain == max(1, n_cells), "the stabbing index has another axis"
+        _check_found(self.index, lows, highs)
+
 
 class StabbedIndex(SubscriptionIndex):
     """A strategy over a stabbing index, ``chosen``."""
@@ -78,4 +146,7 @@ class StabbedIndex(SubscriptionIndex):
     def check_parameters(cls, parameters: Mapping[str, Any]) -> None:
         """Also refuse the name of no structure, and memory for one that was not chosen by it."""
         super().check_parameters(parameters)
-        check_name(parameters.get("stabbing", "cei"), parameters.get("stabbing_memory"))
+        name = parameters.get("stabbing", "cei")
+        if not isinstance(name, str):
+            raise OptionError(f"a stabbing index is chosen by its name, not by {name!r}")
+        check_name(name, parameters.get("stabbing_memory"))

@@ -60,23 +60,34 @@ class Structure:
                 children.append(len(node[1]))
                 stack.extend(reversed(node[1]))
         sizes = [1] * len(operators)
-        tests_in = [int(operator == TEST) for operator in operators]
         for i in range(len(operators) - 1, -1, -1):
             child = i + 1
             for _ in range(children[i]):
                 sizes[i] += sizes[child]
-                tests_in[i] += tests_in[child]
                 child += sizes[child]
+        return cls._of_nodes(operators, sizes)
+
+    @classmethod
+    def below(cls, whole: Structure, node: int) -> Structure:
+        """The structure of one node and what is below it."""
+        nodes = slice(node, node + int(whole.sizes[node]))
+        return cls._of_nodes(whole.operators[nodes].tolist(), whole.sizes[nodes].tolist())
+
+    @classmethod
+    def _of_nodes(cls, operators: list[int], sizes: list[int]) -> Structure:
         return cls(
             np.array(operators, dtype=np.int32),
             np.array(sizes, dtype=np.int32),
-            np.array(_jumps(operators, sizes, tests_in), dtype=np.int32),
+            np.array(_jumps(operators, sizes), dtype=np.int32),
         )
 
 
-def _jumps(operators: list[int], sizes: list[int], tests_in: list[int]) -> list[int]:
+def _jumps(operators: list[int], sizes: list[int]) -> list[int]:
     """Where each test goes: one of its two outcomes is always the next test."""
-    n = tests_in[0]
+    tests_before = [0]
+    for operator in operators:
+        tests_before.append(tests_before[-1] + (operator == TEST))
+    n = tests_before[-1]
     first = [0] * len(operators)  # the number of a subtree's first test
     if_true = [0] * len(operators)
     if_false = [0] * len(operators)
@@ -93,7 +104,7 @@ def _jumps(operators: list[int], sizes: list[int], tests_in: list[int]) -> list[
         child, end, at = i + 1, i + sizes[i], first[i]
         while child < end:
             first[child] = at
-            at += tests_in[child]
+            at += tests_before[child + sizes[child]] - tests_before[child]
             last = child + sizes[child] == end
             if_true[child] = at if operator == AND and not last else if_true[i]
             if_false[child] = at if operator == OR and not last else if_false[i]

@@ -9,9 +9,8 @@ start at 0 and 5 (see ``model/rank.py``)::
     by event    matrix [[1, 6], [4, -1], [1, -1]]                       to look a test's cell up
 
 The matrix has one more column, always 0, for tests that always hold. Where it would be large and
-empty (thousands of channels, few per event) the second view is sparse instead: each event's
-channels in order with their cells, and a 256-bit signature of its channels that tells most
-missing ones at the cost of one load.
+empty (thousands of channels, few per event) the second view is sparse instead: a small hash table
+for each event (``model/cell_tables.py``).
 """
 
 from __future__ import annotations
@@ -36,6 +35,7 @@ from bittern.engine.jit import (
     u8w,
     void,
 )
+from bittern.model.cell_tables import build_tables, find_cell
 
 #: A matrix of at most this many bytes (a few caches) is always worth it; a larger one if it is a
 #: quarter full. Looking a cell up in the sparse view costs several times as much.
@@ -54,12 +54,12 @@ class EventArrays(NamedTuple):
 
     matrix: npt.NDArray[np.int32]
     width: int  # columns of the matrix: the channels, and one that is always 0
-    offsets: npt.NDArray[np.int64]
-    entries: npt.NDArray[np.int64]  # channel << 32 | cell, ascending within an event
-    signatures: npt.NDArray[np.uint64]  # four words per event
+    starts: npt.NDArray[np.int64]
+    table: npt.NDArray[np.uint64]
+    entries: npt.NDArray[np.int64]  # channel << 32 | cell
 
 
-EVENTS = tuple_type(EventArrays, i4r, i8, i8r, i8r, u8r)
+EVENTS = tuple_type(EventArrays, i4r, i8, i8r, u8r, i8r)
 
 
 @dataclass(frozen=True)
@@ -74,36 +74,13 @@ class EncodedEvents:
 
 
 @inline
-def signature_bit(channel: Any) -> Any:
-    """Which of an event's 256 signature bits stands for this channel."""
-    return (np.uint64(channel) * np.uint64(0x9E3779B1) >> np.uint64(24)) & np.uint64(255)
-
-
-@inline
-def may_have(signatures: Any, event: Any, channel: Any) -> Any:
-    """0 only if the event has no value in this channel, else 1."""
-    bit = signature_bit(channel)
-    word = signatures[np.uint64(4 * event) + (bit >> np.uint64(6))]
-    return np.int64((word >> (bit & np.uint64(63))) & np.uint64(1))
-
-
-@inline
-def cell_of(matrix: Any, width: Any, offsets: Any, entries: Any, event: Any, channel: Any) -> Any:
+def cell_of(
+    matrix: Any, width: Any, starts: Any, table: Any, entries: Any, event: Any, channel: Any
+) -> Any:
     """The event's global cell in this channel, or -1 where it has no value."""
     if len(matrix):
         return np.int64(matrix[np.uint64(event * width + channel)])
-    wanted = np.int64(channel) << 32
-    low, high = offsets[event], offsets[event + 1]
-    end = high
-    while low < high:
-        middle = (low + high) >> 1
-        if entries[np.uint64(middle)] < wanted:
-            low = middle + 1
-        else:
-            high = middle
-    if low < end and entries[low] >> 32 == channel:
-        return entries[low] & 0xFFFFFFFF
-    return np.int64(-1)
+    return find_cell(starts, table, entries, event, channel)
 
 
 @kernel(void, u8w, u8w, i8, i8)
@@ -176,15 +153,9 @@ def _fill_matrix(cells: Any, offsets: Any, rows: Any, bases: Any, matrix: Any, w
             matrix[rows[k] * width + channel] = cells[i]
 
 
-@kernel(void, i4r, i8r, i4r, i4r, i8w, i8w, u8w)
-def _fill_sparse(
-    cells: Any,
-    offsets: Any,
-    rows: Any,
-    bases: Any,
-    event_offsets: Any,
-    entries: Any,
-    signatures: Any,
+@kernel(void, i4r, i8r, i4r, i4r, i8w, i8w)
+def _order(
+    cells: Any, offsets: Any, rows: Any, bases: Any, event_offsets: Any, entries: Any
 ) -> None:
     """Scatter cells to their events; visiting them in order leaves each event's in order."""
     n_events = len(event_offsets) - 1
@@ -192,47 +163,35 @@ def _fill_sparse(
         event_offsets[row + 1] += 1
     for row in range(n_events):
         event_offsets[row + 1] += event_offsets[row]
-    always = signature_bit(len(bases) - 1)
-    for row in range(n_events):
-        signatures[4 * row + np.int64(always >> np.uint64(6))] = np.uint64(1) << np.uint64(
-            always & np.uint64(63)
-        )
     free = event_offsets[:-1].copy()
     channel = 0
     for i in range(len(cells)):
         channel = _channel_of(bases, channel, cells[i])
-        bit = signature_bit(channel)
-        word, mask = np.int64(bit >> np.uint64(6)), np.uint64(1) << np.uint64(bit & np.uint64(63))
         entry = np.int64(channel) << 32 | np.int64(cells[i])
         for k in range(offsets[i], offsets[i + 1]):
-            row = np.int64(rows[k])
-            entries[np.uint64(free[np.uint64(row)])] = entry
-            free[np.uint64(row)] += 1
-            signatures[np.uint64(4 * row + word)] |= mask
+            row = np.uint64(rows[k])
+            entries[np.uint64(free[row])] = entry
+            free[row] += 1
 
 
-def event_entries(
-    events: EncodedEvents, bases: npt.NDArray[np.int32]
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Each event's ``channel << 32 | cell`` in order, from either view. O(pairs)."""
-    if len(events.by_event.offsets):
-        return events.by_event.offsets, events.by_event.entries
-    return _sparse(events.cells, events.offsets, events.rows, bases, events.n_events)[:2]
-
-
-def _sparse(
+def _ordered(
     cells: npt.NDArray[np.int32],
     offsets: npt.NDArray[np.int64],
     rows: npt.NDArray[np.int32],
     bases: npt.NDArray[np.int32],
     n_events: int,
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.uint64]]:
-    """The sparse view by event: offsets, entries and signatures."""
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     event_offsets = np.zeros(n_events + 1, dtype=np.int64)
     entries = np.empty(len(rows), dtype=np.int64)
-    signatures = np.zeros(4 * n_events, dtype=np.uint64)
-    _fill_sparse(cells, offsets, rows, bases, event_offsets, entries, signatures)
-    return event_offsets, entries, signatures
+    _order(cells, offsets, rows, bases, event_offsets, entries)
+    return event_offsets, entries
+
+
+def event_entries(
+    events: EncodedEvents, bases: npt.NDArray[np.int32]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Each event's ``channel << 32 | cell`` in order, and where they begin. O(pairs)."""
+    return _ordered(events.cells, events.offsets, events.rows, bases, events.n_events)
 
 
 def encode_pairs(
@@ -258,8 +217,8 @@ def encode_pairs(
         matrix = np.empty(n_events * width, dtype=np.int32)
         _fill_matrix(cells, offsets, rows, bases, matrix, width)
         none = np.empty(0, dtype=np.int64)
-        by_event = EventArrays(matrix, width, none, none, np.empty(0, dtype=np.uint64))
+        by_event = EventArrays(matrix, width, none, np.empty(0, dtype=np.uint64), none)
     else:
-        matrix = np.empty(0, dtype=np.int32)
-        by_event = EventArrays(matrix, width, *_sparse(cells, offsets, rows, bases, n_events))
+        ordered = _ordered(cells, offsets, rows, bases, n_events)
+        by_event = EventArrays(np.empty(0, dtype=np.int32), width, *build_tables(*ordered))
     return EncodedEvents(n_events, cells, offsets, rows, frozen(by_event))
