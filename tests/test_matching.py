@@ -2,7 +2,7 @@
 
 Small catalogs come from hypothesis and are judged by the oracle; large ones come from NumPy and are
 judged by evaluating whole columns of events. Every catalog is matched on both views of a batch (the
-matrix, and sparse entries with signatures), with and without a sample of events.
+matrix, and hash tables), with and without a sample of events.
 """
 
 from __future__ import annotations

@@ -43,22 +43,22 @@ class Scale:
     n_events: int = EVENTS
     logged: int = standins.LOGGED
     n: Sequence[int] = (1_000_000, 3_000_000, 10_000_000)
-    d: Sequence[int] = (20_000, 30_000, 40_000, 50_000, 60_000)
-    largest: Sequence[int] = (4, 8, 12, 16, 20)
-    m: Sequence[int] = (20, 40, 60, 80, 100, 120)
-    equal: Sequence[float] = (0.2, 0.4, 0.6, 0.8, 1.0)
+    d: Sequence[int] = (20_000, 40_000, 60_000)
+    largest: Sequence[int] = (4, 12, 20)
+    m: Sequence[int] = (20, 40, 80, 120)
+    equal: Sequence[float] = (0.2, 0.4, 0.6, 1.0)
     sigma: Sequence[int] = (50, 200, 800, 3_200, 12_800)
-    zipf: Sequence[float] = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
+    zipf: Sequence[float] = (0.0, 0.4, 0.8, 1.0)
     scanned: int = 20_000
-    capacities: Sequence[int] = (5, 25, 50, 100, 150, 200, 250)
-    standins: Sequence[int] = (1_000_000, 2_000_000, 4_000_000)
-    wishes: Sequence[int] = (4, 8, 12, 16, 20)
-    clauses: Sequence[int] = (2, 4, 6, 8, 10)
-    many_clauses: Sequence[int] = (250_000, 500_000, 1_000_000)
+    capacities: Sequence[int] = (5, 50, 150, 250)
+    standins: Sequence[int] = (1_000_000, 4_000_000)
+    wishes: Sequence[int] = (4, 12, 20)
+    clauses: Sequence[int] = (2, 4, 6, 10)
+    many_clauses: Sequence[int] = (250_000, 1_000_000)
     clauses_of: int = 250_000
     inserted: int = 200_000
-    prefix_shares: Sequence[float] = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
-    prefix_lengths: Sequence[int] = (1, 2, 3, 4, 5, 6)
+    prefix_shares: Sequence[float] = (0.0, 0.4, 0.8, 1.0)
+    prefix_lengths: Sequence[int] = (1, 3, 6)
 
 
 FULL = Scale()

@@ -58,13 +58,13 @@ FIRST_EVENTS, STEP = 4, 8
 CHECKED_EVENTS = 64
 PASS_SECONDS = 0.7
 #: No further pass once they have taken so long together.
-ALL_SECONDS = 2.0
+ALL_SECONDS = 1.5
 #: Matches of one batch, at most: two numbers of four bytes each.
 MOST_MATCHES = 20_000_000
 #: What a k-index takes at its peak, at most: while it is built, and while it grows by insertions.
 BYTES_PER_EQUALITY = {"build": 17, "insert": 60}
 MOST_BYTES = 12_000_000_000
-MOST_SECONDS = {"build": 150.0, "insert": 30.0}
+MOST_SECONDS = {"build": 90.0, "insert": 20.0}
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 
 

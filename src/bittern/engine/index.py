@@ -117,6 +117,9 @@ class Index:
                 f"{parameters!r}"
             )
         short = {"stabbing": stabbing, "stabbing_memory": stabbing_memory}
+        for name, value in short.items():
+            if value is not None and parameters is not None and name in parameters:
+                raise OptionError(f"{name} is given twice, by name and among the parameters")
         given = dict(parameters or {}) | {k: v for k, v in short.items() if v is not None}
         strategy_named(strategy).check_parameters(given)
         started = time.perf_counter()

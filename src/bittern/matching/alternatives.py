@@ -8,8 +8,8 @@ own::
     class 5   OR (AND T T) (AND T T)      tests 40 41 42 43
     parts     40 41  and  42 43           two plain conjunctions; owners 5 5
 
-An event may satisfy several alternatives of one class; ``once`` keeps one of them. Those that are
-tests of one channel exclude each other (``IN``, ``!=``), and need no second look.
+An event may satisfy several alternatives of one class; ``once`` keeps one of them. Those that test
+one channel for cells exclude each other (``IN``, ``!=``), and need no second look.
 """
 
 from __future__ import annotations
@@ -104,6 +104,7 @@ def _repeats(
 ) -> npt.NDArray[np.uint8]:
     """Whether some parts of a class are not tests of one and the same channel."""
     single = parts.counts == 1
+    single[single] = parts.lows[parts.starts[single]] >= 0  # "missing" may stand twice
     channels = np.full(len(owners), -1, dtype=np.int32)
     channels[single] = parts.channels[parts.starts[single]]
     first = np.searchsorted(owners, owners)  # parts of a class stand together

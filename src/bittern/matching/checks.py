@@ -60,7 +60,8 @@ def check_filed(filed: tuple[npt.NDArray[Any], ...], n_channels: int, n_cells: i
     n_classes, n_postings = len(several), len(lows)
     assert heads.shape == bounds.shape == (n_postings, 2), "postings differ in number"
     assert len(highs) == n_postings, "postings differ in number"
-    assert (np.diff(lows) >= 0).all(), "postings are not in order"
+    keys = lows.astype(np.int64) << 32 | heads[:, 0]
+    assert (np.diff(keys) >= 0).all(), "postings are not in order"
     assert (lows <= highs).all(), "a posting has an empty interval"
     assert ((lows >= 0) & (highs < n_cells)).all(), "a posting is beyond the axis"
     check_starts(starts, rows, n_classes)
@@ -97,6 +98,34 @@ def check_filed(filed: tuple[npt.NDArray[Any], ...], n_channels: int, n_cells: i
     assert ((always >= 0) & (always < n_classes)).all(), "an always-candidate is no class"
     assert len(np.unique(always)) == len(always), "an always-candidate stands twice"
     assert not np.isin(always, classes).any(), "an always-candidate has pivots"
+
+
+def check_parts(
+    filed: tuple[npt.NDArray[Any], ...],
+    owners: Int32s,
+    repeats: npt.NDArray[np.uint8],
+    n_channels: int,
+) -> None:
+    """Every part belongs to a class; parts of one that does not repeat exclude each other.
+
+    Whether two cells are of one channel is not known here.
+    """
+    heads, _, lows, highs, _, _, several, always = filed
+    if not len(owners) and not len(repeats):
+        return
+    assert len(owners) == len(several), "there is not one owner per part"
+    assert ((owners >= 0) & (owners < len(repeats))).all(), "a part belongs to no class"
+    assert (repeats <= 1).all(), "a class neither repeats nor does not"
+    n_parts = np.bincount(owners, minlength=len(repeats))
+    assert not repeats[n_parts <= 1].any(), "a class of one part is said to repeat"
+    apart = (n_parts > 1) & (repeats == 0)
+    assert not apart[owners[always]].any(), "a class is said not to repeat, but it may"
+    own = apart[owners[np.maximum(heads[:, 1], ~heads[:, 1])]]
+    bare = (heads[own, 1] < 0) & (heads[own, 0] == n_channels)
+    assert bare.all(), "a class is said not to repeat, but it may"
+    owner, low, high = _sorted(owners[~heads[own, 1]], lows[own], highs[own])
+    disjoint = (owner[1:] != owner[:-1]) | (low[1:] > high[:-1])
+    assert disjoint.all(), "a class is said not to repeat, but it may"
 
 
 def _check_inline_tests(channels: Int32s, bounds: Int32s, n_channels: int, n_cells: int) -> None:

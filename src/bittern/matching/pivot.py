@@ -4,7 +4,8 @@ Each class is filed under its pivot cover (``matching/cover.py``) in one stabbin
 global axis of cells; a filed pivot is a *posting*. A batch visits the postings of each distinct
 cell once for all events that carry it, and verifies::
 
-    postings, in order of their lowest cell, so that neighbours on the axis are near in memory:
+    postings, in order of their lowest cell and of the inline test's channel, so that neighbours
+    on the axis are near in memory:
       heads     (channel, class)   channel of the first residual test, which is kept inline: most
                                    candidates are rejected here without touching anything else;
                                    ~class where nothing is left to test after it
@@ -37,12 +38,10 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from bittern.engine.jit import (
-    frozen,
-)
+from bittern.engine.jit import frozen
 from bittern.matching.alternatives import alternatives, once
 from bittern.matching.always import run_programs
-from bittern.matching.checks import check_filed
+from bittern.matching.checks import check_filed, check_parts
 from bittern.matching.classes import Classes
 from bittern.matching.contract import Found, candidates_of
 from bittern.matching.filing import file_classes
@@ -206,9 +205,4 @@ class Pivot(StabbedIndex):
         arrays = self._arrays
         check_filed(arrays, n_channels, n_cells)
         self.chosen.check(arrays.lows, arrays.highs, n_cells)
-        n_parts, owners, repeats = len(self._arrays.several), self._owners, self._repeats
-        if len(owners) or len(repeats):
-            assert len(owners) == n_parts, "there is not one owner per part"
-            assert ((owners >= 0) & (owners < len(repeats))).all(), "a part belongs to no class"
-            several = np.bincount(owners, minlength=len(repeats)) > 1
-            assert not (repeats & ~several).any(), "a class of one part is said to repeat"
+        check_parts(arrays, self._owners, self._repeats, n_channels)

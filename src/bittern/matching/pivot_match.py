@@ -138,9 +138,11 @@ def _sparse_pass(
 
 @inline
 def _is_sorted(ids: Any, first: Any, last: Any, lows: Any) -> Any:
-    """Whether a list is all postings of one lowest cell: they are sorted by channel."""
-    begin, end = np.uint64(ids[first]), np.uint64(ids[last - 1])
-    return np.int64(end - begin) == last - first - 1 and lows[begin] == lows[end]
+    """Whether a list is postings in a row of one lowest cell: they are sorted by channel."""
+    for i in range(first + 1, last):
+        if ids[np.uint64(i)] != ids[np.uint64(i - 1)] + 1:
+            return False
+    return lows[np.uint64(ids[first])] == lows[np.uint64(ids[last - 1])]
 
 
 @inline
@@ -283,7 +285,9 @@ def match_postings(
     while cell < len(offsets) - 1 and not stopped:
         first, last = offsets[cell], offsets[cell + 1]
         pair = max(pair, pair_offsets[cell])
-        ordered = last - first > _SEARCHED and _is_sorted(ids, first, last, lows)
+        ordered = (
+            len(matrix) == 0 and last - first > _SEARCHED and _is_sorted(ids, first, last, lows)
+        )
         while first < last and pair < pair_offsets[cell + 1]:
             length = last - first
             full = n + kept + length >= len(out_rows)

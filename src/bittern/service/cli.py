@@ -90,7 +90,7 @@ def _build(options: argparse.Namespace) -> int:
             on_error="raise" if options.on_error == "fail" else "skip",
             sample=_sample(options.sample),
             strategy=options.strategy,
-            parameters=dict(options.parameter),
+            parameters=_once(options.parameter),
             stabbing=options.stabbing,
             stabbing_memory=options.stabbing_memory,
             progress=progress,
@@ -113,6 +113,15 @@ def _build(options: argparse.Namespace) -> int:
             }
         )
     return 0
+
+
+def _once(given: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Parameters by name, each of them once."""
+    names = [name for name, _ in given]
+    for name in names:
+        if names.count(name) > 1:
+            raise OptionError(f"the parameter {name} is given {names.count(name)} times")
+    return dict(given)
 
 
 def _sample(name: str | None) -> Any:
