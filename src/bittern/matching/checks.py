@@ -60,8 +60,7 @@ def check_filed(filed: tuple[npt.NDArray[Any], ...], n_channels: int, n_cells: i
     n_classes, n_postings = len(several), len(lows)
     assert heads.shape == bounds.shape == (n_postings, 2), "postings differ in number"
     assert len(highs) == n_postings, "postings differ in number"
-    keys = lows.astype(np.int64) << 32 | heads[:, 0]
-    assert (np.diff(keys) >= 0).all(), "postings are not in order"
+    assert (np.diff(lows) >= 0).all(), "postings are not in order"
     assert (lows <= highs).all(), "a posting has an empty interval"
     assert ((lows >= 0) & (highs < n_cells)).all(), "a posting is beyond the axis"
     check_starts(starts, rows, n_classes)
@@ -72,6 +71,8 @@ def check_filed(filed: tuple[npt.NDArray[Any], ...], n_channels: int, n_cells: i
     empty = lengths[classes] == 0
     assert np.array_equal(heads[:, 1] < 0, empty), "a posting is wrong about what is left to test"
     _check_inline_tests(heads[:, 0], bounds, n_channels, n_cells)
+    keys = lows.astype(np.int64) << 32 | heads[:, 0]
+    assert (np.diff(keys) >= 0).all(), "postings of a cell are not in the order of their channels"
 
     assert (several <= 1).all(), "a class has neither one pivot nor several"
     many = several == 1
