@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 import strategies
-from bittern.engine.catalog import read_catalog
+from bittern.engine.subscriptions import read_subscriptions
 from bittern.engine.index import expected_events
 from bittern.errors import OptionError
 from bittern.language.printer import print_expression
@@ -41,6 +41,16 @@ from bittern.model.events import Encoder
 Pairs = list[tuple[int, int]]
 Arrays = dict[str, npt.NDArray[Any]]
 
+#: The example of seed 003.
+TABLE_1 = {
+    "S1": "A = 2 AND B IN (3, 6, 9)",
+    "S2": "A <= 8 AND C >= 2",
+    "S3": "C = 6 AND B <= 4 AND E BETWEEN 3 AND 12",
+    "S4": "A = 2",
+    "S5": "D >= 12 AND E <= 9",
+    "S6": "B IN (3, 6) AND C <= 4 AND D >= 10 AND E <= 7",
+}
+
 
 # ------------------------------------------------------------------ catalogs in rank space
 
@@ -48,7 +58,7 @@ Arrays = dict[str, npt.NDArray[Any]]
 def compiled(texts: Sequence[str]) -> Compiled:
     """The classes of these expressions, as an index gets them, and ``class_of`` each."""
     shapes = Shapes()
-    catalog = read_catalog(dict(enumerate(texts)), shapes, on_error="raise", progress=None)
+    catalog = read_subscriptions(dict(enumerate(texts)), shapes, on_error="raise", progress=None)
     return compile_catalog(shapes.templates, catalog.shape_ids, catalog.parameters)
 
 

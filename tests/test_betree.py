@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,7 +24,7 @@ from hypothesis.stateful import (
 import bittern
 import strategies
 from answers import build, engine, expected
-from bittern.engine.catalog import read_catalog
+from bittern.engine.subscriptions import read_subscriptions
 from bittern.engine.index import expected_events
 from bittern.errors import OptionError, SubscriptionError
 from bittern.language.printer import print_expression
@@ -53,12 +52,12 @@ from bittern.matching.betree_nodes import (
     USED_NODES,
     USED_ROWS,
 )
-from bittern.matching.classes import Classes
 from bittern.matching.compile import Compiled, compile_catalog
 from bittern.matching.scan import Scan
 from bittern.model import encoded as encoded_module
 from bittern.model.encoded import EncodedEvents
 from bittern.model.events import Encoder
+from subscription_contract import TABLE_1, part
 from test_matching import SHAPES, World, pairs, right_pairs, small_events
 
 if TYPE_CHECKING:
@@ -88,14 +87,6 @@ def paths(index: bittern.Index) -> dict[int, list[tuple[str, int, int]]]:
 
 # ------------------------------------------------------------------ seed 003
 
-TABLE_1 = {
-    "S1": "A = 2 AND B IN (3, 6, 9)",
-    "S2": "A <= 8 AND C >= 2",
-    "S3": "C = 6 AND B <= 4 AND E BETWEEN 3 AND 12",
-    "S4": "A = 2",
-    "S5": "D >= 12 AND E <= 9",
-    "S6": "B IN (3, 6) AND C <= 4 AND D >= 10 AND E <= 7",
-}
 #: A and B are rarer in events than the others, or A, B, C and E would be equally good to cut by.
 MOST_EVENTS = [{"C": n, "D": n, "E": n} for n in range(1, 13)]
 
@@ -292,20 +283,9 @@ def test_points_of_one_attribute_are_clustered_down_to_the_capacity() -> None:
 # ------------------------------------------------------------------ changes
 
 
-def picked(classes: Classes, which: npt.ArrayLike) -> Classes:
-    """Some classes of the same rank space."""
-    own = np.asarray(which, dtype=np.int64)
-    return dataclasses.replace(
-        classes,
-        starts=classes.starts[own],
-        counts=classes.counts[own],
-        structure_of=classes.structure_of[own],
-    )
-
-
 def compiled(texts: Mapping[Any, str]) -> Compiled:
     shapes = Shapes()
-    catalog = read_catalog(texts, shapes, on_error="raise", progress=None)
+    catalog = read_subscriptions(texts, shapes, on_error="raise", progress=None)
     return compile_catalog(shapes.templates, catalog.shape_ids, catalog.parameters)
 
 
@@ -348,7 +328,7 @@ class History(RuleBasedStateMachine):
         self.names = order[:which]
         self.out = order[which:].tolist()
         self.tree, numbers = BETree.build(
-            picked(WORLD.classes, self.names), MASS, WORLD.rank, capacity=capacity
+            part(WORLD.classes, self.names), MASS, WORLD.rank, capacity=capacity
         )
         assert numbers.tolist() == list(range(which))
         self.live = dict(zip(self.names.tolist(), numbers.tolist(), strict=True))
@@ -359,7 +339,7 @@ class History(RuleBasedStateMachine):
     def insert(self, share: float) -> None:
         n = max(1, int(share * len(self.out)))
         new, self.out = self.out[:n], self.out[n:]
-        numbers = self.tree.insert(picked(WORLD.classes, new))
+        numbers = self.tree.insert(part(WORLD.classes, new))
         assert numbers.tolist() == list(range(len(self.names), len(self.names) + n))
         self.names = np.concatenate((self.names, new)).astype(np.int64)
         self.live |= dict(zip(new, numbers.tolist(), strict=True))
@@ -370,7 +350,7 @@ class History(RuleBasedStateMachine):
         order = np.random.default_rng(data.draw(st.integers(0, 9))).permutation(len(self.live))
         names = np.array(list(self.live))[order[: max(1, int(share * len(order)))]]
         numbers = np.array([self.live.pop(name) for name in names.tolist()], dtype=np.int32)
-        self.tree.delete(picked(WORLD.classes, names), numbers)
+        self.tree.delete(part(WORLD.classes, names), numbers)
         self.out += names.tolist()
 
     @precondition(lambda self: self.live)
@@ -386,7 +366,7 @@ class History(RuleBasedStateMachine):
             ([name, other], [number, len(self.names) + 5]),
         ):
             with pytest.raises(OptionError, match="not in the index"):
-                self.tree.delete(picked(WORLD.classes, names), np.array(numbers, dtype=np.int32))
+                self.tree.delete(part(WORLD.classes, names), np.array(numbers, dtype=np.int32))
 
     @rule()
     def save_and_open(self) -> None:
@@ -427,9 +407,9 @@ def test_any_history() -> None:
 def test_one_by_one_is_the_same_tree_as_at_once(capacity: int) -> None:
     n = len(WORLD.classes)
     whole, _ = BETree.build(WORLD.classes, MASS, WORLD.rank, capacity=capacity)
-    tree, _ = BETree.build(picked(WORLD.classes, []), MASS, WORLD.rank, capacity=capacity)
+    tree, _ = BETree.build(part(WORLD.classes, []), MASS, WORLD.rank, capacity=capacity)
     for number in range(n):
-        assert tree.insert(picked(WORLD.classes, [number])).tolist() == [number]
+        assert tree.insert(part(WORLD.classes, [number])).tolist() == [number]
     assert tree.statistics() == whole.statistics()
     for name, array in whole.arrays().items():
         assert np.array_equal(tree.arrays()[name], array), name
@@ -442,9 +422,9 @@ def test_the_tree_does_not_depend_on_where_room_ran_out(capacity: int) -> None:
     for room in (1, 7, 10_000):
         with mock.patch.object(betree, "_LEAST_ROOM", room):
             tree, _ = BETree.build(WORLD.classes, MASS, WORLD.rank, capacity=capacity)
-            again, _ = BETree.build(picked(WORLD.classes, []), MASS, WORLD.rank, capacity=capacity)
+            again, _ = BETree.build(part(WORLD.classes, []), MASS, WORLD.rank, capacity=capacity)
             for number in range(len(WORLD.classes)):
-                again.insert(picked(WORLD.classes, [number]))
+                again.insert(part(WORLD.classes, [number]))
         for name, array in whole.arrays().items():
             assert np.array_equal(tree.arrays()[name], array), name
             assert np.array_equal(again.arrays()[name], array), name
@@ -454,9 +434,9 @@ def test_a_class_that_has_no_normal_form_cannot_be_there() -> None:
     bomb = " AND ".join(f"(x{i} = 1 OR y{i} = 1)" for i in range(12))
     catalog = compiled({"a": "a = 1", "b": bomb})
     mass = expected_events(catalog, None)
-    tree, numbers = BETree.build(picked(catalog.classes, [0]), mass, catalog.rank)
+    tree, numbers = BETree.build(part(catalog.classes, [0]), mass, catalog.rank)
     with pytest.raises(OptionError, match="delete exactly what was inserted"):
-        tree.delete(picked(catalog.classes, [1]), numbers)
+        tree.delete(part(catalog.classes, [1]), numbers)
 
 
 def test_deleting_a_class_by_the_expression_of_another_changes_nothing() -> None:
@@ -483,8 +463,8 @@ def test_room_is_used_again() -> None:
     sizes = []
     own = numbers[half]
     for _ in range(40):
-        tree.delete(picked(WORLD.classes, half), own)
-        own = tree.insert(picked(WORLD.classes, half))
+        tree.delete(part(WORLD.classes, half), own)
+        own = tree.insert(part(WORLD.classes, half))
         sizes.append(tree.nbytes - tree._firsts.items.nbytes)
     assert max(sizes) < 4 * sizes[0]
     tree.check(WORLD.rank.n_channels, WORLD.rank.n_cells)
@@ -565,7 +545,7 @@ def wrong_numbers(size: int) -> Iterator[int]:
 def test_whatever_is_wrong_is_found_or_makes_no_difference(data: st.DataObject) -> None:
     tree, numbers = BETree.build(WORLD.classes, MASS, WORLD.rank, capacity=2)
     if data.draw(st.booleans()):
-        tree.delete(picked(WORLD.classes, numbers[::3]), numbers[::3])
+        tree.delete(part(WORLD.classes, numbers[::3]), numbers[::3])
         arrays = {name: array.copy() for name, array in tree._held().items()}
         arrays["firsts"] = arrays["firsts"][: len(numbers)]
     else:

@@ -11,24 +11,26 @@ import bittern
 from bittern.engine.index import expected_events
 from bittern.errors import OptionError
 from bittern.matching.betree import BETree
+from bittern.matching.contract import ChangingIndex, Refused
 from bittern.matching.counting import Counting
 from bittern.matching.opindex import OpIndex, OpIndexBS
+from bittern.matching.registry import STRATEGIES
 from bittern.model.rank import under
 from bittern.service import cli
 from bittern.stabbing.choose import build_named
-from subscription_contract import compiled, part
+from subscription_contract import (
+    TABLE_1,
+    compiled,
+    encoded,
+    expected_pairs,
+    held,
+    pairs,
+    part,
+    truth,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-TABLE_1 = {
-    "S1": "A = 2 AND B IN (3, 6, 9)",
-    "S2": "A <= 8 AND C >= 2",
-    "S3": "C = 6 AND B <= 4 AND E BETWEEN 3 AND 12",
-    "S4": "A = 2",
-    "S5": "D >= 12 AND E <= 9",
-    "S6": "B IN (3, 6) AND C <= 4 AND D >= 10 AND E <= 7",
-}
 
 
 def pivots(index: bittern.Index) -> dict[str, list[str | int]]:
@@ -77,6 +79,52 @@ def test_betree_deletes_as_many_classes_as_numbers(classes: list[int], numbers: 
     tree, _ = BETree.build(catalog.classes, expected_events(catalog, None), catalog.rank)
     with pytest.raises(OptionError):
         tree.delete(part(catalog.classes, classes), np.array(numbers, np.int32))
+
+
+# ------------------------------------------------------------------ what is not there
+
+CHANGING = [name for name in sorted(STRATEGIES) if issubclass(STRATEGIES[name], ChangingIndex)]
+
+
+@pytest.mark.parametrize("strategy", CHANGING)
+def test_what_is_not_there_is_not_deleted(strategy: str) -> None:
+    """One wrong class or number among those to delete, and the index is as it was."""
+    held_texts = ["a = 1 AND b = 2", "a = 2", "a = 1 OR b = 2", "b IS NULL", "b = 1 AND b = 3"]
+    too_large = " AND ".join(any_of(f"x{i}_", 6, "= 1 AND y = 2") for i in range(6))
+    catalog = compiled([*held_texts, "a = 1 AND c = 3", too_large])
+    inside, other, refused = range(5), 5, 6
+    assert catalog.class_of.tolist() == [*inside, other, refused]
+    events = encoded(catalog, [{"a": a, "b": b, "c": 3} for a in (1, 2, 3) for b in (None, 1, 2)])
+    right = truth(catalog, events)
+    index, live = held(STRATEGIES[strategy], catalog, inside)
+    assert isinstance(index, ChangingIndex)
+    numbers = [number for number, _ in sorted(live.items(), key=lambda item: item[1])]
+    with pytest.raises(Refused):
+        index.insert(part(catalog.classes, [refused]))
+
+    def refuse(which: list[int], under_numbers: list[int]) -> None:
+        with pytest.raises(OptionError):
+            index.delete(part(catalog.classes, which), np.array(under_numbers, np.int32))
+        index.check(catalog.rank.n_channels, catalog.rank.n_cells)
+        assert pairs(index, events) == expected_pairs(right, live)
+
+    for c in inside:
+        own = numbers[c]
+        for wrong in {*numbers, len(numbers), 1 << 30, -1, -(1 << 31)} - {own}:
+            refuse([c], [wrong])
+        refuse([c, c], [own, own])
+        refuse([other], [own])
+        refuse([refused], [own])
+        refuse([c, refused], [own, numbers[c - 1]])
+        refuse([c], [own, numbers[c - 1]])
+        refuse([c, c - 1], [own])
+        refuse([], [own])
+    for c in inside:
+        index.delete(part(catalog.classes, [c]), np.array([numbers[c]], np.int32))
+        del live[numbers[c]]
+        for gone in inside[: c + 1]:
+            refuse([gone], [numbers[gone]])
+            refuse([gone, *inside[c + 1 :]], [numbers[gone], *numbers[c + 1 :]])
 
 
 # ------------------------------------------------------------------ refusals

@@ -80,7 +80,14 @@ from bittern.matching.betree_nodes import (
 from bittern.matching.betree_pack import pack, table_of
 from bittern.matching.checks import check_channels
 from bittern.matching.classes import Classes
-from bittern.matching.contract import ChangingIndex, Found, Refused, check_size
+from bittern.matching.contract import (
+    NOT_THERE,
+    ChangingIndex,
+    Found,
+    Refused,
+    are_numbers,
+    check_size,
+)
 from bittern.matching.growing import Column, longer
 from bittern.matching.normal import Clauses, normal_forms
 from bittern.matching.output import Output
@@ -90,7 +97,6 @@ from bittern.model.rank import RankSpace
 Int32s = npt.NDArray[np.int32]
 
 _LEAST_ROOM = 64
-_NOT_THERE = "a class to delete is not in the index: delete exactly what was inserted"
 
 
 class BETree(ChangingIndex):
@@ -286,20 +292,18 @@ class BETree(ChangingIndex):
         try:
             forms = normal_forms(classes, cnf=False)
         except Refused:
-            raise OptionError(_NOT_THERE) from None
+            raise OptionError(NOT_THERE) from None
         wanted = np.empty((n_rows(forms.dnf), 4), dtype=np.int32)
         places = lay_out(forms.dnf, numbers, self._bases, self._frequencies, wanted, 0)
         firsts = self._firsts.items
-        known = (numbers >= 0) & (numbers < self._n_classes)
         if not (
-            known.all()
-            and len(np.unique(numbers)) == len(numbers)
+            are_numbers(numbers, len(classes), self._n_classes)
             and (firsts[numbers] != DELETED).all()
             and np.count_nonzero(firsts[numbers] >= 0) == len(np.unique(forms.dnf.owners))
             and are_there(wanted, places, self._rows, firsts)
             and self._always.holds(classes, forms.always, numbers)
         ):
-            raise OptionError(_NOT_THERE)
+            raise OptionError(NOT_THERE)
         self._own()
         delete(
             self._nodes,

@@ -21,7 +21,7 @@ def check_channels(bases: Int32s, n_channels: int, n_cells: int) -> None:
     assert bases.shape == (n_channels + 1,), "there is not one base per channel, and the end"
     assert bases[0] == 0, "channels do not begin at the first cell"
     assert (bases[1:] > bases[:-1]).all(), "a channel has no cell"
-    assert bases[-1] == n_cells, "channels do not end at the last cell"
+    assert bases[-1] == n_cells, "channels do not end at the last cell of another rank space"
 
 
 def check_starts(starts: Int32s, rows: Int32s, n_classes: int) -> None:

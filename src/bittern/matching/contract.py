@@ -157,6 +157,16 @@ class ChangingIndex(SubscriptionIndex):
         """
 
 
+#: What ``delete`` says of classes that it is asked to take out and that are not there.
+NOT_THERE = "a class to delete is not in the index: delete exactly what was inserted"
+
+
+def are_numbers(numbers: npt.NDArray[np.int32], n: int, given: int) -> bool:
+    """Whether these are n different ones of the ``given`` first class numbers."""
+    known = (numbers >= 0) & (numbers < given)
+    return len(numbers) == n == len(np.unique(numbers)) and bool(known.all())
+
+
 def check_size(what: str, n: int) -> None:
     """OptionError if an index would hold more rows of this kind than it can number."""
     if n > MOST_ROWS:

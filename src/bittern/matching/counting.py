@@ -45,7 +45,14 @@ from bittern.errors import OptionError
 from bittern.matching.always import Always
 from bittern.matching.checks import check_channels
 from bittern.matching.classes import Classes
-from bittern.matching.contract import ChangingIndex, Found, Refused, check_size
+from bittern.matching.contract import (
+    NOT_THERE,
+    ChangingIndex,
+    Found,
+    Refused,
+    are_numbers,
+    check_size,
+)
 from bittern.matching.counting_check import DELETED, check_counters, check_lists
 from bittern.matching.counting_clauses import Filed
 from bittern.matching.counting_intervals import Int32s, Intervals, ends_of, numbered
@@ -56,8 +63,6 @@ from bittern.matching.sorted_lists import SortedLists
 from bittern.matching.stabbed import Chosen, StabbedIndex
 from bittern.model.encoded import EncodedEvents
 from bittern.model.rank import RankSpace, under
-
-_NOT_THERE = "a class to delete is not in the index: delete exactly what was inserted"
 
 
 class Counting(StabbedIndex, ChangingIndex):
@@ -163,7 +168,7 @@ class Counting(StabbedIndex, ChangingIndex):
         try:
             filed = Filed.of(classes, self._bases)
         except Refused:
-            raise OptionError(_NOT_THERE) from None
+            raise OptionError(NOT_THERE) from None
         numbers = np.ascontiguousarray(numbers, np.int32)
         self._check_known(classes, numbers, filed)
         first = self._starts.items[numbers].astype(np.int64)
@@ -174,7 +179,7 @@ class Counting(StabbedIndex, ChangingIndex):
         if (intervals < 0).any() or self._lists.count_held(intervals, clauses, owners) < len(
             intervals
         ):
-            raise OptionError(_NOT_THERE)
+            raise OptionError(NOT_THERE)
         self._scratch.clear()
         self._lists.delete(intervals, clauses, owners)
         self._entries.extended(0)[numbers] = DELETED
@@ -186,15 +191,14 @@ class Counting(StabbedIndex, ChangingIndex):
         """OptionError if these numbers are not of classes that are as large as these."""
         if numbers.shape != (len(classes),):
             raise OptionError(f"{len(classes)} classes to delete have {len(numbers)} numbers")
-        known = (numbers >= 0) & (numbers < self._n_classes)
-        if not known.all() or len(np.unique(numbers)) < len(numbers):
-            raise OptionError(_NOT_THERE)
+        if not are_numbers(numbers, len(classes), self._n_classes):
+            raise OptionError(NOT_THERE)
         starts = self._starts.items
         same = (self._entries.items[numbers] == filed.entries) & (
             starts[numbers + 1] - starts[numbers] == filed.n_clauses
         )
         if not (same.all() and self._always.holds(classes, filed.always, numbers)):
-            raise OptionError(_NOT_THERE)
+            raise OptionError(NOT_THERE)
 
     def _give_up(self, numbers: Int32s) -> None:
         """Intervals that no clause uses any more leave the stabbing index."""

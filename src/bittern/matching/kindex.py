@@ -40,7 +40,14 @@ from bittern.engine.jit import frozen, read_only
 from bittern.errors import OptionError
 from bittern.matching.always import Always
 from bittern.matching.classes import Classes
-from bittern.matching.contract import ChangingIndex, Found, Refused, check_size
+from bittern.matching.contract import (
+    NOT_THERE,
+    ChangingIndex,
+    Found,
+    Refused,
+    are_numbers,
+    check_size,
+)
 from bittern.matching.kindex_check import check_postings
 from bittern.matching.kindex_directory import Directory, Triple, Z
 from bittern.matching.kindex_items import Items
@@ -125,7 +132,7 @@ class KIndex(ChangingIndex):
         items = self._items
         owners, clauses, _ = items.arrays
         search = frozen(SearchArrays(*self._directory[:2], owners, clauses))
-        stamps = np.full(items.n_classes if items.several else 0, -1, dtype=np.int32)
+        stamps = np.zeros(items.n_classes if items.several else 0, dtype=np.int32)
         n_bitmaps = len(items) if items.conjunctive else 0
         bitmaps = np.zeros(n_bitmaps, dtype=np.uint64)
         touched = np.empty(n_bitmaps, dtype=np.int32)
@@ -193,12 +200,12 @@ class KIndex(ChangingIndex):
         """Take the postings of classes out; O(log length) for each, whatever the lists hold."""
         found = self._find(classes, numbers)
         if found is None:
-            raise OptionError("classes to be deleted are not in the index under these numbers")
+            raise OptionError(NOT_THERE)
         old, items, triple = found
         removed, removed_items = np.unique(old.item_codes(), return_counts=True)
         self._lists.delete(*triple)
         self._code_items[np.searchsorted(self._directory.codes, removed)] -= removed_items
-        self._items.mark_gone(items)
+        self._items.mark_deleted(items)
         self._always = self._always.without(numbers[old.always])
 
     def _find(
@@ -208,7 +215,7 @@ class KIndex(ChangingIndex):
 
         None unless all of that is there, and nothing else of these classes.
         """
-        if len(classes) != len(numbers) or len(np.unique(numbers)) < len(numbers):
+        if not are_numbers(numbers, len(classes), self._items.n_classes):
             return None
         try:
             old = rewrite(classes, self._values)

@@ -8,7 +8,7 @@ candidate) has one too, so that every class is here, and classes ascend::
 
     owners   0  0  1  2      class of each item
     clauses  0  0  0  2      of one in conjunctive form, else 0
-    entries  1  1  0  4      how often it is posted; -1 once it is deleted
+    entries  1  1  0  4      how often it is posted, or DELETED
 
 Cost: 9 bytes per item.
 """
@@ -22,8 +22,9 @@ import numpy as np
 import numpy.typing as npt
 
 from bittern.engine.jit import frozen
+from bittern.matching.growing import Column
 
-GONE = -1
+DELETED = -1
 
 
 class ItemArrays(NamedTuple):
@@ -38,29 +39,22 @@ class Items:
     """Items that may be added and marked as deleted; the arrays it is given never change."""
 
     def __init__(self, arrays: ItemArrays) -> None:
-        self._room = frozen(arrays)
-        self._n = len(arrays.owners)
-        self._set_several(self._room)
-
-    def _set_several(self, arrays: ItemArrays) -> None:
-        owners, clauses, _ = arrays
+        self._columns = tuple(Column(array) for array in arrays)
         #: Whether a class has several items, and whether one is in conjunctive form.
-        self.several = bool((owners[1:] == owners[:-1]).any())
-        self.conjunctive = bool(clauses.any())
+        self.several, self.conjunctive = _kinds(arrays)
 
     def __len__(self) -> int:
-        return self._n
+        return len(self._columns[0])
 
     @property
     def arrays(self) -> ItemArrays:
         """All items so far."""
-        owners, clauses, entries = self._room
-        return ItemArrays(owners[: self._n], clauses[: self._n], entries[: self._n])
+        return frozen(ItemArrays(*(column.items for column in self._columns)))
 
     @property
     def n_classes(self) -> int:
         """How many class numbers have been given out."""
-        return int(self._room.owners[self._n - 1]) + 1 if self._n else 0
+        return int(self.arrays.owners[-1]) + 1 if len(self) else 0
 
     def of_classes(self, numbers: npt.NDArray[np.int32]) -> tuple[Any, Any]:
         """The first item of each of these classes, and how many each has. O(log items) each."""
@@ -70,41 +64,20 @@ class Items:
 
     def append(self, added: ItemArrays) -> None:
         """Add items of new classes. O(added), amortised."""
-        n = self._n + len(added.owners)
-        if n > len(self._room.owners) or not self._room.owners.flags.writeable:
-            self._own(2 * n)
-        self._write(added, self._n)
-        self._n = n
-        several, conjunctive = self.several, self.conjunctive
-        self._set_several(added)
-        self.several, self.conjunctive = several or self.several, conjunctive or self.conjunctive
+        arrays: tuple[npt.NDArray[Any], ...] = added
+        for column, more in zip(self._columns, arrays, strict=True):
+            column.append(more)
+        several, conjunctive = _kinds(added)
+        self.several, self.conjunctive = self.several or several, self.conjunctive or conjunctive
 
-    def mark_gone(self, items: npt.NDArray[Any]) -> None:
+    def mark_deleted(self, items: npt.NDArray[Any]) -> None:
         """Remember that items are deleted."""
-        if not self._room.entries.flags.writeable:
-            self._own(self._n)
-        self._room.entries[items] = GONE
-
-    def _own(self, size: int) -> None:
-        """Copy everything into arrays of this size."""
-        old = self.arrays
-        self._room = ItemArrays(
-            np.empty(size, dtype=np.int32),
-            np.empty(size, dtype=np.uint8),
-            np.empty(size, dtype=np.int32),
-        )
-        self._write(old, 0)
-
-    def _write(self, items: ItemArrays, at: int) -> None:
-        to = slice(at, at + len(items.owners))
-        self._room.owners[to] = items.owners
-        self._room.clauses[to] = items.clauses
-        self._room.entries[to] = items.entries
+        self._columns[-1].extended(0)[items] = DELETED
 
     def to_arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Everything, to be saved; later changes do not show in it."""
-        self._room = frozen(self.arrays)
-        return {f"items.{name}": array for name, array in self._room._asdict().items()}
+        shared = (column.share() for column in self._columns)
+        return {f"items.{k}": array for k, array in zip(ItemArrays._fields, shared, strict=True)}
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Self:
@@ -123,8 +96,13 @@ class Items:
         steps = np.diff(owners.astype(np.int64))
         assert not len(owners) or owners[0] == 0, "the first item is not of the first class"
         assert ((steps == 0) | (steps == 1)).all(), "a class has no item, or is out of order"
-        assert (entries >= GONE).all(), "an item has a negative number of entries"
+        assert (entries >= DELETED).all(), "an item has a negative number of entries"
         assert (clauses <= 64).all(), "an item has more clauses than a word has bits"
         whole = clauses > 0
         assert not (whole[1:] & (steps == 0)).any(), "a class in conjunctive form has two items"
         assert not (whole[:-1] & (steps == 0)).any(), "a class in conjunctive form has two items"
+
+
+def _kinds(arrays: ItemArrays) -> tuple[bool, bool]:
+    owners, clauses, _ = arrays
+    return bool((owners[1:] == owners[:-1]).any()), bool(clauses.any())

@@ -120,8 +120,8 @@ def match_events(
 ) -> None:
     """Match events from ``state[0]`` on; one that finds no room for its matches is done again.
 
-    ``stamps`` is empty where no class has several items. ``candidates`` are the items that the
-    lists stopped at, and those whose bitmaps were touched.
+    ``stamps`` (zeros) are empty where no class has several items. ``candidates`` are the items that
+    the lists stopped at, and those whose bitmaps were touched.
     """
     codes, first, owners, clauses = search
     begins, ends, keys, values = lists
@@ -250,7 +250,7 @@ def match_events(
         if full:  # as if the event had not been looked at
             if len(stamps):
                 for i in range(before, n):
-                    stamps[out_classes[i]] = -1
+                    stamps[out_classes[i]] = 0
             n = before
             break
         for i in range(before, n):

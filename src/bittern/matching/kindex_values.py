@@ -30,6 +30,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bittern.errors import OptionError
+from bittern.matching.checks import check_channels
 from bittern.matching.normal import Clauses
 from bittern.model.rank import COUNT, FINE, FIRST, NUMBER, REVERSED, STRING, TIME, RankSpace
 
@@ -139,10 +140,7 @@ class Values(NamedTuple):
 
     def check(self, n_channels: int, n_cells: int) -> None:
         """Channels tile the cells, and each of these has values."""
-        assert len(self.bases) == n_channels + 1, "there is not one base per channel, and the end"
-        assert self.bases[0] == 0, "the axis does not start at 0"
-        assert self.bases[-1] == n_cells, "the axis does not end at the last cell"
-        assert (np.diff(self.bases.astype(np.int64)) > 0).all(), "a channel has no cell"
+        check_channels(self.bases, n_channels, n_cells)
         assert len(self.counts) == len(self.objections) == n_cells, "cells are missing"
         assert (self.counts > 0).all(), "a cell has no value"
         for side in (self.objections & 7, self.objections >> _UPPER & 7):

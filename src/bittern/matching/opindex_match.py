@@ -305,7 +305,7 @@ def match(
                                 begin += 1
                                 if holds:
                                     owner = owners[np.uint64(base) + slot]
-                                    if len(stamps) == 0 or first_time(stamps, owner, event + 1):
+                                    if len(stamps) == 0 or first_time(stamps, owner, event):
                                         out_rows[n] = event
                                         out_classes[n] = owner
                                         n += 1

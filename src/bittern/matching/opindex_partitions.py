@@ -6,7 +6,7 @@
     directory   which list a pivot has for an operator       (``opindex_directory``)
     lists       basic predicates, sorted                     (``sorted_lists``)
     counters    what each filing needs, pivot by pivot       (``opindex_counters``)
-    held        of each class its list entries; -1: deleted
+    held        of each class its list entries, or DELETED
     always      classes that no index can look up            (``always``)
 
 Inserting and deleting are O(log n) for each basic predicate. Deleting leaves bits of signatures set
@@ -26,8 +26,15 @@ import numpy.typing as npt
 from bittern.errors import OptionError
 from bittern.matching.always import Always
 from bittern.matching.classes import Classes
-from bittern.matching.contract import ChangingIndex, Found, check_size
-from bittern.matching.growing import longer
+from bittern.matching.contract import (
+    NOT_THERE,
+    ChangingIndex,
+    Found,
+    Refused,
+    are_numbers,
+    check_size,
+)
+from bittern.matching.growing import Column
 from bittern.matching.opindex_check import check_entries
 from bittern.matching.opindex_counters import Counters
 from bittern.matching.opindex_directory import Directory
@@ -48,7 +55,8 @@ from bittern.matching.sorted_lists import SortedLists
 from bittern.model.encoded import EncodedEvents, event_entries
 from bittern.model.rank import RankSpace, under
 
-_NOT_THERE = "only classes that are there are deleted, once and under their own numbers"
+#: What a class that was taken out has in place of the number of its entries.
+DELETED = -1
 #: Holes among the counters that are never worth writing everything anew.
 _FEW_HOLES = 64
 
@@ -73,10 +81,9 @@ class Partitioned(ChangingIndex):
         self._directory = parts.directory
         self._lists = parts.lists
         self._counters = parts.counters
-        self._held = parts.held
+        self._held = Column(parts.held)
         self._n_several = parts.n_several
         self._always = parts.always
-        self._held_owned = False
 
     @classmethod
     def _build(
@@ -177,8 +184,7 @@ class Partitioned(ChangingIndex):
             lists, filings.keys, values_of(np.repeat(slots, filings.sizes), filings.bits)
         )
         self._directory.sign(lists, filings.operators, filings.channels, filings.keys)
-        self._held = longer(self._changing_held(), len(classes))
-        self._held[n:] = filings.entry_counts(len(classes))
+        self._held.append(filings.entry_counts(len(classes)))
         self._n_several += filings.n_several()
         if len(always):
             self._always = self._always.with_more(Always.of(classes, always, numbers[always]))
@@ -186,18 +192,21 @@ class Partitioned(ChangingIndex):
 
     def delete(self, classes: Classes, numbers: npt.NDArray[np.int32]) -> None:
         """Take classes out. O(log n) for each basic predicate, amortised."""
-        filings, always = file_classes(classes, self._space)
+        try:
+            filings, always = file_classes(classes, self._space)
+        except Refused:
+            raise OptionError(NOT_THERE) from None
         self._check_there(classes, filings, always, numbers)
         pivots, lists = self._directory.look_up(filings)
         slots = self._counters.find(pivots, numbers[filings.owners], filings.needs)
         if (slots < 0).any() or (lists < 0).any():
-            raise OptionError(_NOT_THERE)
+            raise OptionError(NOT_THERE)
         values = values_of(np.repeat(slots, filings.sizes), filings.bits)
         if self._lists.count_held(lists, filings.keys, values) < len(lists):
-            raise OptionError(_NOT_THERE)
+            raise OptionError(NOT_THERE)
         self._lists.delete(lists, filings.keys, values)
         self._counters.clear(pivots, slots)
-        self._changing_held()[numbers] = -1
+        self._held.extended(0)[numbers] = DELETED
         self._n_several -= filings.n_several()
         if len(always):
             self._always = self._always.without(numbers[always])
@@ -209,20 +218,12 @@ class Partitioned(ChangingIndex):
     ) -> None:
         """OptionError unless these are as many classes that are there, with as many entries."""
         n = len(classes)
-        known = (numbers >= 0) & (numbers < len(self._held))
-        if len(numbers) != n or not known.all() or len(np.unique(numbers)) < n:
-            raise OptionError(_NOT_THERE)
         if not (
-            np.array_equal(self._held[numbers], filings.entry_counts(n))
+            are_numbers(numbers, n, len(self._held))
+            and np.array_equal(self._held.items[numbers], filings.entry_counts(n))
             and self._always.holds(classes, always, numbers)
         ):
-            raise OptionError(_NOT_THERE)
-
-    def _changing_held(self) -> Int32s:
-        """The array to change: copied where it may be someone else's."""
-        if not self._held_owned:
-            self._held, self._held_owned = self._held.copy(), True
-        return self._held
+            raise OptionError(NOT_THERE)
 
     def _write_anew(self) -> None:
         """Without holes, all lists packed and signatures clean. O(everything)."""
@@ -244,9 +245,8 @@ class Partitioned(ChangingIndex):
         """Everything, packed."""
         if not (self._lists.packed and self._counters.packed):
             self._write_anew()
-        self._held_owned = False
         out: dict[str, npt.NDArray[Any]] = {
-            "held": self._held,
+            "held": self._held.share(),
             "several": np.array([self._n_several], dtype=np.int64),
         }
         for name, part in (
@@ -278,7 +278,7 @@ class Partitioned(ChangingIndex):
     def nbytes(self) -> int:
         """What is in use."""
         parts = (self._space, self._directory, self._lists, self._counters)
-        arrays = (self._held, *self._always)
+        arrays = (self._held.items, *self._always)
         return sum(part.nbytes for part in parts) + sum(array.nbytes for array in arrays)
 
     def pivot_lists(self) -> dict[int, list[int]]:
@@ -299,7 +299,7 @@ class Partitioned(ChangingIndex):
         n_set = int(np.bitwise_count(signatures).sum())
         return {
             "classes": len(self._held),
-            "deleted": int(np.count_nonzero(self._held < 0)),
+            "deleted": int(np.count_nonzero(self._held.items == DELETED)),
             "clauses": self._counters.n_counters,
             "pivots": len(np.unique(self._counters.live()[1])),
             "lists": self._directory.n_lists // self._directory.n_segments,
@@ -321,7 +321,8 @@ class Partitioned(ChangingIndex):
         self._lists.check()
         assert self._counters.n_pivots == self._directory.n_pivots, "a pivot has no counters"
         self._counters.check(len(self._held))
-        check_entries(self._entries(), self._counters, self._directory, self._space, self._held)
+        held = self._held.items
+        check_entries(self._entries(), self._counters, self._directory, self._space, held)
         several = self._counters.n_several()
         assert several == self._n_several, "classes with several filings are counted wrong"
-        assert not self._held[self._always.classes].any(), "an always-candidate is filed as well"
+        assert not held[self._always.classes].any(), "an always-candidate is filed as well"

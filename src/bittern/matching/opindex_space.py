@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from bittern.matching.checks import check_channels
 from bittern.matching.trie import Trie
 from bittern.model.rank import RankSpace, under
 
@@ -65,10 +66,7 @@ class Space(NamedTuple):
 
     def check(self, n_channels: int, n_cells: int) -> None:
         """Channels tile the axis, and each has a kind and a frequency."""
-        assert len(self.bases) == n_channels + 1, "there is not one base per channel, and the end"
+        check_channels(self.bases, n_channels, n_cells)
         assert len(self.kinds) == len(self.frequencies) == n_channels, "a channel is cut off"
-        assert self.bases[0] == 0, "the axis does not start at 0"
-        assert self.bases[-1] == n_cells, "the axis is of another rank space"
-        assert (np.diff(self.bases) > 0).all(), "a channel has no cell"
         assert (self.frequencies >= 0).all(), "a channel is less frequent than never"
         self.trie.check(n_cells)

@@ -277,122 +277,104 @@ def match_postings(
     """
     heads, bounds, lows, highs, starts, rows, several, _ = pivot
     matrix, width, table_starts, table, entries = events
-    cell, pair, n = state[0], state[1], state[2]
+    cell, n = state[0], state[2]
+    pair = max(state[1], pair_offsets[cell])
     # Classes are numbered as their first postings are: if most have but one, they are in order.
     scattered = len(lows) > len(several) + (len(several) >> 3)
-    kept = np.int64(0)
-    stopped = False
-    while cell < len(offsets) - 1 and not stopped:
-        first, last = offsets[cell], offsets[cell + 1]
-        pair = max(pair, pair_offsets[cell])
-        ordered = (
-            len(matrix) == 0 and last - first > _SEARCHED and _is_sorted(ids, first, last, lows)
-        )
-        while first < last and pair < pair_offsets[cell + 1]:
-            length = last - first
-            full = n + kept + length >= len(out_rows)
-            if full or kept + length > len(pending) or (kept and not scattered):
-                n = _verify(
-                    heads,
-                    bounds,
-                    lows,
-                    highs,
-                    starts,
-                    rows,
-                    several,
-                    matrix,
-                    width,
-                    table_starts,
-                    table,
-                    entries,
-                    pending,
-                    pending_events,
-                    kept,
-                    scattered,
-                    out_rows,
-                    out_classes,
-                    n,
-                )
-                kept = np.int64(0)
-                if n + length >= len(out_rows):
-                    stopped = True
-                    break
-            event = np.int64(pair_rows[pair])
-            pair += 1
-            matches_before, kept_before = n, kept
-            if len(matrix):
-                n, kept = _dense_pass(
-                    heads,
-                    bounds,
-                    starts,
-                    rows,
-                    several,
-                    matrix,
-                    event * width,
-                    ids,
-                    first,
-                    last,
-                    pending,
-                    kept,
-                    out_classes,
-                    n,
-                )
-            elif ordered and length > _SEARCHED * (table_starts[event + 1] - table_starts[event]):
-                n, kept = _sparse_search(
-                    heads,
-                    table,
-                    table_starts[event],
-                    table_starts[event + 1],
-                    entries,
-                    width - 1,
-                    ids,
-                    first,
-                    last,
-                    pending,
-                    kept,
-                    out_classes,
-                    n,
-                )
-            else:
-                n, kept = _sparse_pass(
-                    heads,
-                    table,
-                    table_starts[event],
-                    mask_of(table_starts, event),
-                    width - 1,
-                    ids,
-                    first,
-                    last,
-                    pending,
-                    kept,
-                    out_classes,
-                    n,
-                )
-            for i in range(matches_before, n):
-                out_rows[i] = event
-            for i in range(kept_before, kept):
-                pending_events[i] = event
-        if not stopped:
+    ordered: Any = False  # the list of cell ``seen``
+    seen, kept = np.int64(-1), np.int64(0)
+    while True:
+        while cell < len(offsets) - 1 and (
+            offsets[cell] == offsets[cell + 1] or pair >= pair_offsets[cell + 1]
+        ):
             cell += 1
-    n = _verify(
-        heads,
-        bounds,
-        lows,
-        highs,
-        starts,
-        rows,
-        several,
-        matrix,
-        width,
-        table_starts,
-        table,
-        entries,
-        pending,
-        pending_events,
-        kept,
-        scattered,
-        out_rows,
-        out_classes,
-        n,
-    )
+            pair = pair_offsets[cell]
+        length = np.int64(0)
+        if cell < len(offsets) - 1:
+            length = offsets[cell + 1] - offsets[cell]
+        full = n + kept + length >= len(out_rows) or kept + length > len(pending)
+        if length == 0 or full or (kept and not scattered):
+            n = _verify(
+                heads,
+                bounds,
+                lows,
+                highs,
+                starts,
+                rows,
+                several,
+                matrix,
+                width,
+                table_starts,
+                table,
+                entries,
+                pending,
+                pending_events,
+                kept,
+                scattered,
+                out_rows,
+                out_classes,
+                n,
+            )
+            kept = np.int64(0)
+            if length == 0 or n + length >= len(out_rows):
+                break
+        first, last = offsets[cell], offsets[cell + 1]
+        if cell != seen:
+            seen = cell
+            ordered = len(matrix) == 0 and length > _SEARCHED and _is_sorted(ids, first, last, lows)
+        event = np.int64(pair_rows[pair])
+        pair += 1
+        matches_before, kept_before = n, kept
+        if len(matrix):
+            n, kept = _dense_pass(
+                heads,
+                bounds,
+                starts,
+                rows,
+                several,
+                matrix,
+                event * width,
+                ids,
+                first,
+                last,
+                pending,
+                kept,
+                out_classes,
+                n,
+            )
+        elif ordered and length > _SEARCHED * (table_starts[event + 1] - table_starts[event]):
+            n, kept = _sparse_search(
+                heads,
+                table,
+                table_starts[event],
+                table_starts[event + 1],
+                entries,
+                width - 1,
+                ids,
+                first,
+                last,
+                pending,
+                kept,
+                out_classes,
+                n,
+            )
+        else:
+            n, kept = _sparse_pass(
+                heads,
+                table,
+                table_starts[event],
+                mask_of(table_starts, event),
+                width - 1,
+                ids,
+                first,
+                last,
+                pending,
+                kept,
+                out_classes,
+                n,
+            )
+        for i in range(matches_before, n):
+            out_rows[i] = event
+        for i in range(kept_before, kept):
+            pending_events[i] = event
     state[0], state[1], state[2] = cell, pair, n
