@@ -25,7 +25,7 @@ import bittern
 import oracle
 from answers import build, expected
 from bittern.engine import compact as compact_module
-from bittern.engine import live as live_module
+from bittern.engine import layers as layers_module
 from bittern.errors import BitternError, OptionError, SubscriptionError, UnknownSubscriptionError
 from bittern.language.parser import parse
 
@@ -97,8 +97,8 @@ class LiveMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.patch = pytest.MonkeyPatch()
-        self.patch.setattr(live_module, "SMALL_DELTA", 2)
-        self.patch.setattr(live_module, "FOLD_RATIO", 1)
+        self.patch.setattr(layers_module, "SMALL_DELTA", 2)
+        self.patch.setattr(layers_module, "FOLD_RATIO", 1)
         self.subscribed: dict[Any, tuple[str, float]] = {}
         self.compaction: threading.Thread | None = None
         self.held = HeldBack()
@@ -451,7 +451,7 @@ def test_a_failed_compaction_loses_nothing(held_back: HeldBack, caplog: Any) -> 
 
 
 def test_compaction_starts_by_itself(at_once: HeldBack, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(live_module, "COMPACT_ROWS", 10)
+    monkeypatch.setattr(layers_module, "COMPACT_ROWS", 10)
     with bittern.LiveMatcher() as live:
         for n in range(200):
             live.subscribe(n, f"a = {n % 5}")
@@ -499,7 +499,7 @@ def test_readers_see_one_state(
     readers: Any, at_once: HeldBack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Always exactly one of two expressions, and a run of numbers without a gap."""
-    monkeypatch.setattr(live_module, "COMPACT_ROWS", 150)
+    monkeypatch.setattr(layers_module, "COMPACT_ROWS", 150)
     with bittern.LiveMatcher(build({"x": "a = 1", **dict.fromkeys(range(50), "b = 1")})) as live:
         subscribed = [50]
 
@@ -557,7 +557,7 @@ def test_a_change_is_seen_by_the_next_match_in_any_thread() -> None:
 
 
 def test_shapes_of_expressions_that_are_gone_are_forgotten(monkeypatch: Any) -> None:
-    monkeypatch.setattr(live_module, "SPARE_SHAPES", 5)
+    monkeypatch.setattr(layers_module, "SPARE_SHAPES", 5)
     with bittern.LiveMatcher() as live:
         live.subscribe("kept", "a = 1 OR b = 2")
         for n in range(1, 40):

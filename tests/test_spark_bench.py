@@ -148,7 +148,7 @@ def test_routing_has_its_invariants(world, home):
 
 def test_routes_lead_to_every_match(world):
     """An event visits the shard of each subscription that it matches, or that one is at home."""
-    from bittern.engine.catalog import read_catalog
+    from bittern.engine.subscriptions import read_subscriptions
     from bittern.language.shapes import Shapes
     from bittern.spark.cutting import cut
     from bittern.spark.pivots import Chunk
@@ -158,7 +158,7 @@ def test_routes_lead_to_every_match(world):
     texts = simulate.shop_subscriptions(60, simulate.SkewedDraw(1.0, 5), 500).texts()
     table = pa.table({"id": np.arange(500), "expression": texts})
     shapes = Shapes()
-    catalog = read_catalog(table, shapes, on_error="raise", progress=None)
+    catalog = read_subscriptions(table, shapes, on_error="raise", progress=None)
     chunk = Chunk(catalog, shapes.templates, world.sample)
     plan = cut(chunk.points(1.0), 4)
     assigned = chunk.assign(plan)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import oracle
 import strategies
 from bittern import Index, Matcher
-from bittern.engine.catalog import read_catalog
+from bittern.engine.subscriptions import read_subscriptions
 from bittern.language.parser import parse
 from bittern.language.printer import print_expression
 from bittern.language.shapes import Shapes
@@ -48,7 +48,7 @@ def chunks_of(catalog, n_chunks, sample):
     items = list(catalog.items())
     for i in range(n_chunks):
         shapes = Shapes()
-        read = read_catalog(items[i::n_chunks], shapes, on_error="raise", progress=None)
+        read = read_subscriptions(items[i::n_chunks], shapes, on_error="raise", progress=None)
         yield read.ids, Chunk(read, shapes.templates, sample)
 
 

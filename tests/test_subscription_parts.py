@@ -17,7 +17,12 @@ from hypothesis import strategies as st
 import bittern
 import strategies
 from answers import expected
-from bittern.engine.catalog import Catalog, join_catalogs, read_catalog, select_rows
+from bittern.engine.subscriptions import (
+    Subscriptions,
+    join_subscriptions,
+    read_subscriptions,
+    select_rows,
+)
 from bittern.errors import BadSubscription
 from bittern.language.limits import MAX_DEPTH
 from bittern.language.parser import parse
@@ -28,17 +33,17 @@ Row = tuple[Any, ...]
 REPEATED = "this id was given before; ids are unique"
 
 
-def read(rows: Any) -> tuple[Catalog, list[Template]]:
+def read(rows: Any) -> tuple[Subscriptions, list[Template]]:
     shapes = Shapes()
-    return read_catalog(rows, shapes, on_error="skip", progress=None), shapes.templates
+    return read_subscriptions(rows, shapes, on_error="skip", progress=None), shapes.templates
 
 
-def joined(*parts: Any) -> tuple[Catalog, list[Template]]:
-    return join_catalogs(read(part) for part in parts)
+def joined(*parts: Any) -> tuple[Subscriptions, list[Template]]:
+    return join_subscriptions(read(part) for part in parts)
 
 
-def index(catalog: Catalog, templates: list[Template]) -> bittern.Index:
-    built = bittern.Index.of_catalog(catalog, templates)
+def index(catalog: Subscriptions, templates: list[Template]) -> bittern.Index:
+    built = bittern.Index.of_subscriptions(catalog, templates)
     built.check()
     return built
 

@@ -25,8 +25,8 @@ import pyarrow as pa
 from benchmarks.draw import Draw, Floats, Ints
 from benchmarks.generators import SHOP_EVENT, SHOP_VALUES, shop_events, shop_subscriptions
 from benchmarks.spark.session import Setting, progress
-from bittern.engine.catalog import read_catalog
 from bittern.engine.matcher import Matcher
+from bittern.engine.subscriptions import read_subscriptions
 from bittern.language.shapes import Shapes
 from bittern.spark.cutting import cut
 from bittern.spark.pivots import Chunk
@@ -108,7 +108,7 @@ class World:
         self.sample = shop_events(attributes, drawn(1), SAMPLE)
         self.events = shop_events(attributes, drawn(2), events)
         shapes = Shapes()
-        catalog = read_catalog(table, shapes, on_error="raise", progress=None)
+        catalog = read_subscriptions(table, shapes, on_error="raise", progress=None)
         self.chunk = Chunk(catalog, shapes.templates, self.sample)
         self.points = self.chunk.points(max(1.0, subscriptions / POINTS))
 

@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from bittern.engine.catalog import Catalog
 from bittern.engine.index import Index
+from bittern.engine.subscriptions import Subscriptions
 from bittern.model.ids import Ids
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def index_rows(rows: list[Row], shapes: Shapes) -> Index:
     """A small index of rows that have been read already."""
     parameters = [parameter for row in rows for parameter in row.parameters]
     weighted = any(row.weight is not None for row in rows)
-    catalog = Catalog(
+    catalog = Subscriptions(
         [row.id for row in rows],
         pa.array([row.text for row in rows], type=pa.large_string()),
         np.array([1.0 if row.weight is None else row.weight for row in rows]) if weighted else None,
@@ -68,7 +68,7 @@ def index_rows(rows: list[Row], shapes: Shapes) -> Index:
         pa.array(parameters, type=pa.large_string()).dictionary_encode(),
         [],
     )
-    return Index.of_catalog(catalog, shapes.templates)
+    return Index.of_subscriptions(catalog, shapes.templates)
 
 
 def state_weights(state: State) -> npt.NDArray[np.float64] | None:

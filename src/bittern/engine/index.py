@@ -1,6 +1,6 @@
 """The index: a catalog of subscriptions, compiled. Built once, immutable, shared by matchers.
 
-``Index.build`` reads texts (``engine/catalog.py``), compiles them into rank space and classes
+``Index.build`` reads texts (``engine/subscriptions.py``), compiles them into rank space and classes
 (``matching/compile.py``) and files the classes in a subscription index (``matching/pivot.py``).
 ``save`` writes its arrays as a snapshot (``engine/snapshot.py``) and ``open`` maps them: every
 process of a host shares one copy.
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +18,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from bittern.engine.catalog import Catalog, Progress, read_catalog
 from bittern.engine.snapshot import read_snapshot, write_snapshot
+from bittern.engine.subscriptions import Progress, Subscriptions, read_subscriptions
 from bittern.errors import (
     BadSubscription,
     OptionError,
@@ -124,30 +124,32 @@ class Index:
         strategy_named(strategy).check_parameters(given)
         started = time.perf_counter()
         shapes = Shapes()
-        catalog = read_catalog(subscriptions, shapes, on_error=on_error, progress=progress)
+        catalog = read_subscriptions(subscriptions, shapes, on_error=on_error, progress=progress)
         read = time.perf_counter()
         if progress:
             progress("build", 0, 1)
+        compiled = partial(
+            cls.of_subscriptions,
+            templates=shapes.templates,
+            sample=sample,
+            strategy=strategy,
+            parameters=given,
+        )
         try:
-            index = cls.of_catalog(
-                catalog, shapes.templates, sample=sample, strategy=strategy, parameters=given
-            )
+            index = compiled(catalog)
         except SubscriptionError as refused:
             if on_error == "raise":
                 raise
-            catalog = catalog.without(refused.bad, shapes.templates)
-            index = cls.of_catalog(
-                catalog, shapes.templates, sample=sample, strategy=strategy, parameters=given
-            )
+            index = compiled(catalog.without(refused.bad, shapes.templates))
         index.timings = {"read": read - started, "build": time.perf_counter() - read}
         if progress:
             progress("build", 1, 1)
         return index
 
     @classmethod
-    def of_catalog(
+    def of_subscriptions(
         cls,
-        catalog: Catalog,
+        catalog: Subscriptions,
         templates: list[Template],
         *,
         sample: Any = None,
@@ -254,6 +256,10 @@ class Index:
 
     def write(self, path: str | Path) -> str:
         """Write a snapshot as ``save`` does, but go on from where the index is now."""
+        return write_snapshot(path, *self.parts())
+
+    def parts(self) -> tuple[dict[str, npt.NDArray[Any]], dict[str, Any]]:
+        """All that the index is made of: arrays by name, and a few plain values."""
         meta = {
             "kind": "index",
             "subscriptions": len(self),
@@ -261,14 +267,14 @@ class Index:
             "parameters": self.subscriptions.parameters,
             "operators": self._operators,
         }
-        return write_snapshot(path, self._matching_arrays() | self._other_arrays(), meta)
+        return self._matching_arrays() | self._other_arrays(), meta
 
     @classmethod
     def open(cls, path: str | Path, *, verify: bool = False) -> Index:
         """Map a saved index: milliseconds, whatever its size; ``verify`` also checks digests."""
         snapshot = read_snapshot(path, verify=verify)
         try:
-            index = cls._from_snapshot(snapshot.arrays, snapshot.meta)
+            index = cls.of_parts(snapshot.arrays, snapshot.meta)
         except (KeyError, ValueError, TypeError, AssertionError, IndexError) as wrong:
             raise SnapshotError(
                 f"{path} is a snapshot, but not of an index that this release can read: {wrong!r}"
@@ -277,9 +283,8 @@ class Index:
         return index
 
     @classmethod
-    def _from_snapshot(
-        cls, arrays: Mapping[str, npt.NDArray[Any]], meta: Mapping[str, Any]
-    ) -> Index:
+    def of_parts(cls, arrays: Mapping[str, npt.NDArray[Any]], meta: Mapping[str, Any]) -> Index:
+        """The index again, in place."""
         return cls(
             ids=Ids.from_arrays(under(arrays, "ids.")),
             texts=arrow_text(arrays["texts.data"], arrays["texts.offsets"]),

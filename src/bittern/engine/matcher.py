@@ -10,11 +10,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from bittern.engine.delta import ALL_ALIVE
+from bittern.engine.delta import ALL_ALIVE, State, state_weights
 from bittern.engine.index import Index
 from bittern.errors import EventError, OptionError
 from bittern.model.columns import from_frame
-from bittern.model.matches import Matches, best, concatenate
+from bittern.model.matches import Matches, best, concatenate, merge
 from bittern.model.mistyped import Strays, listed
 
 #: Events matched at once: enough to visit each posting list for many, few enough for the cache.
@@ -54,6 +54,39 @@ class Matcher:
             matches = with_mistyped(matches, [strays], totals)
             # Ranking block by block holds no more than one block's matches at a time.
             parts.append(matches if limit is None else best(matches, self.index.weights, limit))
+        self.last_statistics = totals
+        return concatenate(parts)
+
+
+class StateMatcher:
+    """Matches batches of events against a snapshot and deltas, as one index of what is alive."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self.last_statistics: dict[str, int] = {}
+        #: The last events of the last call.
+        self.last_block: Any = None
+
+    def match(
+        self, events: Any, *, limit: int | None = None, json: str | Sequence[str] = ()
+    ) -> Matches:
+        """Which subscriptions does each event satisfy? As ``Matcher.match``."""
+        check_limit(limit)
+        state, totals = self._state, new_totals()
+        weights = state_weights(state) if limit is not None else None
+        parts = []
+        for block in blocks(events):
+            found = [
+                match_block(segment.index, block, json, marks, totals)
+                for segment, marks in zip(state.segments, state.marks, strict=True)
+            ]
+            first, *others = [matches for matches, _ in found]
+            matches = merge(first, others, state.ids)
+            matches = with_mistyped(matches, [strays for _, strays in found], totals)
+            parts.append(matches if limit is None else best(matches, weights, limit))
+            self.last_block = block
+        totals["events"] //= len(state.segments)
+        totals["rejects"] //= len(state.segments)
         self.last_statistics = totals
         return concatenate(parts)
 

@@ -1,8 +1,8 @@
 """Subscriptions on their way in: whatever their form, read, checked and put into columns.
 
-``read_catalog`` reads them all in one process. Where several share the work, each reads a part with
-``Shapes`` of its own, and ``join_catalogs`` makes one catalog of the parts, as if one process had
-read them in that order::
+``read_subscriptions`` reads them all in one process. Where several share the work, each reads a
+part with ``Shapes`` of its own, and ``join_subscriptions`` makes one of the parts, as if one process
+had read them in that order::
 
     part 0   ids 1 2    templates T U    shapes 0 1    parameters p 7 q 'x'   dictionary p 7 q 'x'
     part 1   ids 3 2    templates U T    shapes 1 0    parameters p 9 q 'x'   dictionary p 9 q 'x'
@@ -33,7 +33,7 @@ _CHUNK = 50_000
 _REPEATED = "this id was given before; ids are unique"
 
 
-class Catalog(NamedTuple):
+class Subscriptions(NamedTuple):
     """Good subscriptions in columns, and the bad ones."""
 
     ids: list[str | int]
@@ -43,12 +43,12 @@ class Catalog(NamedTuple):
     parameters: pa.DictionaryArray
     bad: list[BadSubscription]
 
-    def without(self, bad: list[BadSubscription], templates: list[Template]) -> Catalog:
+    def without(self, bad: list[BadSubscription], templates: list[Template]) -> Subscriptions:
         """All but these, which are bad. O(parameters)."""
         left_out = {each.id for each in bad}
         kept = np.array([id_ not in left_out for id_ in self.ids], dtype=np.bool_)
         slots = np.array([len(template.kinds) for template in templates])[self.shape_ids]
-        return Catalog(
+        return Subscriptions(
             [id_ for id_ in self.ids if id_ not in left_out],
             self.texts.filter(pa.array(kept)),
             None if self.weights is None else self.weights[kept],
@@ -122,9 +122,9 @@ def _pair_rows(pairs: Iterable[Any]) -> _Rows:
         yield (*pair, None) if len(pair) == 2 else tuple(pair)
 
 
-def read_catalog(
+def read_subscriptions(
     source: Any, shapes: Shapes, *, on_error: str, progress: Progress | None
-) -> Catalog:
+) -> Subscriptions:
     """Read everything; all bad subscriptions are collected. O(total text)."""
     if on_error not in ("raise", "skip"):
         raise OptionError(f"on_error is 'raise' or 'skip', not {on_error!r}")
@@ -141,7 +141,7 @@ def read_catalog(
         progress("read", len(reader.ids) + len(reader.bad), total)
     if reader.bad and on_error == "raise":
         raise SubscriptionError(reader.bad)
-    return reader.catalog()
+    return reader.subscriptions()
 
 
 class _Reader:
@@ -190,8 +190,8 @@ class _Reader:
         self._parameters.append(parameters.dictionary_encode())
         self._chunk_texts, self._chunk_parameters = [], []
 
-    def catalog(self) -> Catalog:
-        return Catalog(
+    def subscriptions(self) -> Subscriptions:
+        return Subscriptions(
             self.ids,
             pa.concat_arrays(self._texts),
             np.array(self._weights) if self._weighted else None,
@@ -207,10 +207,10 @@ def _unified(chunks: Sequence[pa.DictionaryArray]) -> pa.DictionaryArray:
     return unified.chunk(0) if isinstance(unified, pa.ChunkedArray) else unified
 
 
-def join_catalogs(
-    parts: Iterable[tuple[Catalog, Sequence[Template]]],
-) -> tuple[Catalog, list[Template]]:
-    """Make one catalog of parts that were read apart, each with its templates.
+def join_subscriptions(
+    parts: Iterable[tuple[Subscriptions, Sequence[Template]]],
+) -> tuple[Subscriptions, list[Template]]:
+    """Make one of parts that were read apart, each with its templates.
 
     Equal templates become one. Of subscriptions with one id, the first good one stays; later ones
     are bad, each listed after what its part found bad itself. O(subscriptions + parameters), in
@@ -218,51 +218,51 @@ def join_catalogs(
     """
     parts = list(parts)
     if not parts:
-        parts = [(read_catalog({}, Shapes(), on_error="skip", progress=None), [])]
+        parts = [(read_subscriptions({}, Shapes(), on_error="skip", progress=None), [])]
     shapes, shape_ids = Shapes(), []
-    for catalog, templates in parts:
+    for part, templates in parts:
         own = np.array([shapes.add(template) for template in templates], dtype=np.int32)
-        shape_ids.append(own[catalog.shape_ids])
-    catalogs = [catalog for catalog, _ in parts]
-    joined = Catalog(
-        [id_ for catalog in catalogs for id_ in catalog.ids],
-        pa.concat_arrays([catalog.texts for catalog in catalogs]),
-        _joined_weights(catalogs),
+        shape_ids.append(own[part.shape_ids])
+    columns = [part for part, _ in parts]
+    joined = Subscriptions(
+        [id_ for part in columns for id_ in part.ids],
+        pa.concat_arrays([part.texts for part in columns]),
+        _joined_weights(columns),
         np.concatenate(shape_ids),
-        _unified([catalog.parameters for catalog in catalogs]),
+        _unified([part.parameters for part in columns]),
         [],
     )
-    ends = np.cumsum([len(catalog.ids) for catalog in catalogs])
+    ends = np.cumsum([len(part.ids) for part in columns])
     repeated = _repeated(joined.ids)
-    bad = _joined_bad(catalogs, ends.tolist(), joined.ids, np.flatnonzero(repeated))
+    bad = _joined_bad(columns, ends.tolist(), joined.ids, np.flatnonzero(repeated))
     if repeated.any():
         joined = select_rows(joined, shapes.templates, ~repeated)
     return joined._replace(bad=bad), shapes.templates
 
 
 def select_rows(
-    catalog: Catalog, templates: Sequence[Template], keep: npt.NDArray[np.bool_]
-) -> Catalog:
+    subscriptions: Subscriptions, templates: Sequence[Template], keep: npt.NDArray[np.bool_]
+) -> Subscriptions:
     """The subscriptions that ``keep`` marks, in order. O(subscriptions + parameters)."""
     slots = np.array([len(template.kinds) for template in templates] or [0])
-    parameters = np.repeat(keep, slots[catalog.shape_ids])
-    return Catalog(
-        [catalog.ids[row] for row in np.flatnonzero(keep).tolist()],
-        catalog.texts.filter(pa.array(keep)),
-        None if catalog.weights is None else catalog.weights[keep],
-        catalog.shape_ids[keep],
-        catalog.parameters.filter(pa.array(parameters)),
-        catalog.bad,
+    parameters = np.repeat(keep, slots[subscriptions.shape_ids])
+    return Subscriptions(
+        [subscriptions.ids[row] for row in np.flatnonzero(keep).tolist()],
+        subscriptions.texts.filter(pa.array(keep)),
+        None if subscriptions.weights is None else subscriptions.weights[keep],
+        subscriptions.shape_ids[keep],
+        subscriptions.parameters.filter(pa.array(parameters)),
+        subscriptions.bad,
     )
 
 
-def _joined_weights(catalogs: list[Catalog]) -> npt.NDArray[np.float64] | None:
-    if all(catalog.weights is None for catalog in catalogs):
+def _joined_weights(parts: list[Subscriptions]) -> npt.NDArray[np.float64] | None:
+    if all(part.weights is None for part in parts):
         return None
     return np.concatenate(
         [
-            np.ones(len(catalog.ids)) if catalog.weights is None else catalog.weights
-            for catalog in catalogs
+            np.ones(len(part.ids)) if part.weights is None else part.weights
+            for part in parts
         ]
     )
 
@@ -279,10 +279,13 @@ def _repeated(ids: list[str | int]) -> npt.NDArray[np.bool_]:
 
 
 def _joined_bad(
-    catalogs: list[Catalog], ends: list[int], ids: list[str | int], repeated: npt.NDArray[np.int64]
+    parts: list[Subscriptions],
+    ends: list[int],
+    ids: list[str | int],
+    repeated: npt.NDArray[np.int64],
 ) -> list[BadSubscription]:
     """The bad ones of all parts, those included whose id a part before has taken."""
-    named = {each.id for catalog in catalogs for each in catalog.bad if id_problem(each.id) is None}
+    named = {each.id for part in parts for each in part.bad if id_problem(each.id) is None}
     taken: dict[str | int, int] = {}  # the first row that has the id of a bad one
     if named:
         for row, id_ in enumerate(ids):
@@ -290,8 +293,8 @@ def _joined_bad(
                 taken.setdefault(id_, row)
     out: list[BadSubscription] = []
     start = 0
-    for catalog, end in zip(catalogs, ends, strict=True):
-        for each in catalog.bad:
+    for part, end in zip(parts, ends, strict=True):
+        for each in part.bad:
             before = id_problem(each.id) is None and taken.get(each.id, end) < start
             out.append(BadSubscription(each.id, 0, _REPEATED) if before else each)
         own = repeated[np.searchsorted(repeated, start) : np.searchsorted(repeated, end)]

@@ -40,8 +40,8 @@ from pyspark.sql.types import (
     VarcharType,
 )
 
-from bittern.engine.catalog import Progress, check_columns
 from bittern.engine.index import Index
+from bittern.engine.subscriptions import Progress, check_columns
 from bittern.errors import BadSubscription, OptionError, SubscriptionError
 from bittern.spark.attributes import names_of
 from bittern.spark.node_cache import SnapshotRef
@@ -177,7 +177,7 @@ def build(
         _raise_bad(bad, on_error)
         watch.end("read", total)
         watch.begin("build")
-        index = Index.of_catalog(
+        index = Index.of_subscriptions(
             catalog,
             templates,
             sample=typical,

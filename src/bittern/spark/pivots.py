@@ -28,8 +28,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bittern.engine.catalog import Catalog
 from bittern.engine.index import expected_events
+from bittern.engine.subscriptions import Subscriptions
 from bittern.language.shapes import Template
 from bittern.matching.compile import compile_catalog, ranges
 from bittern.matching.filing import file_classes
@@ -66,7 +66,7 @@ class Assigned(NamedTuple):
 class Chunk:
     """Some subscriptions and their pivots. ``sample`` is a batch of typical events, or None."""
 
-    def __init__(self, catalog: Catalog, templates: list[Template], sample: Any) -> None:
+    def __init__(self, catalog: Subscriptions, templates: list[Template], sample: Any) -> None:
         compiled = compile_catalog(templates, catalog.shape_ids, catalog.parameters)
         self._rank = compiled.rank
         filed, numbers = file_classes(

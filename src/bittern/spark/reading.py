@@ -7,11 +7,11 @@ parse::
     partition 0   (1, "p < 7")  (2, "p < ")   ──►  chunk: ids 1, templates, shapes, parameters
     partition 1   (3, "p < 9")  ...           ──►  chunk: ids 3, ...         bad: 2, position 4
                                                      │
-    driver        toArrow, in the order of rows  ◄───┘──►  join_catalogs  ──►  one Catalog
+    driver        toArrow, in the order of rows  ◄───┘──►  join_subscriptions  ──►  all as one
 
-A chunk is a pickled ``Catalog`` with the templates it uses, compressed: 27 bytes for a subscription
-of 47 (Arrow's own format takes 25, and as long). It holds bad subscriptions as data: whatever a row
-holds, its task ends well.
+A chunk is a pickled ``Subscriptions`` with the templates it uses, compressed: 27 bytes for a
+subscription of 47 (Arrow's own format takes 25, and as long). It holds bad subscriptions as data:
+whatever a row holds, its task ends well.
 
 Cost: about 6 us for each subscription on an executor, half of one on the driver.
 """
@@ -26,7 +26,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from bittern.engine.catalog import Catalog, join_catalogs, read_catalog
+from bittern.engine.subscriptions import Subscriptions, join_subscriptions, read_subscriptions
 from bittern.language.shapes import Shapes, Template
 
 #: A chunk ends with the batch that reaches one of these: a row of Spark holds less than 2 GiB.
@@ -38,14 +38,14 @@ _SCHEMA = "size bigint, packed binary"
 _ARROW_SCHEMA = pa.schema([("size", pa.int64()), ("packed", pa.binary())])
 
 
-def read(rows: DataFrame) -> tuple[Catalog, list[Template]]:
+def read(rows: DataFrame) -> tuple[Subscriptions, list[Template]]:
     """Read all rows (id, expression, weight) on the executors, in one job.
 
     The catalog is in the order of the rows: partition by partition.
     """
     packed = rows.mapInArrow(read_partition, _SCHEMA).toArrow()
     sizes, chunks = packed.column("size").to_pylist(), packed.column("packed")
-    return join_catalogs(
+    return join_subscriptions(
         unpack(size, chunk.as_buffer()) for size, chunk in zip(sizes, chunks, strict=True)
     )
 
@@ -54,7 +54,7 @@ def read_partition(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch
     """Read the rows of one partition; one packed chunk after the other. O(total text)."""
     shapes = Shapes()
     for table in chunks(batches):
-        catalog = read_catalog(table, shapes, on_error="skip", progress=None)
+        catalog = read_subscriptions(table, shapes, on_error="skip", progress=None)
         size, packed = pack(catalog, shapes.templates)
         yield pa.RecordBatch.from_arrays(
             [pa.array([size]), pa.array([packed], pa.binary())], schema=_ARROW_SCHEMA
@@ -76,7 +76,7 @@ def chunks(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
         yield pa.Table.from_batches(kept)
 
 
-def pack(catalog: Catalog, templates: list[Template]) -> tuple[int, bytes]:
+def pack(catalog: Subscriptions, templates: list[Template]) -> tuple[int, bytes]:
     """A catalog and those of the templates that it uses, compressed; and the size before."""
     used, shape_ids = np.unique(catalog.shape_ids, return_inverse=True)
     catalog = catalog._replace(shape_ids=shape_ids.astype(np.int32))
@@ -84,7 +84,7 @@ def pack(catalog: Catalog, templates: list[Template]) -> tuple[int, bytes]:
     return len(plain), pa.compress(plain, codec=_CODEC, asbytes=True)
 
 
-def unpack(size: int, packed: pa.Buffer | bytes) -> tuple[Catalog, list[Template]]:
+def unpack(size: int, packed: pa.Buffer | bytes) -> tuple[Subscriptions, list[Template]]:
     """What ``pack`` was given."""
     plain = pa.decompress(packed, decompressed_size=size, codec=_CODEC)
     # Written by this module's own code in a task of this very job.

@@ -23,8 +23,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bittern.engine.catalog import Catalog, read_catalog
 from bittern.engine.index import Index
+from bittern.engine.subscriptions import Subscriptions, read_subscriptions
 from bittern.language.shapes import Shapes
 from bittern.spark.cutting import POINTS, Cut, combined
 from bittern.spark.pivots import Chunk
@@ -77,7 +77,7 @@ def _filled(schema: pa.Schema, n_rows: int, columns: dict[str, Any]) -> pa.Recor
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def _bad_batch(schema: pa.Schema, catalog: Catalog) -> pa.RecordBatch:
+def _bad_batch(schema: pa.Schema, catalog: Subscriptions) -> pa.RecordBatch:
     columns = {
         "id": [writable(each.id) for each in catalog.bad],
         "position": [each.position for each in catalog.bad],
@@ -90,7 +90,7 @@ def _row_fields(id_type: pa.DataType) -> list[tuple[str, pa.DataType]]:
     return [("id", id_type), ("expression", pa.string()), ("weight", pa.float64())]
 
 
-def _good_columns(catalog: Catalog) -> dict[str, Any]:
+def _good_columns(catalog: Subscriptions) -> dict[str, Any]:
     columns = {"id": catalog.ids, "expression": catalog.texts.cast(pa.string())}
     if catalog.weights is not None:
         columns["weight"] = catalog.weights
@@ -99,11 +99,11 @@ def _good_columns(catalog: Catalog) -> dict[str, Any]:
 
 def _read(
     batches: Iterator[pa.RecordBatch], events: bytes | None
-) -> Iterator[tuple[Catalog, Chunk]]:
+) -> Iterator[tuple[Subscriptions, Chunk]]:
     """Chunk after chunk of a partition, read and filed."""
     sample, shapes = _unpacked(events), Shapes()
     for table in chunks(batches):
-        catalog = read_catalog(table, shapes, on_error="skip", progress=None)
+        catalog = read_subscriptions(table, shapes, on_error="skip", progress=None)
         yield catalog, Chunk(catalog, shapes.templates, sample)
 
 
@@ -123,7 +123,7 @@ class Settle:
         kept = list(batches)
         if kept:
             table = pa.Table.from_batches(kept)
-            catalog = read_catalog(table, Shapes(), on_error="skip", progress=None)
+            catalog = read_subscriptions(table, Shapes(), on_error="skip", progress=None)
             yield _filled(self.schema, len(catalog.ids), _good_columns(catalog))
             yield _bad_batch(self.schema, catalog)
 
