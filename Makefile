@@ -7,14 +7,21 @@ RUN := $(VENV)/bin/python
 # Whole runs write benchmarks/results/<date>.json; `make bench BENCH_ARGS=--small` only tries.
 BENCH_ARGS := --peers
 SPARK_BENCH_ARGS :=
+STREAMING_BENCH_ARGS :=
 TEST_ARGS :=
+PLAIN := bit_vectors cei dlist hybrid_index interval_index is_list json_text patterns strings
 
-.PHONY: help demo test check bench bench-papers bench-seed-003 bench-spark clean
+.PHONY: help demo test test-plain check kafka-jars clean
+.PHONY: bench bench-papers bench-seed-003 bench-spark bench-streaming
 
 help:
-	@echo "make demo    a shop on Spark: 200,000 subscriptions, price changes, alerts as Parquet"
+	@echo "make demo    a shop's stream on Spark: price changes, 200,000 wishes that change, alerts"
 	@echo "make test    the whole test suite, comparisons with Spark and DuckDB included"
+	@echo "make test-plain"
+	@echo "             some kernels as plain Python, not compiled"
 	@echo "make check   lint, format and types"
+	@echo "make kafka-jars"
+	@echo "             Spark's Kafka connector and a broker, for the tests that need them"
 	@echo "make bench   the benchmarks, beside DuckDB and Polars: JSON and tables (BENCH_ARGS)"
 	@echo "make bench-papers"
 	@echo "             the experiments of the papers again, beside other libraries: page and plots"
@@ -22,19 +29,32 @@ help:
 	@echo "             seed 003's experiments: every strategy, half an hour and 12 GB"
 	@echo "make bench-spark"
 	@echo "             on Spark: beside what users write today, scaling, memory (SPARK_BENCH_ARGS)"
+	@echo "make bench-streaming"
+	@echo "             a pipeline under load: events/s, latency, freshness, every match verified"
 	@echo "make clean   remove everything that these made"
 
 demo: $(VENV)/.has-spark
 	@java_home=$$(scripts/java.sh) && JAVA_HOME=$$java_home $(RUN) -m bittern.service.demo
 
+# Kernels first, each compiled by one process: the tests' own processes would compile the same ones.
 test: $(VENV)/.has-dev
+	@$(RUN) -m bittern.engine.precompile
 	@java_home=$$(scripts/java.sh) && JAVA_HOME=$$java_home $(RUN) -m pytest \
-		-n 2 --dist loadgroup --no-loadscope-reorder $(TEST_ARGS)
+		-n 2 --dist loadfile --no-loadscope-reorder $(TEST_ARGS)
+
+# Kernels of some modules as plain Python, where nothing that a compiler assumes can hide a mistake.
+# It warns where unsigned products wrap around, which hashes mean them to do.
+test-plain: $(VENV)/.has-dev
+	NUMBA_DISABLE_JIT=1 $(RUN) -m pytest -q -W "ignore:overflow encountered:RuntimeWarning" \
+		$(addprefix tests/test_,$(addsuffix .py,$(PLAIN)))
 
 check: $(VENV)/.has-dev
 	$(RUN) -m ruff check .
 	$(RUN) -m ruff format --check .
 	$(RUN) -m mypy
+
+kafka-jars: $(VENV)/.has-dev
+	@scripts/kafka_jars.sh .kafka $(RUN)
 
 bench: $(VENV)/.has-bench
 	$(RUN) -m benchmarks.run $(BENCH_ARGS)
@@ -57,7 +77,12 @@ $(VENV)/.has-%: pyproject.toml constraints.txt scripts/setup.sh
 	@scripts/setup.sh $(VENV) $*
 	@touch $@
 
+bench-streaming: $(VENV)/.has-dev
+	java_home=$$(scripts/java.sh) && JAVA_HOME=$$java_home \
+	  $(RUN) -m benchmarks.streaming.run $(STREAMING_BENCH_ARGS)
+	$(RUN) -m benchmarks.streaming.report
+
 clean:
 	rm -rf $(VENV) build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
-	rm -rf spark-warehouse metastore_db derby.log artifacts demo-output
+	rm -rf spark-warehouse metastore_db derby.log artifacts demo-output .kafka .kafka.partial
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

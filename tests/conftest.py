@@ -1,4 +1,4 @@
-"""What test modules share: hypothesis profiles, one Spark session per run, the command line.
+"""What test modules share: hypothesis profiles, one Spark session per process, the command line.
 
 The session is lazy: a run that selects no test marked ``spark`` never starts a JVM. Where Java 17
 or pyspark is missing those tests skip, and the reason is printed by ``pytest -ra``.
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from kafka_broker import kafka  # noqa: F401  a fixture
 from spark_sessions import quick_settings, why_no_spark
 
 if TYPE_CHECKING:
@@ -36,25 +37,18 @@ settings.load_profile(
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Share tests out between two processes (``make test``), whole files at a time.
+    """Files that use Spark come first, since they take longest.
 
-    What uses the one Spark session stays together, and comes first since it takes longest.
+    ``make test`` gives whole files to two processes, in this order: what a file sets up (a cluster,
+    a world) is set up once, and short files at the end leave neither process waiting.
     """
-    groups = {
-        item: "spark"
-        if item.get_closest_marker("spark") and item.path.stem != "test_spark_faults"
-        else item.path.stem
-        for item in items
-    }
-    first = {"spark": 0, "test_spark_faults": 1}
-    items.sort(key=lambda item: first.get(groups[item], 2))
-    for item in items:
-        item.add_marker(pytest.mark.xdist_group(groups[item]))
+    with_spark = {item.path for item in items if item.get_closest_marker("spark")}
+    items.sort(key=lambda item: item.path not in with_spark)
 
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[Any]:
-    """Start the one local Spark session of the run: quick to start, UTC, loopback only."""
+    """Start the one local Spark session of the process: quick to start, UTC, loopback only."""
     reason = why_no_spark()
     if reason is not None:
         pytest.skip(f"NO SPARK: {reason}")
