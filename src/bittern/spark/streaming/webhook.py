@@ -1,0 +1,282 @@
+"""Matches to those who asked for them: a POST to each subscriber's URL, from the tasks.
+
+A subscription names its URL in the catalog, in its metadata. The driver looks up the subscriptions
+that matched in the batch, at the batch's catalog version, and the tasks deliver::
+
+    matches                    catalog at version 4711             requests
+    order  subscription        id       subscriber  metadata       https://a.example/x
+    17     alert-3             alert-3  ann         {"webhook":      {"subscriber": "ann", ...
+    18     alert-3                                   "https://        "matches": [{"order": 17,
+    17     wish-8                                    a.example/x"}     "subscription": "alert-3"},
+                               wish-8   bob         {}   skipped      {"order": 18, ...}]}
+
+Rows are sorted by URL, subscriber, keys and subscription before tasks cut them into requests
+(``letters.py``), so that a batch makes the same requests, with the same keys, whenever it is
+delivered. Delivery is at least once, since a driver or task that dies does not know what it sent;
+the key tells a receiver what it has seen.
+
+What cannot be delivered goes to the dead letters, exactly once for each batch::
+
+    <dead_letters>/query=<id>/batch=17/part-*.parquet      staged and renamed: staging.py
+        version  subscriber  url  idempotency_key  attempts  status  reason  time  payload
+
+They are committed after all else is delivered. So a batch that has dead letters is known to be done
+and is not delivered again; one that has none is.
+
+Cost: one shuffle of the matches, and what ``delivery.py`` says for each task.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    NumericType,
+    StringType,
+    TimestampNTZType,
+    TimestampType,
+)
+
+from bittern.errors import OptionError
+from bittern.spark.attributes import quoted
+from bittern.spark.operator import SUBSCRIPTION
+from bittern.spark.part_files import Table
+from bittern.spark.staging import Staging, local_path
+from bittern.spark.streaming.addresses import networks
+from bittern.spark.streaming.batch import Batch, Sink
+from bittern.spark.streaming.delivery import Terms
+from bittern.spark.streaming.letters import COUNTS, REPORT, Task
+from bittern.spark.streaming.posting import check_headers
+
+logger = logging.getLogger("bittern")
+
+_ORDERED = (
+    BinaryType,
+    BooleanType,
+    DateType,
+    NumericType,
+    StringType,
+    TimestampNTZType,
+    TimestampType,
+)
+#: As ISO 8601 writes them, with all their digits.
+_JSON = {
+    "ignoreNullFields": "false",
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
+    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
+    "timeZone": "UTC",
+}
+_TARGETS = pa.schema(
+    [(SUBSCRIPTION, pa.string()), ("subscriber", pa.string()), ("url", pa.string())]
+)
+
+
+@dataclass(frozen=True)
+class Delivered:
+    """What became of a batch; the dead are among the requests and matches."""
+
+    requests: int = 0
+    matches: int = 0
+    attempts: int = 0
+    dead_requests: int = 0
+    dead_matches: int = 0
+    #: Matches of subscriptions that have no URL.
+    skipped: int = 0
+
+
+class Webhook(Sink):
+    """Delivers each match to the URL that its subscription names, in requests for each subscriber.
+
+    Parameters
+    ----------
+    dead_letters
+        Folder that driver and executors share, for requests that could not be delivered.
+    entry
+        Which entry of a subscription's metadata is its URL. Subscriptions without it are skipped.
+    attempts, first_wait, longest_wait, timeout, within
+        How hard to try, in attempts and seconds: see ``delivery.py``.
+    concurrency
+        Connections of each task; there are as many tasks as Spark has cores.
+    most_matches
+        In one request.
+    private
+        Networks that may be delivered to though they are not public, such as "10.0.0.0/8".
+    headers
+        Sent with every request.
+    secret
+        Signs every request, in the header Bittern-Signature.
+    """
+
+    def __init__(
+        self,
+        *,
+        dead_letters: str | os.PathLike[str],
+        entry: str = "webhook",
+        attempts: int = 5,
+        first_wait: float = 0.5,
+        longest_wait: float = 30.0,
+        timeout: float = 10.0,
+        within: float = 60.0,
+        concurrency: int = 8,
+        most_matches: int = 500,
+        private: Sequence[str] = (),
+        headers: Mapping[str, str] | None = None,
+        secret: str | bytes | None = None,
+    ) -> None:
+        self._dead_letters = os.fspath(dead_letters)
+        self._entry = entry
+        self._terms = Terms(
+            attempts=_whole("attempts", attempts, 100),
+            first_wait=_seconds("first_wait", first_wait),
+            longest_wait=_seconds("longest_wait", longest_wait),
+            timeout=_seconds("timeout", timeout, zero=False),
+            within=_seconds("within", within, zero=False),
+            concurrency=_whole("concurrency", concurrency, 256),
+        )
+        self._most_matches = _whole("most_matches", most_matches, 1_000_000)
+        networks(private)
+        self._private = tuple(private)
+        self._headers = check_headers(headers or {})
+        if secret is not None and not (isinstance(secret, str | bytes) and secret):
+            raise OptionError("secret is a text that is not empty, or None for no signature")
+        self._secret = secret.encode() if isinstance(secret, str) else secret
+        self._given_up: frozenset[str] = frozenset()
+        #: Of the last batch that this sink delivered.
+        self.last: Delivered | None = None
+
+    def __repr__(self) -> str:
+        return f"Webhook(dead_letters={self._dead_letters!r}, entry={self._entry!r})"
+
+    def check(self, spark: SparkSession) -> None:  # noqa: ARG002
+        """Raise an OptionError unless dead letters can be written; writes nothing."""
+        place = local_path(self._dead_letters)
+        there = next(folder for folder in (place, *place.parents) if folder.exists())
+        if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
+            raise OptionError(
+                f"dead_letters is a folder that driver and executors can write to, and "
+                f"{self._dead_letters} is none: look at {there}"
+            )
+
+    def deliver(self, batch: Batch) -> None:
+        """Deliver a batch; returns when every request was answered or is a dead letter."""
+        folder = self._folder(batch.query_id, batch.batch_id)
+        if local_path(folder).exists():
+            return
+        targets, skipped = self._targets(batch)
+        found: dict[str, int] = {}
+        if targets.num_rows:
+            found = self._post(batch, targets, folder)
+        self.last = Delivered(**found, skipped=skipped)
+        if self.last.dead_requests:
+            logger.warning(
+                "batch %d: %d of %d requests to webhooks are in %s",
+                batch.batch_id,
+                self.last.dead_requests,
+                self.last.requests,
+                folder,
+            )
+
+    def _folder(self, query_id: str, batch_id: int) -> str:
+        return f"{self._dead_letters}/query={query_id}/batch={batch_id}"
+
+    def _targets(self, batch: Batch) -> tuple[pa.Table, int]:
+        """Where the batch's subscriptions want their matches, and how many matches go nowhere."""
+        counted = batch.matches.groupBy(SUBSCRIPTION).agg(F.count(F.lit(1))).toArrow()
+        ids, counts = (column.to_pylist() for column in counted.columns)
+        details = batch.catalog.details(ids, batch.version)
+        columns = (details.column(name).to_pylist() for name in ("id", "subscriber", "metadata"))
+        rows = [
+            {SUBSCRIPTION: id_, "subscriber": subscriber, "url": url}
+            for id_, subscriber, metadata in zip(*columns, strict=True)
+            if (url := url_in(metadata, self._entry)) is not None
+        ]
+        wanted = {row[SUBSCRIPTION] for row in rows}
+        skipped = sum(n for id_, n in zip(ids, counts, strict=True) if id_ not in wanted)
+        return pa.Table.from_pylist(rows, _TARGETS), skipped
+
+    def _post(self, batch: Batch, targets: pa.Table, folder: str) -> dict[str, int]:
+        with Staging(folder) as staging:
+            task = Task(
+                query_id=batch.query_id,
+                batch_id=batch.batch_id,
+                version=batch.version,
+                time=batch.time.astimezone(UTC).isoformat(),
+                terms=self._terms,
+                suspects=self._given_up,
+                most_matches=self._most_matches,
+                private=self._private,
+                headers=self._headers,
+                secret=self._secret,
+                dead_letters=Table(str(staging.attempts), staging.token, "zstd", {}),
+            )
+            rows = _rows(batch, targets)
+            reports = rows.mapInArrow(task, from_arrow_schema(REPORT)).collect()
+            files = [(row["file"], row["bytes"]) for row in reports if row["file"] is not None]
+            for name, size in files:
+                staging.accept(name, size)
+            if files:
+                staging.commit()
+        self._given_up = frozenset(url for row in reports for url in row["given_up"])
+        return {name: sum(row[name] for row in reports) for name in COUNTS}
+
+
+def _rows(batch: Batch, targets: pa.Table) -> DataFrame:
+    """URL, subscriber and JSON of every match, those of a URL together and in order."""
+    matches = batch.matches
+    columns = {name: F.col(quoted(name)) for name in (*batch.keys, SUBSCRIPTION)}
+    orders = {
+        f"order{at}": columns[key]
+        for at, key in enumerate(batch.keys)
+        if isinstance(matches.schema[key].dataType, _ORDERED)
+    }
+    text = F.to_json(F.struct(*(column.alias(name) for name, column in columns.items())), _JSON)
+    rows = matches.select(
+        columns[SUBSCRIPTION].alias(SUBSCRIPTION),
+        text.alias("match"),
+        *(column.alias(order) for order, column in orders.items()),
+    ).join(batch.spark.createDataFrame(targets), SUBSCRIPTION)
+    return (
+        rows.repartition(batch.spark.sparkContext.defaultParallelism, "url")
+        .sortWithinPartitions("url", "subscriber", *orders, SUBSCRIPTION, "match")
+        .select("url", "subscriber", "match")
+    )
+
+
+def url_in(metadata: str | None, entry: str) -> str | None:
+    """The URL that a subscription's metadata names, if it names one."""
+    try:
+        found = json.loads(metadata or "null")
+    except (ValueError, RecursionError):
+        return None
+    url = found.get(entry) if isinstance(found, dict) else None
+    if url is None or url == "":
+        return None
+    text = url if isinstance(url, str) else json.dumps(url)  # which is refused, and so seen
+    return text.encode("utf-8", "replace").decode()
+
+
+def _whole(name: str, value: Any, most: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
+        raise OptionError(f"{name} is a whole number from 1 to {most:,}, not {value!r}")
+    return value
+
+
+def _seconds(name: str, value: Any, *, zero: bool = True) -> float:
+    good = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    if not good or value < 0 or (value == 0 and not zero):
+        raise OptionError(f"{name} is a number of seconds above 0, not {value!r}")
+    return float(value)
