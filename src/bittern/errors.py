@@ -87,5 +87,13 @@ class CompactionError(BitternError):
     """The compacting process failed; nothing was lost, the changes are still in memory."""
 
 
+class CatalogError(BitternError):
+    """A catalog's database cannot be reached, is no catalog, or is of another release."""
+
+
+class PipelineError(BitternError):
+    """A pipeline cannot start or go on; nothing that was committed is lost."""
+
+
 class OptionError(BitternError, ValueError):
     """An argument or option has a value that makes no sense; the message lists what does."""

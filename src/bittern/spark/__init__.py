@@ -10,7 +10,8 @@ One event goes ``frames.match`` → a projection to the attributes in use (``att
 ``mapInArrow`` of ``operator.py`` → in a worker, the snapshot mapped from the node's cache
 (``node_cache.py``) → the embedded engine → one row per event. ``building.py`` compiles
 subscriptions on the executors, ``shards.py`` and its neighbours hold indexes that outgrow a host,
-``sink.py`` writes matches straight from the tasks, ``sql.py`` is for those who write SQL.
+``sink.py`` writes matches straight from the tasks, ``sql.py`` is for those who write SQL, and
+``streaming/`` matches a stream against a catalog that changes.
 """
 
 from __future__ import annotations
@@ -19,16 +20,19 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from bittern.spark import streaming
     from bittern.spark.building import build
     from bittern.spark.frames import match
     from bittern.spark.planning import plan
     from bittern.spark.sink import write
     from bittern.spark.sql import register
+    from bittern.spark.streaming.pipeline import Pipeline
 
-__all__ = ["build", "match", "plan", "register", "write"]
+__all__ = ["Pipeline", "build", "match", "plan", "register", "streaming", "write"]
 
 # Loaded on first use, so that importing the package does not load pyspark.
 _HOMES = {
+    "Pipeline": "bittern.spark.streaming.pipeline",
     "build": "bittern.spark.building",
     "match": "bittern.spark.frames",
     "plan": "bittern.spark.planning",
@@ -38,6 +42,8 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
+    if name == "streaming":
+        return import_module("bittern.spark.streaming")
     if name not in _HOMES:
         raise AttributeError(f"module 'bittern.spark' has no attribute {name!r}")
     value = getattr(import_module(_HOMES[name]), name)

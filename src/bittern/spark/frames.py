@@ -25,6 +25,7 @@ from pyspark.sql.types import StructType
 from bittern.engine.index import Index
 from bittern.engine.matcher import check_limit
 from bittern.errors import OptionError
+from bittern.model.mappings import path_part
 from bittern.spark.attributes import check_columns, is_case_sensitive, names_of, project, quoted
 from bittern.spark.building import Built, build
 from bittern.spark.gathering import check_identified
@@ -37,12 +38,13 @@ from bittern.spark.operator import (
     SUBSCRIPTIONS,
     Named,
     Operator,
+    Reference,
     carried_schema,
     output_schema,
     placed,
     restored,
 )
-from bittern.spark.samples import can_carry
+from bittern.spark.samples import can_carry, sample_table
 from bittern.spark.sharded import match_shards
 from bittern.spark.shards import Shards
 from bittern.spark.store import publish
@@ -55,7 +57,7 @@ _OUTPUT = {SUBSCRIPTIONS, SUBSCRIPTION, CANDIDATES, REJECTED, FIRST}
 class Source:
     """Subscriptions ready to be matched: where they are, and what they need to see."""
 
-    ref: SnapshotRef | Shards
+    ref: Reference | Shards
     attributes: tuple[str, ...]
     integer_ids: bool
 
@@ -84,11 +86,32 @@ def resolve(
         return Source(subscriptions.ref, subscriptions.attributes, subscriptions.integer_ids)
     if isinstance(subscriptions, Shards):
         return Source(subscriptions, subscriptions.attributes, subscriptions.integer_ids)
+    if is_catalog(subscriptions):
+        return _of_catalog(spark, subscriptions, store, sample, json)
     if isinstance(subscriptions, Index | str | Path):
         ref = publish(spark, subscriptions, store)
         index = subscriptions if isinstance(subscriptions, Index) else attach(ref)
         return Source(ref, tuple(index.rank.attribute_names()), index.all_ids.is_int64)
     raise refusal(subscriptions)
+
+
+def is_catalog(subscriptions: Any) -> bool:
+    """Is it a ``bittern.Catalog``? Whoever has none need not have what catalogs need."""
+    return type(subscriptions).__module__.startswith("bittern.catalog.")
+
+
+def _of_catalog(
+    spark: SparkSession, catalog: Any, store: str | None, sample: Any, json: Sequence[str]
+) -> Source:
+    """The newest version of a catalog, now and for good."""
+    from bittern.spark.streaming.builder import Builder  # noqa: PLC0415
+
+    builder = Builder(spark, catalog, store)
+    try:
+        view = builder.view(catalog.version(), lambda: sample_table(sample, json))
+        return Source(view, builder.attributes(), integer_ids=False)
+    finally:
+        builder.close()
 
 
 def refusal(subscriptions: Any) -> OptionError:
@@ -134,7 +157,7 @@ class Job:
         named = Named(tuple(self.events.columns), self.operator(ref))
         return restored(placed(self.events).mapInArrow(named, carried_schema(schema)), schema)
 
-    def operator(self, ref: SnapshotRef) -> Operator:
+    def operator(self, ref: Reference) -> Operator:
         """What matches the events in Python workers."""
         return Operator(ref, self.keys, self.json, self.limit)
 
@@ -154,12 +177,15 @@ def prepare(
     shards: str | int | None,
     sample: Any,
     on_error: str,
+    consistency: str = "snapshot",
 ) -> Job:
     """Check everything that can be wrong, build and publish what must be, project the events."""
     keys, documents = names_in(events, event_id, json)
     check_limit(limit)
     if sample is None and not events.isStreaming:
         sample = events
+    if consistency == "eventual":
+        return _eventual(events, subscriptions, keys, documents, limit, store)
     source = resolve(
         events.sparkSession,
         subscriptions,
@@ -174,6 +200,27 @@ def prepare(
     return Job(
         source, projected, tuple(keys), tuple(documents), limit, identified=event_id is not None
     )
+
+
+def _eventual(
+    events: DataFrame,
+    catalog: Any,
+    keys: list[str],
+    json: list[str],
+    limit: int | None,
+    store: str | None,
+) -> Job:
+    """Match with whatever version workers see; all columns go, since any may be asked for later."""
+    if not is_catalog(catalog):
+        raise OptionError(
+            f'consistency="eventual" takes a bittern.Catalog, not {type(catalog).__name__}'
+        )
+    from bittern.spark.streaming.eventual import follow  # noqa: PLC0415
+
+    attributes = tuple(path_part(name) for name in events.columns)
+    source = Source(follow(events.sparkSession, catalog, store), attributes, integer_ids=False)
+    projected = project(events, keys, attributes, json)
+    return Job(source, projected, tuple(keys), tuple(json), limit, identified=True)
 
 
 def names_in(
@@ -208,6 +255,8 @@ def mistyped(index: Index, schema: StructType, json: Sequence[str]) -> list[str]
 def _warn_of_types(events: DataFrame, source: Source, json: Sequence[str]) -> None:
     # The router knows what any shard compares.
     ref = source.ref.router if isinstance(source.ref, Shards) else source.ref
+    if not isinstance(ref, SnapshotRef):
+        return  # a catalog's attributes change
     for reason in mistyped(attach(ref), events.schema, json):
         warnings.warn(f"{reason}: these comparisons are never true", stacklevel=4)
 
@@ -226,6 +275,7 @@ def match(
     shards: str | int | None = "auto",
     sample: Any = None,
     on_error: str = "raise",
+    consistency: str = "snapshot",
 ) -> DataFrame:
     """Which subscriptions does each event satisfy? For batch and streaming DataFrames.
 
@@ -235,9 +285,9 @@ def match(
         Attributes are columns, fields of structs (by dotted path), entries of ``map<string, ...>``
         and ``variant`` columns, and fields of the JSON text in columns that ``json`` names.
     subscriptions
-        A DataFrame with the columns id, expression and optionally weight; a ``bittern.Index``;
-        the path or URI of a saved one; or what ``bittern.spark.build`` returned, which is how to
-        build once and match often.
+        A DataFrame with the columns id, expression and optionally weight; a ``bittern.Catalog``; a
+        ``bittern.Index``; the path or URI of a saved one; or what ``bittern.spark.build`` returned,
+        which is how to build once and match often.
     event_id
         The columns that identify an event in the output; all columns if None. Only these and what
         carries attributes in use cross into Python.
@@ -264,7 +314,13 @@ def match(
     on_error
         "raise" a SubscriptionError before anything is matched, or "skip" bad subscriptions
         (``bittern.spark.build`` returns them as a DataFrame).
+    consistency
+        Of a catalog: "snapshot" takes its newest version now, for good; with "eventual" workers
+        look for newer ones every second, and two tasks may see different ones.
+        ``bittern.spark.Pipeline`` binds each micro-batch of a stream to one version.
     """
+    if consistency not in ("snapshot", "eventual"):
+        raise OptionError(f"consistency is 'snapshot' or 'eventual', not {consistency!r}")
     job = prepare(
         events,
         subscriptions,
@@ -275,6 +331,7 @@ def match(
         shards=shards,
         sample=sample,
         on_error=on_error,
+        consistency=consistency,
     )
     gather = not explode or limit is not None
     found = job.matches(gather=gather, counted=observe is not None)

@@ -16,6 +16,7 @@ files have lost bytes is fetched again, as if it were not there.
 from __future__ import annotations
 
 import os
+import shutil
 import socket
 import threading
 import weakref
@@ -24,6 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bittern.engine.index import Index
+from bittern.engine.matcher import Matcher
 from bittern.errors import SnapshotError
 from bittern.spark import transport
 from bittern.spark.cache_folder import cache_root, clean, install, locked, mark, temporary
@@ -43,6 +45,10 @@ class SnapshotRef:
     uri: str | None = None
     #: Name of the file (a tar) that Spark ships to the executors, if it does.
     artifact: str | None = None
+
+    def matcher(self) -> Matcher:
+        """What matches events against the snapshot, in any process."""
+        return Matcher(attach(self))
 
 
 # Of this process: indexes by id, with the descriptor that marks each as in use, and the marks of
@@ -114,6 +120,18 @@ def keep(identity: str) -> None:
             f"snapshot {identity} was cleaned from the cache {root} before it was used; let "
             f"BITTERN_CACHE_BYTES be more, or give store= a folder or URI"
         )
+
+
+def drop(identity: str) -> None:
+    """Let go of a snapshot that is damaged: this process's next ``attach`` fetches it again.
+
+    Who has it mapped keeps it.
+    """
+    with _mutex:
+        _opened.pop(identity, None)
+    root = cache_root()
+    with locked(root, identity):
+        shutil.rmtree(root / identity, ignore_errors=True)
 
 
 def known_id(source: Index | str) -> str | None:

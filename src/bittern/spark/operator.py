@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -38,10 +39,9 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from bittern.engine.matcher import BLOCK, Matcher
+from bittern.engine.matcher import BLOCK, Matcher, StateMatcher
 from bittern.model.matches import Matches
 from bittern.spark.attributes import quoted
-from bittern.spark.node_cache import SnapshotRef, attach
 
 Batches = Iterator[pa.RecordBatch]
 
@@ -57,18 +57,29 @@ _MOST_MATCHES = 1 << 22
 _MOST_ROWS, _MOST_BYTES = 1 << 20, 64 << 20
 
 
+class Reference(Protocol):
+    """What a closure carries of subscriptions: a snapshot, a view of a catalog's version."""
+
+    @property
+    def id(self) -> str:
+        """Of the content."""
+
+    def matcher(self) -> Matcher | StateMatcher:
+        """What matches events against them, in any process."""
+
+
 @dataclass(frozen=True)
 class Operator:
     """Batches of events in, batches of matches out: the keys, then ``tail_fields``."""
 
-    ref: SnapshotRef
+    ref: Reference
     keys: tuple[str, ...]
     json: tuple[str, ...] = ()
     limit: int | None = None
 
     def __call__(self, batches: Batches) -> Batches:
         """Match one partition. O(events + candidates + matches)."""
-        matcher = Matcher(attach(self.ref))
+        matcher = self.ref.matcher()
         for batch in blocks(batches):
             matches = matcher.match(batch, limit=self.limit, json=self.json)
             fields = [batch.schema.field(key) for key in self.keys]
@@ -207,13 +218,18 @@ def tail_fields(lists: pa.DataType) -> list[pa.Field]:
     ]
 
 
-def flat(batch: pa.RecordBatch) -> Batches:
-    """Keys and subscription, a row for each match, in pieces that fit in memory. O(matches)."""
+def flat(batch: pa.RecordBatch, *, every_event: bool = False) -> Batches:
+    """Keys and subscription, a row for each match, in pieces that fit in memory. O(matches).
+
+    With ``every_event`` an event without matches has a row too, without a subscription.
+    """
     keys = batch.select(range(batch.num_columns - TAIL))
     lists = batch.column(keys.num_columns)
     counts = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False)
     rows = np.repeat(np.arange(batch.num_rows), counts)
     ids = lists.flatten()
+    if every_event:
+        ids, rows = _with_gaps(ids, counts)
     schema = keys.schema.append(pa.field(SUBSCRIPTION, ids.type))
     fitting = _MOST_BYTES * batch.num_rows // max(1, keys.nbytes)
     step = max(1, min(_MOST_ROWS, fitting))
@@ -223,6 +239,16 @@ def flat(batch: pa.RecordBatch) -> Batches:
             columns = [*taken.columns, ids.slice(done, taken.num_rows)]
             yield pa.RecordBatch.from_arrays(columns, schema=schema)
             done += taken.num_rows
+
+
+def _with_gaps(
+    ids: pa.Array, counts: npt.NDArray[np.int32]
+) -> tuple[pa.Array, npt.NDArray[np.int64]]:
+    """The ids with a NULL for each event that has none, and the event of each."""
+    rows = np.repeat(np.arange(len(counts)), np.maximum(counts, 1))
+    gaps = counts[rows] == 0
+    places = np.cumsum(~gaps) - 1
+    return ids.take(pa.array(places, mask=gaps)), rows
 
 
 def _take(keys: pa.RecordBatch, rows: npt.NDArray[np.int64]) -> Batches:

@@ -39,6 +39,8 @@ from bittern.spark.operator import FIRST, TAIL, Batches, flat
 
 #: Arrow bytes in a row group: what a task holds before it encodes them.
 _ROW_GROUP = 64 << 20
+#: The column of the catalog version that matches were found with.
+VERSION = "version"
 COUNTS = ("rows", "events", "candidates", "matches", "rejects")
 #: What a task returns, in one row; a file is null where there was nothing to write.
 REPORT = pa.schema(
@@ -194,6 +196,10 @@ class Task:
     matches: Table
     rejects: Table | None
     explode: bool
+    #: Stands in a column ``version`` of every row of an exploded table, if given.
+    version: int | None = None
+    #: Has an exploded table a row for events without matches?
+    every_event: bool = False
 
     def __call__(self, batches: Batches) -> Batches:
         """Write one partition; yields one row, of ``REPORT``. O(rows)."""
@@ -209,7 +215,7 @@ class Task:
         try:
             for marked in self.function(batches):
                 batch = _count(marked, counts)
-                for rows in flat(batch) if self.explode else (narrow(batch),):
+                for rows in self._rows(batch):
                     part.add(rows)
                 if rejects is not None:
                     rejects.add(rejected(batch))
@@ -226,6 +232,18 @@ class Task:
             [pa.array([value], type_) for value, type_ in zip(report, REPORT.types, strict=True)],
             schema=REPORT,
         )
+
+    def _rows(self, batch: pa.RecordBatch) -> Batches:
+        """What the matches' table gets of a batch."""
+        if not self.explode:
+            yield narrow(batch)
+            return
+        for rows in flat(batch, every_event=self.every_event):
+            if self.version is None:
+                yield rows
+            else:
+                versions = pa.repeat(pa.scalar(self.version, pa.int64()), rows.num_rows)
+                yield rows.append_column(VERSION, versions)
 
 
 def _count(batch: pa.RecordBatch, counts: dict[str, int]) -> pa.RecordBatch:

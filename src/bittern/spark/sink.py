@@ -28,7 +28,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
-from pyspark.sql.types import ArrayType, StructField, StructType
+from pyspark.sql.types import ArrayType, LongType, StructField, StructType
 
 from bittern.errors import OptionError
 from bittern.spark.attributes import check_fields, is_case_sensitive
@@ -44,7 +44,7 @@ from bittern.spark.operator import (
     output_schema,
     placed,
 )
-from bittern.spark.part_files import COUNTS, REPORT, Table, Task, nullable_inside
+from bittern.spark.part_files import COUNTS, REPORT, VERSION, Table, Task, nullable_inside
 from bittern.spark.shards import Shards
 from bittern.spark.staging import Staging
 
@@ -135,7 +135,7 @@ def write(
         else:
             frame, function = job.events, job.operator(ref)
             schema = output_schema(frame.schema, job.keys, integer_ids=job.source.integer_ids)
-        found = _fill(frame, function, schema, staging, staged_rejects, explode=explode)
+        found = fill(frame, function, schema, staging, staged_rejects, explode=explode)
     return Written(
         str(staging.target), seconds=time.perf_counter() - started, snapshot=ref.id, **found
     )
@@ -161,7 +161,7 @@ def _staged(
         yield stack.enter_context(staging), stack.enter_context(staged_rejects)
 
 
-def _fill(
+def fill(
     frame: DataFrame,
     function: Callable[[Batches], Batches] | None,
     schema: StructType,
@@ -169,19 +169,28 @@ def _fill(
     rejects: Staging | None,
     *,
     explode: bool,
+    version: int | None = None,
+    every_event: bool = False,
 ) -> dict[str, int]:
-    """Run the job and commit what it wrote; returns the totals."""
+    """Run the job and commit what it wrote; returns the totals.
+
+    An exploded table has a column ``version`` if there is one, and with ``every_event`` a row
+    without a subscription for each event that matches nothing.
+    """
     keys, lists = schema.fields[:-TAIL], schema[SUBSCRIPTIONS]
     if explode:
         assert isinstance(lists.dataType, ArrayType)
         lists = StructField(SUBSCRIPTION, lists.dataType.elementType)
     spark = frame.sparkSession
-    table = _table(spark, staging, StructType([*keys, lists]))
+    columns = [*keys, lists]
+    if version is not None:
+        columns.append(StructField(VERSION, LongType()))
+    table = _table(spark, staging, StructType(columns))
     rejects_table = None
     if rejects is not None:
         rejects_table = _table(spark, rejects, StructType([*keys, schema[REJECTED]]))
     named = Named(tuple(frame.columns), function)
-    task = Task(named, table, rejects_table, explode)
+    task = Task(named, table, rejects_table, explode, version, every_event)
     reports = placed(frame).mapInArrow(task, from_arrow_schema(REPORT)).collect()
     n_files = _accept(staging, table, reports, "")
     if rejects is not None and rejects_table is not None:

@@ -126,6 +126,18 @@ def clean(where: str | Path, older_than: float) -> list[str]:
     return [name for name in removed if transport.is_id(name)]
 
 
+def remove(where: str, identity: str) -> None:
+    """Remove one snapshot from a store or a cache, for instance because it is damaged."""
+    filesystem, base = transport.filesystem(transport.child(where, identity))
+    try:
+        if filesystem.get_file_info(f"{base}/{MANIFEST}").type == fs.FileType.File:
+            filesystem.delete_file(f"{base}/{MANIFEST}")  # first: the rest is nothing without it
+        if filesystem.get_file_info(base).type == fs.FileType.Directory:
+            filesystem.delete_dir(base)
+    except OSError as error:
+        raise SnapshotError(f"cannot remove snapshot {identity} from {where}: {error}") from error
+
+
 def _is_ours(name: str) -> bool:
     return transport.is_id(name) or _WRITING.fullmatch(name) is not None
 

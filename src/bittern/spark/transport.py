@@ -184,6 +184,16 @@ def upload(folder: Path, uri: str) -> None:
         raise SnapshotError(f"cannot write the snapshot to {uri}: {error}") from error
 
 
+def write_file(uri: str, data: bytes) -> None:
+    """Write a small file, which on a file system appears whole or not at all."""
+    remote, path = filesystem(uri)
+    remote.create_dir(path.rpartition("/")[0], recursive=True)
+    partial = f"{path}.{secrets.token_hex(4)}.tmp"
+    with remote.open_output_stream(partial) as out:
+        out.write(data)
+    remote.move(partial, path)
+
+
 @contextlib.contextmanager
 def _from(place: str | Path) -> Iterator[None]:
     """Say of which place it is, whatever goes wrong."""

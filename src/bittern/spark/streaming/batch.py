@@ -1,0 +1,75 @@
+"""One micro-batch on its way from the outbox to a sink, and what a sink and an after-step are.
+
+::
+
+    matches    order  subscription  version       read from committed Parquet: reading it twice
+               17     alert-3       4711          matches nothing again, and gives the same rows
+               17     wish-8        4711
+               18     alert-3       4711
+
+Whatever a sink or a step does with a batch happens again, with the same batch, if the driver dies
+before Spark has noted the batch as done. All that the batch carries is then what it was: the rows,
+the catalog version and the time of the pin. So what depends on nothing else is repeatable, and
+(query, batch) tells a receiver what it has seen before.
+"""
+
+from __future__ import annotations
+
+import abc
+from dataclasses import dataclass
+from datetime import datetime
+from typing import ClassVar
+
+from pyspark.sql import DataFrame, SparkSession
+
+from bittern.catalog.catalog import Catalog
+
+
+@dataclass(frozen=True)
+class Batch:
+    """The matches of one micro-batch, one row for each."""
+
+    spark: SparkSession
+    #: Of the checkpoint: the same after every restart.
+    query_id: str
+    batch_id: int
+    #: The catalog version that the batch is pinned to.
+    version: int
+    #: When it was pinned, in UTC.
+    time: datetime
+    #: The columns that identify an event.
+    keys: tuple[str, ...]
+    #: Keys, subscription (string), version (bigint).
+    matches: DataFrame
+    catalog: Catalog
+
+
+class Sink(abc.ABC):
+    """Where matches go. What it delivers twice, a receiver can tell by (query, batch)."""
+
+    @abc.abstractmethod
+    def check(self, spark: SparkSession) -> None:
+        """Raise an OptionError for what cannot work, before the stream starts."""
+
+    @abc.abstractmethod
+    def deliver(self, batch: Batch) -> None:
+        """Hand over a batch; returns when the receiver has it."""
+
+
+class After(abc.ABC):
+    """A step between matching and the sink, which lets some matches pass."""
+
+    #: Has it to see events without matches too? They come as rows without a subscription.
+    needs_all_events: ClassVar[bool] = False
+
+    @abc.abstractmethod
+    def check(self, keys: tuple[str, ...]) -> None:
+        """Raise an OptionError unless it can work on matches with these keys."""
+
+    @abc.abstractmethod
+    def apply(self, batch: Batch, folder: str) -> DataFrame:
+        """The matches that pass, with the columns they have. State is kept under ``folder``.
+
+        The state after a batch is written once and never changed: a replay starts from the state
+        before it.
+        """

@@ -1,0 +1,250 @@
+"""From a catalog's version to a view of it: a base snapshot, deltas on top, and when to fold them.
+
+::
+
+    version 4000     4711                   4725                         ...      224,000
+            │        │                      │                                     │
+            base     base + delta of 300    base + deltas of 300 and 14           a new base
+            (store)  (what changed since, by catalog.changes)                     (compaction)
+
+A driver that starts takes the newest base of the catalog that the snapshot store has, up to the
+version that it needs, and reads only what changed since; without one it reads the whole catalog and
+leaves a base for others. Any number of drivers may share a store::
+
+    <store>/
+      3fa9...                            a snapshot, named by its content
+      catalogs/<uid of the catalog>/
+        00000000000000004000.json        {"version": 4000, "snapshot": "3fa9..."}
+
+Bases of one version by two drivers may differ (they saw other events, and file subscriptions under
+other predicates) and find the same matches, so that whoever writes last does no harm. All of this
+is derived: what is damaged or gone is made again from the catalog. A driver that starts with a base
+reads all of it once to know.
+
+Cost: a version with c changes takes a query for them and O(c) to index them, some more now and then
+when deltas are folded; a base of a million subscriptions takes some ten seconds, in a process of
+its own while deltas go on (``engine/compact.py``).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import fs
+from pyspark.sql import SparkSession
+
+from bittern.catalog.catalog import Catalog
+from bittern.engine.index import Index
+from bittern.engine.layers import COMPACT_ROWS, COMPACT_SHARE, Layers
+from bittern.engine.snapshot import read_snapshot
+from bittern.engine.subscriptions import read_subscriptions
+from bittern.errors import BadSubscription, OptionError, SnapshotError
+from bittern.language.shapes import Shapes
+from bittern.spark import node_cache, transport
+from bittern.spark import store as stores
+from bittern.spark.cache_folder import cache_root
+from bittern.spark.node_cache import SnapshotRef, attach
+from bittern.spark.views import View, view_of
+
+logger = logging.getLogger("bittern")
+
+#: Bases of a catalog that a store keeps.
+_KEPT_BASES = 2
+_BASE = re.compile(r"[0-9]{20}\.json")
+
+
+class Builder:
+    """Views of a catalog's versions, for the executors of one Spark session.
+
+    ``bad`` has, by id, what the current version holds that cannot be matched: it was written past
+    the catalog's door, and is left out.
+    """
+
+    def __init__(self, spark: SparkSession, catalog: Catalog, store: str | None = None) -> None:
+        self._spark = spark
+        self._catalog = catalog
+        self._where = stores.destination(spark, store)
+        if self._where == stores.ARTIFACTS:
+            raise OptionError(
+                "a pipeline on a cluster needs store=, a folder or URI that the driver and all "
+                "executors reach: its snapshots change"
+            )
+        self._layers: Layers | None = None
+        self._registered = -1
+        self.bad: dict[str | int, BadSubscription] = {}
+
+    def view(
+        self,
+        version: int,
+        sample: Callable[[], pa.Table | None] = lambda: None,
+        *,
+        carry: bool = True,
+    ) -> View:
+        """The view of a version. ``sample`` gives typical events, asked for at the start.
+
+        With ``carry`` small deltas are part of the view, else everything is in the store. Versions
+        usually ascend; an earlier one than the last is built anew.
+        """
+        layers = self._layers
+        if layers is None or version < layers.version or not self._advance(layers, version):
+            layers = self._start(version, sample)
+        state = layers.seal()
+        base, base_version = layers.base()  # younger than the state's, if a compaction ended now
+        if base_version != self._registered:
+            self._register(self._publish(base), base_version)
+        return view_of(state, version, self._publish, carry=carry)
+
+    def attributes(self) -> tuple[str, ...]:
+        """The attributes that the subscriptions of the last view mention."""
+        assert self._layers is not None
+        names: dict[str, None] = {}
+        for segment in self._layers.seal().segments:
+            names |= dict.fromkeys(segment.index.rank.attribute_names())
+        return tuple(names)
+
+    def delta(self) -> tuple[int, int]:
+        """How many subscriptions are in deltas, and how many deltas there are."""
+        assert self._layers is not None
+        _, *deltas = self._layers.seal().segments
+        return sum(len(segment.index) for segment in deltas), len(deltas)
+
+    def close(self) -> None:
+        """Wait for a compaction that is under way, and remove temporary files."""
+        if self._layers is not None:
+            self._layers.close()
+            self._layers = None
+
+    # -- getting there -------------------------------------------------------------------------
+
+    def _advance(self, layers: Layers, version: int) -> bool:
+        """Take in what changed; False if that is forgotten, or so much that a new base is quicker."""
+        if version == layers.version:
+            return True
+        try:
+            changes = self._catalog.changes(layers.version, version)
+        except OptionError:
+            return False
+        put = changes.put
+        if len(changes.removed) + put.num_rows > _too_many(layers):
+            return False
+        rows = zip(*(put[name].to_pylist() for name in ("id", "expression", "weight")), strict=True)
+        for id_ in (*changes.removed, *put["id"].to_pylist()):
+            self.bad.pop(id_, None)
+        self._take_bad(layers.apply(changes.removed, rows, version))
+        return True
+
+    def _start(self, version: int, sample: Callable[[], pa.Table | None]) -> Layers:
+        self.close()
+        self.bad = {}
+        events = sample()
+        layers = self._from_store(version)
+        if layers is None or not self._advance(layers, version):
+            layers = Layers(self._from_catalog(version, events), version)
+        layers.sample = events
+        self._layers = layers
+        return layers
+
+    def _from_catalog(self, version: int, sample: pa.Table | None) -> Index:
+        rows = self._catalog.at(version).select(["id", "expression", "weight"])
+        shapes = Shapes()
+        read = read_subscriptions(rows, shapes, on_error="skip", progress=None)
+        self._take_bad(read.bad)
+        return Index.of_subscriptions(read, shapes.templates, sample=sample, text_ids=True)
+
+    def _take_bad(self, bad: list[BadSubscription]) -> None:
+        for each in bad:
+            logger.warning("bittern: subscription %r is left out: %s", each.id, each.message)
+            self.bad[each.id] = each
+
+    # -- the store -----------------------------------------------------------------------------
+
+    def _publish(self, index: Index) -> SnapshotRef:
+        return stores.write(index, self._where)
+
+    def _from_store(self, version: int) -> Layers | None:
+        """The newest base that is not younger than ``version``, if the store has a good one."""
+        for name in reversed(self._bases()):
+            told = self._read(name)
+            if told is None or told["version"] > version:
+                continue
+            identity = told["snapshot"]
+            ref = SnapshotRef(identity, transport.child(self.folder, identity))
+            try:
+                index = attach(ref)
+            except SnapshotError as error:
+                if transport.is_shortage(error):
+                    raise
+                logger.warning("bittern: a base of the catalog is made anew: %s", error)
+                with contextlib.suppress(SnapshotError):  # of a store that is only read
+                    stores.remove(self.folder, identity)
+                continue
+            self._registered = told["version"]
+            return Layers(index, told["version"])
+        return None
+
+    @property
+    def folder(self) -> str:
+        """The store, or this host's cache."""
+        return str(cache_root()) if self._where == stores.CACHE else self._where
+
+    @property
+    def list_folder(self) -> str:
+        """Where the store says what it has of the catalog."""
+        return transport.child(transport.child(self.folder, "catalogs"), self._catalog.uid)
+
+    def _bases(self) -> list[str]:
+        filesystem, base = transport.filesystem(self.list_folder)
+        selector = fs.FileSelector(base, allow_not_found=True)
+        names = [info.base_name for info in filesystem.get_file_info(selector)]
+        return sorted(name for name in names if _BASE.fullmatch(name))
+
+    def _read(self, name: str) -> dict[str, Any] | None:
+        filesystem, base = transport.filesystem(self.list_folder)
+        try:
+            with filesystem.open_input_stream(f"{base}/{name}") as file:
+                told = json.loads(file.read())
+            good = told["version"] == int(name[:20]) and transport.is_id(told["snapshot"])
+        except (OSError, ValueError, KeyError, TypeError):
+            return None  # half written, or removed by another driver
+        return told if good else None
+
+    def _register(self, ref: SnapshotRef, version: int) -> None:
+        """Have others find the base; a store that cannot be written to only makes them slower."""
+        self._registered = version
+        text = json.dumps({"version": version, "snapshot": ref.id}).encode()
+        filesystem, base = transport.filesystem(self.list_folder)
+        try:
+            transport.write_file(transport.child(self.list_folder, f"{version:020d}.json"), text)
+            for name in self._bases()[:-_KEPT_BASES]:
+                with contextlib.suppress(FileNotFoundError):  # another driver was quicker
+                    filesystem.delete_file(f"{base}/{name}")
+        except OSError as error:
+            logger.warning("bittern: the base of version %d is not noted: %s", version, error)
+
+
+def _verified(ref: SnapshotRef) -> Index:
+    """A base whose every byte is what it was, here and, where it is a folder, in the store."""
+    assert ref.uri is not None
+    stored = transport.local_path(ref.uri)
+    if stored is not None:
+        read_snapshot(stored, verify=True)
+    index = attach(ref)
+    assert index.path is not None
+    try:
+        if index.path != stored:
+            read_snapshot(index.path, verify=True)
+    except SnapshotError:
+        node_cache.drop(ref.id)
+        index = attach(ref)  # verifies what it fetches
+    return index
+
+
+def _too_many(layers: Layers) -> int:
+    """More changes at once than these are not worth a delta."""
+    return max(COMPACT_ROWS, int(COMPACT_SHARE * len(layers)))

@@ -1,0 +1,175 @@
+"""The simplest plan: a ``match`` in the stream whose workers look for newer versions themselves.
+
+::
+
+    driver, every second           <store>/catalogs/<uid>/current.json            workers, each task
+    catalog.version() changed?     {"version": 4711, "layers": [                  read it, if the
+    ──► base, deltas published ──►   {"snapshot": "3fa9...", "dead": "..."}, ──►  last look is a
+                                     {"snapshot": "77c0...", "dead": ""}]}        second ago
+
+No pin, no ``foreachBatch``: Spark plans the matching as part of the stream, and any sink of Spark's
+takes the result. The price: two tasks of a batch may see different versions, and so may a task that
+is run again. Where that matters, use ``Pipeline``.
+
+What changes is small, so a published delta is removed when it has not been current for a while.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import json
+import logging
+import threading
+import time
+import weakref
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from bittern.catalog.catalog import Catalog
+from bittern.engine.matcher import StateMatcher
+from bittern.errors import BitternError, SnapshotError
+from bittern.spark import store as stores
+from bittern.spark import transport
+from bittern.spark.node_cache import SnapshotRef
+from bittern.spark.streaming.builder import Builder
+from bittern.spark.views import Layer, View
+
+logger = logging.getLogger("bittern")
+
+#: Seconds between two looks, of the driver at the catalog and of a worker at the pointer.
+REFRESH = 1.0
+#: Seconds that a delta which is no longer current stays for workers that have not looked since.
+_LINGER = 120.0
+
+
+@dataclass(frozen=True)
+class Following:
+    """What a closure carries: where the pointer is."""
+
+    pointer: str
+
+    @property
+    def id(self) -> str:
+        """What metrics call it: there is no one snapshot."""
+        return "eventual"
+
+    def matcher(self) -> StateMatcher:
+        """What matches against the newest version that this process has seen."""
+        return _look(self.pointer).matcher()
+
+
+# Of this process: when the pointer was read last, and what it said.
+_seen: dict[str, tuple[float, View]] = {}
+
+
+def _look(pointer: str) -> View:
+    now = time.monotonic()
+    known = _seen.get(pointer)
+    if known is not None and now - known[0] < REFRESH:
+        return known[1]
+    try:
+        view = _parse(_read(pointer))
+        view.matcher()
+    except (OSError, ValueError, KeyError, TypeError, SnapshotError) as error:
+        if known is None:
+            raise SnapshotError(f"cannot take the view at {pointer}: {error}") from error
+        logger.warning("bittern: matching goes on with version %d: %s", known[1].version, error)
+        view = known[1]
+    _seen[pointer] = (now, view)
+    return view
+
+
+def _read(pointer: str) -> Any:
+    filesystem, path = transport.filesystem(pointer)
+    with filesystem.open_input_stream(path) as file:
+        return json.loads(file.read())
+
+
+def _parse(told: Any) -> View:
+    layers = [
+        Layer(SnapshotRef(each["snapshot"], each["uri"]), base64.b64decode(each["dead"]))
+        for each in told["layers"]
+    ]
+    return View(int(told["version"]), tuple(layers))
+
+
+class Follower(threading.Thread):
+    """Keeps the pointer at the catalog's newest version, as long as the session lives."""
+
+    def __init__(self, spark: SparkSession, catalog: Catalog, store: str | None) -> None:
+        super().__init__(name="bittern-follower", daemon=True)
+        self._catalog = catalog
+        self._builder = Builder(spark, catalog, store)
+        self._spark = weakref.ref(spark)
+        self._folder = self._builder.folder
+        self._current: View | None = None
+        self._old: list[tuple[float, str]] = []
+        self._ended = threading.Event()
+        self.following = Following(transport.child(self._builder.list_folder, "current.json"))
+        self._refresh()
+
+    def run(self) -> None:
+        """Look, publish, sleep. A catalog that cannot be reached leaves the pointer as it is."""
+        while not self._ended.wait(REFRESH):
+            spark = self._spark()
+            if spark is None or spark.sparkContext._jsc is None:  # noqa: SLF001  it was stopped
+                break
+            try:
+                self._refresh()
+            except BitternError as error:
+                logger.warning("bittern: the view stays at its version: %s", error)
+        self._builder.close()
+
+    def stop(self) -> None:
+        """End; workers go on with the last version."""
+        self._ended.set()
+
+    def _refresh(self) -> None:
+        version = self._catalog.version()
+        if self._current is None or version != self._current.version:
+            view = self._builder.view(version, carry=False)
+            self._point(view)
+            self._retire(view)
+            self._current = view
+        while self._old and time.monotonic() - self._old[0][0] > _LINGER:
+            with contextlib.suppress(SnapshotError):
+                stores.remove(self._folder, self._old.pop(0)[1])
+
+    def _point(self, view: View) -> None:
+        layers = [
+            {
+                "snapshot": layer.index.id,
+                "uri": transport.child(self._folder, layer.index.id),
+                "dead": base64.b64encode(layer.dead).decode(),
+            }
+            for layer in view.layers
+        ]
+        text = json.dumps({"version": view.version, "layers": layers}).encode()
+        transport.write_file(self.following.pointer, text)
+
+    def _retire(self, view: View) -> None:
+        """Note which deltas are no longer current; bases stay, for drivers that start later."""
+        if self._current is None:
+            return
+        now, kept = time.monotonic(), {layer.index.id for layer in view.layers}
+        for layer in self._current.layers[1:]:
+            if layer.index.id not in kept:
+                self._old.append((now, layer.index.id))
+
+
+_followers: weakref.WeakKeyDictionary[SparkSession, dict[tuple[str, str | None], Follower]] = (
+    weakref.WeakKeyDictionary()
+)
+
+
+def follow(spark: SparkSession, catalog: Catalog, store: str | None) -> Following:
+    """Have the newest version published for the workers of a session, by one thread for each."""
+    own = _followers.setdefault(spark, {})
+    follower = own.get((catalog.uid, store))
+    if follower is None or not follower.is_alive():
+        follower = own[catalog.uid, store] = Follower(spark, catalog, store)
+        follower.start()
+    return follower.following

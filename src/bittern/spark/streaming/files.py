@@ -1,0 +1,30 @@
+"""The sink that is exactly-once: a growing table of Parquet files, one folder for each batch."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+from pyspark.sql import SparkSession
+
+from bittern.spark.streaming.batch import Batch, Sink
+from bittern.spark.streaming.outbox import Outbox
+
+
+@dataclass(frozen=True)
+class Files(Sink):
+    """A folder of Parquet files that ``spark.read.parquet`` reads as one table of matches.
+
+    Tasks write straight into it; ``outbox.py`` says why a reader sees each batch whole and once.
+    """
+
+    #: A path, or a ``file:`` URI, of a file system that driver and executors share.
+    path: str | os.PathLike[str]
+
+    def check(self, spark: SparkSession) -> None:  # noqa: ARG002
+        """Raise an OptionError for a path that no task could write to."""
+        Outbox.at(self.path)
+
+    def deliver(self, batch: Batch) -> None:
+        """Write what after-steps have left; without any, tasks have written it already."""
+        Outbox.at(self.path).write(batch.matches, batch.batch_id)

@@ -1,0 +1,130 @@
+"""A table that grows by one folder for each micro-batch, each of which is there whole or not.
+
+::
+
+    matches/
+      _bittern                     which query writes here
+      batch=0/
+        part-00000-17-<token>.parquet    order  subscription  version
+        part-00001-18-<token>.parquet    17     alert-3       4711
+      batch=1/
+        ...
+      .batch=2.<token>.writing/    tasks are writing it; hidden from whoever reads the table
+
+``spark.read.parquet("matches")`` gives one table with a column ``batch``. A folder takes its name
+in one rename when all of it is on disk (``spark/staging.py``), so a reader never sees half a batch.
+One that is there says that its batch was written, and it is not written again: that is what makes
+delivery exactly-once, since Spark itself may run a batch several times.
+
+Batches are numbered by query, so two queries cannot share a table: the second would take the
+first's folders for its own. ``claim`` refuses that.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+
+from bittern.engine.replace import only_writer
+from bittern.errors import OptionError, PipelineError
+from bittern.spark.staging import Staging, local_path
+from bittern.spark.streaming.pins import create_once
+
+#: Spark takes files and folders whose names begin so for no part of a table.
+_OWNER = "_bittern"
+#: The column that Spark makes of the folders' names.
+BATCH = "batch"
+
+
+@dataclass(frozen=True)
+class Outbox:
+    """The folders of a growing table."""
+
+    path: Path
+
+    @classmethod
+    def at(cls, path: str | os.PathLike[str]) -> Outbox:
+        """The table at a path, or a ``file:`` URI, that driver and executors share."""
+        return cls(local_path(os.fspath(path)))
+
+    def claim(self, query_id: str) -> None:
+        """Make the table this query's; PipelineError if it is another's or no such table."""
+        owner = self.path / _OWNER
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            if not owner.exists():
+                # What is hidden is no part of a table: a claim that was killed may have left it.
+                if any(not entry.name.startswith((".", _OWNER)) for entry in self.path.iterdir()):
+                    raise PipelineError(
+                        f"{self.path} holds something that no pipeline wrote: give this one a "
+                        f"folder of its own"
+                    )
+                create_once(owner, {"query": query_id})
+            found = json.loads(owner.read_text(encoding="utf-8"))["query"]
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise PipelineError(f"cannot write to {self.path}: {error}") from error
+        if found != query_id:
+            raise PipelineError(
+                f"{self.path} belongs to another query, {found}: go on with that one's checkpoint, "
+                f"or choose another folder"
+            )
+
+    def tidy(self) -> None:
+        """Remove what killed drivers left, even of a batch that is there and not written again."""
+        for name in {left.name.split(".")[1] for left in self.path.glob(f".{BATCH}=*")}:
+            with only_writer(self.path / name):
+                pass
+
+    def folder(self, batch_id: int) -> Path:
+        """Where a batch is, once it is written."""
+        return self.path / f"{BATCH}={batch_id}"
+
+    def has(self, batch_id: int) -> bool:
+        """Was the batch written?"""
+        return self.folder(batch_id).exists()
+
+    def staging(self, batch_id: int) -> Staging:
+        """A folder to write the batch to, which takes its name when it is committed."""
+        return Staging(self.folder(batch_id), "overwrite")
+
+    def read(self, spark: SparkSession, batch_id: int) -> DataFrame:
+        """The rows of a batch that was written."""
+        return spark.read.parquet(str(self.folder(batch_id)))
+
+    def write(self, frame: DataFrame, batch_id: int) -> None:
+        """Write a DataFrame as a batch, unless it was written before."""
+        if self.has(batch_id):
+            return
+        with self.staging(batch_id) as staging:
+            written = staging.attempts / "written"
+            frame.write.parquet(str(written))
+            for file in written.glob("*.parquet"):
+                descriptor = os.open(file, os.O_RDONLY)
+                try:
+                    os.fsync(descriptor)
+                finally:
+                    os.close(descriptor)
+                file.rename(staging.attempts / file.name)
+                staging.accept(file.name, (staging.attempts / file.name).stat().st_size)
+            staging.commit()
+
+    def forget(self, before: int) -> None:
+        """Remove the batches before this one."""
+        for folder in self.path.glob(f"{BATCH}=*"):
+            number = folder.name.removeprefix(f"{BATCH}=")
+            if number.isdecimal() and int(number) < before:
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+def check_apart(**paths: str | os.PathLike[str] | None) -> None:
+    """Raise an OptionError where one of these folders, named by what it is for, is in another."""
+    known = {name: local_path(os.fspath(path)) for name, path in paths.items() if path is not None}
+    for name, path in known.items():
+        for other, place in known.items():
+            if name != other and path.is_relative_to(place):
+                raise OptionError(f"{name} and {other} are separate folders, not {path} in {place}")

@@ -1,0 +1,255 @@
+"""The pipeline: a stream of events, a catalog that changes, and a sink that gets every match.
+
+What happens with micro-batch 42, and what is on disk when the driver dies there::
+
+    Spark decides on its rows         offsets/42                    (Spark's, write-ahead)
+    the catalog's version is pinned   bittern/pins/42.json          replay: the same version
+    tasks match and write             .batch=42.<token>.writing     replay: thrown away
+    the driver commits the folder     outbox/batch=42               replay: not matched again
+    edges, throttles                  bittern/after/0/batch=42      replay: from the state before
+    the sink takes it                                               replay: again, same (query, 42)
+    Spark notes it as done            commits/42
+
+With the ``Files`` sink and no after-steps the outbox is the sink's own folder, and the commit of
+the folder is the delivery: exactly once. Other sinks forward from the outbox in the checkpoint,
+where a batch stays until the next one is done.
+
+The pin decides what a batch is matched with. A subscription that was committed before the pin is
+written counts in that batch, all others in a later one; the version stands in every row.
+
+Cost of the machinery for each batch: a pin (two ``fsync``), a query for what changed, and a rename
+for each file; Spark's own bookkeeping takes more (docs/benchmarks/streaming.md).
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from typing import Any
+
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
+
+from bittern.catalog.catalog import Catalog
+from bittern.engine.matcher import check_limit
+from bittern.errors import OptionError, PipelineError
+from bittern.spark.frames import names_in
+from bittern.spark.part_files import VERSION
+from bittern.spark.streaming.batch import After, Sink
+from bittern.spark.streaming.files import Files
+from bittern.spark.streaming.listener import Listener
+from bittern.spark.streaming.metrics import Metrics
+from bittern.spark.streaming.outbox import BATCH, Outbox, check_apart
+from bittern.spark.streaming.pins import Checkpoint
+from bittern.spark.streaming.steps import Plan, Steps
+
+#: Seconds that a graceful stop waits for Spark to note the last batch as done.
+_NOTING = 30
+
+
+class Pipeline:
+    """A stream of events matched against a catalog, each micro-batch against one version of it.
+
+    ::
+
+        events = spark.readStream.schema("id bigint, price double").json("incoming")
+        pipeline = Pipeline(events, "shop.db", Files("matches"), "checkpoint", event_id="id")
+        running = pipeline.start()
+        ...
+        running.stop()
+
+    Parameters
+    ----------
+    events
+        A streaming DataFrame; attributes are found in it as ``bittern.spark.match`` finds them.
+    catalog
+        A ``bittern.Catalog``, or its URL.
+    sink
+        Where matches go: ``bittern.spark.sinks`` has them. A path is short for ``Files(path)``.
+    checkpoint
+        A folder, on a file system that survives the driver, for all that a restart needs.
+    event_id, json, limit
+        As in ``bittern.spark.match``.
+    rejects
+        A folder for the keys of events that could not be read, with the reason.
+    store
+        A folder or URI for snapshots that driver and executors share; needed on a cluster.
+    trigger
+        How often to look for new events, such as "5 seconds"; None: as soon as the last batch ends.
+    available_now
+        Match what is there, in batches, and stop: for backfills.
+    after
+        Steps between matching and the sink, in order: ``bittern.spark.after`` has them.
+    metrics
+        Who is told of every batch.
+    """
+
+    def __init__(
+        self,
+        events: DataFrame,
+        catalog: Catalog | str,
+        sink: Sink | str | os.PathLike[str],
+        checkpoint: str | os.PathLike[str],
+        *,
+        event_id: str | Sequence[str] | None = None,
+        json: str | Sequence[str] = (),
+        limit: int | None = None,
+        rejects: str | os.PathLike[str] | None = None,
+        store: str | None = None,
+        trigger: str | None = "1 second",
+        available_now: bool = False,
+        after: Sequence[After] = (),
+        metrics: Metrics | None = None,
+    ) -> None:
+        keys, documents = names_in(events, event_id, json)
+        if not events.isStreaming:
+            raise OptionError("a pipeline takes a stream of events: for a batch use write")
+        for key in keys:
+            if key.lower() in (VERSION, BATCH):
+                raise OptionError(f"the key column {key!r} would be overwritten: rename it")
+        check_limit(limit)
+        _check_classic(events.sparkSession)
+        sink = sink if isinstance(sink, Sink) else Files(sink)
+        sink.check(events.sparkSession)
+        for step in after:
+            step.check(tuple(keys))
+        path = sink.path if isinstance(sink, Files) else None
+        check_apart(checkpoint=checkpoint, sink=path, rejects=rejects)
+        self._events = events
+        self._trigger = {"availableNow": True} if available_now else _interval(trigger)
+        self._plan = Plan(
+            events.sparkSession,
+            catalog if isinstance(catalog, Catalog) else Catalog(catalog),
+            sink,
+            Checkpoint(checkpoint),
+            tuple(keys),
+            tuple(documents),
+            limit,
+            None if rejects is None else Outbox.at(rejects),
+            store,
+            tuple(after),
+            Metrics() if metrics is None else metrics,
+        )
+
+    def start(self) -> Running:
+        """Start the stream; ``PipelineError`` if the checkpoint or a folder is another's."""
+        return Running(self._plan, self._events, self._trigger)
+
+    def run(self) -> None:
+        """Start the stream and wait until it ends, which only ``available_now`` does by itself."""
+        self.start().await_termination()
+
+
+def _interval(trigger: str | None) -> dict[str, Any]:
+    if trigger is None:
+        return {"processingTime": "0 seconds"}
+    if not isinstance(trigger, str) or not trigger.strip():
+        raise OptionError(f"trigger is a time such as '5 seconds', or None, not {trigger!r}")
+    return {"processingTime": trigger}
+
+
+def _check_classic(spark: SparkSession) -> None:
+    if type(spark).__module__.startswith("pyspark.sql.connect"):
+        raise OptionError(
+            "a pipeline pins and commits in the driver's process: start it with a classic session, "
+            "not through Spark Connect"
+        )
+
+
+class _Stopping(Exception):  # noqa: N818
+    """Ends a batch that Spark began after the pipeline was told to stop, before it has a pin."""
+
+
+class Running:
+    """A pipeline that was started."""
+
+    def __init__(self, plan: Plan, events: DataFrame, trigger: dict[str, Any]) -> None:
+        self._plan = plan
+        self._batch = threading.Lock()  # held while a batch is worked on
+        self._stopping = False
+        self._last = -1
+        self._failure: BaseException | None = None
+        with ExitStack() as stack:
+            stack.enter_context(plan.checkpoint)
+            self._steps = Steps(plan)
+            stack.callback(self._steps.close)
+            writer = events.writeStream.foreachBatch(self._on_batch).trigger(**trigger)
+            #: Spark's own handle.
+            self.query = writer.option("checkpointLocation", str(plan.checkpoint.path)).start()
+            listener = Listener(plan.metrics, str(self.query.id))
+            plan.spark.streams.addListener(listener)
+            stack.callback(plan.spark.streams.removeListener, listener)
+            self._held = stack.pop_all()
+
+    def _on_batch(self, frame: DataFrame, batch_id: int) -> None:
+        # Whoever stops holds the lock until the query has ended: never wait for that here.
+        while not self._stopping:
+            if self._batch.acquire(timeout=0.05):
+                break
+        else:
+            raise _Stopping
+        try:
+            self._steps(frame, batch_id)
+            self._last = batch_id
+        except BaseException as failure:
+            self._failure = failure
+            raise
+        finally:
+            self._batch.release()
+
+    @property
+    def is_active(self) -> bool:
+        """Does the stream still run?"""
+        return bool(self.query.isActive)
+
+    def stop(self) -> None:
+        """Finish the batch under way, and stop. What cannot be finished is done after a restart."""
+        self._stopping = True
+        with self._batch:
+            self._wait_for_note()
+            self.query.stop()
+        self._held.close()
+
+    def abort(self) -> None:
+        """Stop at once: the batch under way is done again after a restart."""
+        self._stopping = True
+        self.query.stop()
+        self._held.close()
+
+    def await_termination(self, seconds: float | None = None) -> bool:
+        """Wait until the stream ends; False if it has not after so many seconds.
+
+        ``PipelineError`` if it ended by a failure. It can be started again from its checkpoint.
+        """
+        try:
+            if seconds is None:
+                self.query.awaitTermination()
+            elif not self.query.awaitTermination(seconds):  # type: ignore[arg-type]
+                return False
+        except StreamingQueryException as error:
+            if not (self._stopping and self._failure is None):
+                raise self._told(error) from (self._failure or error)
+        finally:
+            if not self.query.isActive:
+                self._held.close()
+        return True
+
+    def _told(self, error: StreamingQueryException) -> PipelineError:
+        reason = str(self._failure or error).strip()
+        after = f" after batch {self._last}" if self._last >= 0 else ""
+        return PipelineError(
+            f"the stream has stopped{after}: {reason}\nNothing is lost: start it again and it goes "
+            f"on from the checkpoint {self._plan.checkpoint.path}"
+        )
+
+    def _wait_for_note(self) -> None:
+        """Give Spark the time to note the last batch as done: then nobody does it again."""
+        note = self._plan.checkpoint.path / "commits" / str(self._last)
+        until = time.monotonic() + _NOTING
+        while self._last >= 0 and self.query.isActive and time.monotonic() < until:
+            if note.exists():
+                return
+            time.sleep(0.02)

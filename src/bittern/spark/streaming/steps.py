@@ -1,0 +1,179 @@
+"""What is done with each micro-batch: pin, view, match, after-steps, sink.
+
+``Steps`` is what Spark calls with the rows of a batch. It keeps nothing between two batches that a
+restart could not find again: the builder's layers are derived from the catalog, everything else is
+in the checkpoint.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from bittern.catalog.catalog import Catalog
+from bittern.errors import PipelineError
+from bittern.spark.attributes import project
+from bittern.spark.frames import Job, Source
+from bittern.spark.operator import SUBSCRIPTION, output_schema
+from bittern.spark.samples import sample_table
+from bittern.spark.sink import fill
+from bittern.spark.streaming.batch import After, Batch, Sink
+from bittern.spark.streaming.builder import Builder
+from bittern.spark.streaming.files import Files
+from bittern.spark.streaming.metrics import BatchReport, Metrics
+from bittern.spark.streaming.outbox import Outbox
+from bittern.spark.streaming.pins import Checkpoint, Pin
+
+logger = logging.getLogger("bittern")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All that a pipeline was told, checked."""
+
+    spark: SparkSession
+    catalog: Catalog
+    sink: Sink
+    checkpoint: Checkpoint
+    keys: tuple[str, ...]
+    json: tuple[str, ...]
+    limit: int | None
+    rejects: Outbox | None
+    store: str | None
+    after: tuple[After, ...]
+    metrics: Metrics
+
+    @property
+    def outbox(self) -> Outbox:
+        """Where tasks write matches: the sink's own folder, where nothing comes in between."""
+        if isinstance(self.sink, Files) and not self.after:
+            return Outbox.at(self.sink.path)
+        return Outbox(self.checkpoint.own / "outbox")
+
+
+@dataclass
+class _Watch:
+    """How long each stage of a batch took."""
+
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @contextmanager
+    def time(self, stage: str) -> Iterator[None]:
+        began = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds[stage] = self.seconds.get(stage, 0.0) + time.perf_counter() - began
+
+
+class Steps:
+    """Works on one batch after the other; call it with the rows of each."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._builder = Builder(plan.spark, plan.catalog, plan.store)
+        self._query_id: str | None = None
+
+    def close(self) -> None:
+        """Let go of what the builder holds."""
+        self._builder.close()
+
+    def __call__(self, frame: DataFrame, batch_id: int) -> None:
+        """Do all of it, or what is left of it where an earlier attempt has died."""
+        plan, watch = self._plan, _Watch()
+        query_id = self._claimed()
+        with watch.time("pin"):
+            pin = plan.checkpoint.pin(batch_id, plan.catalog.version)
+        replayed = plan.outbox.has(batch_id)
+        if replayed:
+            counts = {"events": 0, "matches": 0, "rejects": 0}
+        else:
+            counts = self._match(frame, batch_id, pin, watch)
+        with watch.time("deliver"):
+            self._deliver(batch_id, pin, query_id)
+        rows, segments = (0, 0) if replayed else self._builder.delta()
+        plan.metrics.batch(
+            BatchReport(
+                batch_id,
+                pin.version,
+                plan.catalog.version(),
+                counts["events"],
+                counts["matches"],
+                counts["rejects"],
+                watch.seconds,
+                rows,
+                segments,
+                replayed=replayed,
+            )
+        )
+
+    def _claimed(self) -> str:
+        """The query's id, when the folders that it writes to are known to be its own."""
+        if self._query_id is None:
+            plan = self._plan
+            query_id = plan.checkpoint.query_id()
+            if query_id is None:
+                raise PipelineError(f"the checkpoint {plan.checkpoint.path} has lost its metadata")
+            outboxes = {plan.outbox.path: plan.outbox}
+            if isinstance(plan.sink, Files):
+                outboxes[Outbox.at(plan.sink.path).path] = Outbox.at(plan.sink.path)
+            if plan.rejects is not None:
+                outboxes[plan.rejects.path] = plan.rejects
+            for outbox in outboxes.values():
+                outbox.claim(query_id)
+                outbox.tidy()
+            self._query_id = query_id
+        return self._query_id
+
+    def _match(self, frame: DataFrame, batch_id: int, pin: Pin, watch: _Watch) -> dict[str, int]:
+        """Match the rows of a batch, and commit the folder of its matches; returns the counts."""
+        plan = self._plan
+        with watch.time("view"):
+            view = self._builder.view(pin.version, lambda: sample_table(frame, plan.json))
+            attributes = self._builder.attributes()
+        with watch.time("match"), ExitStack() as stack:
+            projected = project(frame, plan.keys, attributes, plan.json)
+            source = Source(view, attributes, integer_ids=False)
+            job = Job(source, projected, plan.keys, plan.json, plan.limit, identified=True)
+            staging = stack.enter_context(plan.outbox.staging(batch_id))
+            rejects = None
+            if plan.rejects is not None:
+                rejects = stack.enter_context(plan.rejects.staging(batch_id))
+            return fill(
+                projected,
+                job.operator(view),
+                output_schema(projected.schema, plan.keys, integer_ids=False),
+                staging,
+                rejects,
+                explode=True,
+                version=pin.version,
+                every_event=any(step.needs_all_events for step in plan.after),
+            )
+
+    def _deliver(self, batch_id: int, pin: Pin, query_id: str) -> None:
+        plan = self._plan
+        if isinstance(plan.sink, Files) and not plan.after:
+            return  # committing the folder was the delivery
+        outbox = plan.outbox
+        batch = Batch(
+            plan.spark,
+            query_id,
+            batch_id,
+            pin.version,
+            pin.time,
+            plan.keys,
+            outbox.read(plan.spark, batch_id),
+            plan.catalog,
+        )
+        for number, step in enumerate(plan.after):
+            folder = plan.checkpoint.own / "after" / str(number)
+            batch = replace(batch, matches=step.apply(batch, str(folder)))
+        batch = replace(batch, matches=batch.matches.filter(F.col(SUBSCRIPTION).isNotNull()))
+        plan.sink.deliver(batch)
+        outbox.forget(batch_id)  # the one before is noted as done by now

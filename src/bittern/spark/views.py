@@ -1,0 +1,153 @@
+"""A view: how one version of a catalog reaches the tasks that match against it.
+
+::
+
+    View  version 4711
+      layer 0   SnapshotRef 3fa9...   1,000,000 subscriptions, mapped from the node's cache
+                dead 17, 90210        positions in it that were removed or replaced since
+      layer 1   Carried 77c0...       the 9,000 that were added since, as bytes in the closure
+      layer 2   Carried 01de...       the last 300
+
+It is a state of ``engine/layers.py`` on its way to other processes. The snapshot changes when it is
+compacted, the deltas with every version, so these travel with the task: a thousand subscriptions
+are some 100 KB, no file is written, none has to be removed. A delta that has outgrown that
+(``CARRIED`` bytes) goes the way of snapshots.
+
+Two processes that match against views of the same version find the same, whatever their layers.
+Cost: a process decodes a delta once, and joins the ids once for each view: O(subscriptions) bytes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import pickle
+import threading
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from bittern.engine.delta import ALL_ALIVE, Segment, State
+from bittern.engine.index import Index
+from bittern.engine.matcher import StateMatcher
+from bittern.model.ids import Ids
+from bittern.spark.node_cache import SnapshotRef, attach
+
+#: A delta of more bytes is published like a snapshot.
+CARRIED = 4 << 20
+_KEPT = 8  # deltas, and views, that a process keeps decoded
+
+_Made = TypeVar("_Made")
+_mutex = threading.Lock()
+_indexes: OrderedDict[str, Index] = OrderedDict()
+_matchers: OrderedDict[str, StateMatcher] = OrderedDict()
+# What the driver has sent of an index, so that it is packed or published once.
+_sent: weakref.WeakKeyDictionary[Index, SnapshotRef | Carried] = weakref.WeakKeyDictionary()
+
+
+@dataclass(frozen=True, repr=False)
+class Carried:
+    """A small index as bytes."""
+
+    id: str
+    data: bytes
+
+    def open(self) -> Index:
+        """The index. O(bytes) the first time in a process."""
+        return _kept(_indexes, self.id, lambda: Index.of_parts(*pickle.loads(self.data)))  # noqa: S301
+
+
+@dataclass(frozen=True, repr=False)
+class Layer:
+    """An index and the positions in it that no longer count, as bytes of 32-bit numbers."""
+
+    index: SnapshotRef | Carried
+    dead: bytes
+
+    def open(self) -> tuple[Index, npt.NDArray[np.uint8]]:
+        """The index, and a mark for each subscription that is alive."""
+        index = attach(self.index) if isinstance(self.index, SnapshotRef) else self.index.open()
+        if not self.dead:
+            return index, ALL_ALIVE
+        alive = np.ones(len(index), dtype=np.uint8)
+        alive[np.frombuffer(self.dead, dtype=np.int32)] = 0
+        return index, alive
+
+
+@dataclass(frozen=True)
+class View:
+    """One version of a catalog, as a closure carries it."""
+
+    version: int
+    layers: tuple[Layer, ...]
+
+    @cached_property
+    def id(self) -> str:
+        """A hash of what the view consists of."""
+        digest = hashlib.blake2b(digest_size=16)
+        for layer in self.layers:
+            digest.update(layer.index.id.encode())
+            digest.update(len(layer.dead).to_bytes(8))
+            digest.update(layer.dead)
+        return digest.hexdigest()
+
+    def matcher(self) -> StateMatcher:
+        """What matches events against this version, in any process."""
+        return _kept(_matchers, self.id, lambda: StateMatcher(self._state()))
+
+    def _state(self) -> State:
+        opened = [layer.open() for layer in self.layers]
+        ids = Ids.joined([index.all_ids for index, _ in opened])
+        if ids.is_int64:  # there is none at all: a catalog's ids are text
+            ids = Ids.of([], text=True)
+        segments = tuple(Segment(index, alive, 0, None) for index, alive in opened)
+        return State(segments, tuple(alive for _, alive in opened), ids)
+
+
+def view_of(
+    state: State, version: int, send: Callable[[Index], SnapshotRef], *, carry: bool = True
+) -> View:
+    """The view of a state, on the driver; ``send`` publishes what is not to be carried."""
+    layers = []
+    for segment, marks in zip(state.segments, state.marks, strict=True):
+        if not len(segment.index) and len(state.segments) > 1:
+            continue
+        dead = np.flatnonzero(marks == 0).astype(np.int32).tobytes()
+        layers.append(Layer(_reference(segment, send, carry=carry), dead))
+    return View(version, tuple(layers))
+
+
+def _reference(
+    segment: Segment, send: Callable[[Index], SnapshotRef], *, carry: bool
+) -> SnapshotRef | Carried:
+    found = _sent.get(segment.index)
+    if isinstance(found, SnapshotRef) or (carry and found is not None):
+        return found
+    packed = _packed(segment.index) if carry and segment.rows is not None else None
+    found = send(segment.index) if packed is None or len(packed.data) > CARRIED else packed
+    _sent[segment.index] = found
+    return found
+
+
+def _packed(index: Index) -> Carried:
+    data = pickle.dumps(index.parts(), protocol=pickle.HIGHEST_PROTOCOL)
+    return Carried(hashlib.blake2b(data, digest_size=16).hexdigest(), data)
+
+
+def _kept(cache: OrderedDict[str, _Made], key: str, make: Callable[[], _Made]) -> _Made:
+    """What the cache has under a key, made if it has nothing; the longest unused goes."""
+    with _mutex:
+        if key in cache:
+            cache.move_to_end(key)
+            return cache[key]
+    made = make()
+    with _mutex:
+        made = cache.setdefault(key, made)  # another thread may have been quicker
+        while len(cache) > _KEPT:
+            cache.popitem(last=False)
+    return made
