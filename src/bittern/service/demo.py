@@ -1,8 +1,7 @@
-"""A shop's price alerts on Spark, from a catalogue to reasons: ``make demo``.
+"""A shop's price alerts, live: a stream of price changes, and wishes that change under it.
 
-Everything is drawn from hashes of row numbers, so every run is the same. Spark generates a
-catalogue of products and a stream of price changes; 200,000 standing wishes over them are text in
-Bittern's language::
+``make demo`` runs it. Everything is drawn from hashes of numbers, so every run has the same
+products, wishes and price changes. 200,000 standing wishes are loaded into a catalog::
 
     alert     product = 'Heron tent 4' AND price <= 180
     wish      brand = 'Heron' AND category = 'tent' AND colour IN ('red', 'blue') AND price < 200
@@ -10,30 +9,36 @@ Bittern's language::
     back      product = 'Heron tent 4' AND stock > 0 AND NOT used AND seller.country = 'FI'
     search    title LIKE '%waterproof%' AND category = 'tent' AND price BETWEEN 20 AND 25
 
-They are read and compiled on the executors, distributed, matched with every price change, and the
-matches stand as Parquet on disk.
+Then a pipeline starts: price changes arrive in micro-batches, each is matched against the newest
+version of the catalog, and the alerts stand as Parquet on disk, each once. While it runs, a wish is
+added, changed and removed.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import shutil
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 import bittern
-from bittern import spark as bittern_spark
 from bittern.service import cli
 from bittern.service.progress import Progress
-from bittern.spark.node_cache import attach
 
-PRODUCTS, WISHES, CHANGES = 20_000, 200_000, 400_000
-TASKS, EXPLAINED = 16, 3
+PRODUCTS, WISHES, CHANGES = 20_000, 200_000, 20_000
+TASKS, EXPLAINED = 16, 2
+#: Batches before the first wish is added, and after each of its changes.
+QUIET, AFTER = 3, 2
+#: Seconds that the stream may take for what it is waited for.
+PATIENCE = 120.0
 _BRANDS = (
     "Avocet", "Bunting", "Crane", "Curlew", "Dipper", "Dunlin", "Egret", "Eider", "Fulmar",
     "Gannet", "Godwit", "Grebe", "Heron", "Ibis", "Jackdaw", "Kestrel", "Lapwing", "Merlin",
@@ -48,61 +53,55 @@ _WORDS = ("waterproof", "ultralight", "winter", "folding", "merino", "carbon", "
 _COUNTRIES = ("DE", "DK", "EE", "FI", "IS", "LT", "LV", "NO", "PL", "SE")
 
 
-def draw(limit: str | int, salt: str) -> str:
-    """SQL of a whole number from 0 on below ``limit`` that depends on the row and ``salt``."""
-    return f"pmod(xxhash64(number, '{salt}'), {limit})"
+#: The product of a price change, or of a wish: popular ones have more of both.
+_PRODUCT = f"cast({PRODUCTS} * pow({{drawn}} / 10000, 2) AS bigint)"
 
 
-def one_of(names: tuple[str, ...], salt: str) -> str:
+def draw(limit: int, salt: str, of: str = "number") -> str:
+    """SQL of a whole number from 0 on below ``limit`` that depends on ``of`` and ``salt``."""
+    return f"pmod(xxhash64({of}, '{salt}'), {limit})"
+
+
+def one_of(names: tuple[str, ...], salt: str, of: str = "number") -> str:
     """SQL of one of the names."""
     listed = ", ".join(f"'{name}'" for name in names)
-    return f"array({listed})[cast({draw(len(names), salt)} AS int)]"
+    return f"array({listed})[cast({draw(len(names), salt, of)} AS int)]"
 
 
-def products(spark: Any) -> Any:
-    """The catalogue: product, brand, category and list price in cents."""
-    drawn = spark.range(PRODUCTS).selectExpr(
-        "id AS number", "id AS product_number"
-    ).selectExpr(
-        "product_number",
-        f"{one_of(_BRANDS, 'brand')} AS brand",
-        f"{one_of(_CATEGORIES, 'category')} AS category",
-        f"1000 + {draw(29_000, 'price')} AS cents",
-    )  # fmt: skip
-    return drawn.selectExpr("*", "concat_ws(' ', brand, category, product_number) AS product")
+def product_columns(salt: str) -> dict[str, str]:
+    """SQL of the columns of one product, drawn by the number of a row: list price in cents."""
+    which = _PRODUCT.format(drawn=draw(10_000, salt))
+    brand, category = one_of(_BRANDS, "brand", which), one_of(_CATEGORIES, "category", which)
+    return {
+        "product": f"concat_ws(' ', {brand}, {category}, {which})",
+        "brand": brand,
+        "category": category,
+        "cents": f"1000 + {draw(29_000, 'price', which)}",
+    }
 
 
-def changes(catalogue: Any, n: int) -> Any:
-    """Price changes: popular products change more often."""
-    spark = catalogue.sparkSession
-    drawn = spark.range(0, n, 1, TASKS).selectExpr("id", "id AS number").selectExpr(
-        "*", f"cast({PRODUCTS} * pow({draw(10_000, 'product')} / 10000, 2) AS bigint) "
-        "AS product_number",
-    )  # fmt: skip
+def change_columns() -> dict[str, str]:
+    """SQL of a price change, over its number."""
+    product = product_columns("product")
+    cents = product.pop("cents")
+    words = f"{one_of(_WORDS, 'w1')}, {one_of(_WORDS, 'w2')}"
     country, rating = one_of(_COUNTRIES, "country"), f"{draw(31, 'rating')} / 10 + 2"
-    seller = f"named_struct('country', {country}, 'rating', {rating})"
-    return drawn.join(catalogue.hint("broadcast"), "product_number").selectExpr(
-        "id",
-        "product",
-        "brand",
-        "category",
-        f"concat_ws(', ', product, {one_of(_WORDS, 'w1')}, {one_of(_WORDS, 'w2')}) AS title",
-        f"{one_of(_COLOURS, 'colour')} AS colour",
-        f"cast(round(cents * (40 + {draw(80, 'change')}) / 10000, 2) AS double) AS price",
-        f"{draw(10, 'stock')} AS stock",
-        f"{draw(4, 'used')} = 0 AS used",
-        f"{seller} AS seller",
-        f"if({draw(5, 'd?')} = 0, (5 + {draw(56, 'd')}) / 100, NULL) AS discount",
-    )
+    return product | {
+        "title": f"concat_ws(', ', {product['product']}, {words})",
+        "colour": one_of(_COLOURS, "colour"),
+        "price": f"cast(round(({cents}) * (40 + {draw(80, 'change')}) / 10000, 2) AS double)",
+        "stock": draw(10, "stock"),
+        "used": f"{draw(4, 'used')} = 0",
+        "seller": f"named_struct('country', {country}, 'rating', {rating})",
+        "discount": f"if({draw(5, 'd?')} = 0, (5 + {draw(56, 'd')}) / 100, NULL)",
+    }
 
 
-def wishes(catalogue: Any, n: int) -> Any:
-    """Standing subscriptions: id and expression; a few of them wrong, as in life."""
-    spark = catalogue.sparkSession
-    drawn = spark.range(0, n, 1, TASKS).selectExpr("id AS number").selectExpr(
-        "*", f"cast({PRODUCTS} * pow({draw(10_000, 'wish')} / 10000, 2) AS bigint) "
-        "AS product_number", f"{draw(8, 'kind')} AS form",
-    )  # fmt: skip
+def wishes(spark: Any, n: int) -> Any:
+    """Standing subscriptions: id, expression, subscriber; a few of them wrong, as in life."""
+    columns = [f"{sql} AS {name}" for name, sql in product_columns("wish").items()]
+    drawn = spark.range(0, n, 1, TASKS).selectExpr("id AS number")
+    drawn = drawn.selectExpr("number", f"{draw(8, 'kind')} AS form", *columns)
     cents = "cast(cents / 100 AS int)"
     price = f"cast({cents} * (30 + {draw(50, 'p')}) / 100 AS int)"
     colours = f"format_string(\"'%s', '%s'\", {one_of(_COLOURS, 'c1')}, {one_of(_COLOURS, 'c2')})"
@@ -118,15 +117,16 @@ def wishes(catalogue: Any, n: int) -> Any:
         ELSE format_string("title LIKE '%%%s%%' AND category = '%s' AND price BETWEEN %d AND %d",
             {one_of(_WORDS, "w")}, category, {cents}, {cents} + 2) END"""
     kinds = "array('alert', 'alert', 'alert', 'wish', 'wish', 'bargain', 'back', 'search')"
-    return drawn.join(catalogue.hint("broadcast"), "product_number").selectExpr(
+    return drawn.selectExpr(
         f"format_string('%s-%d', {kinds}[cast(form AS int)], number) AS id",
         f"{texts} AS expression",
+        f"concat('customer-', {draw(50_000, 'customer')}) AS subscriber",
     )
 
 
 def main() -> int:
-    """Generate, build, match, write, explain."""
-    parser = argparse.ArgumentParser(description="a shop's price alerts on Spark")
+    """Load the catalog, run the stream, change wishes under it, explain."""
+    parser = argparse.ArgumentParser(description="a shop's price alerts on a stream")
     parser.add_argument(
         "--output", default="demo-output", metavar="DIR", help="default: demo-output"
     )
@@ -137,36 +137,151 @@ def main() -> int:
 def _demo(options: argparse.Namespace) -> int:
     from bittern.spark import session  # noqa: PLC0415 (says what to install if pyspark is missing)
 
-    print("Starting Spark on all cores of this machine.", flush=True)
+    folder = Path(options.output)
+    for old in ("catalog.db", "catalog.db-wal", "catalog.db-shm"):
+        (folder / old).unlink(missing_ok=True)
+    for old in ("alerts", "rejects", "checkpoint"):
+        shutil.rmtree(folder / old, ignore_errors=True)
+    folder.mkdir(parents=True, exist_ok=True)
+    _say("Starting Spark on all cores of this machine.")
     compiling = threading.Thread(target=compile_kernels, daemon=True)
     compiling.start()
-    settings = {"spark.sql.files.minPartitionNum": str(TASKS)}
-    with session.running("local[*]", settings) as spark:
-        _run(spark, Path(options.output), compiling)
+    with session.running("local[*]", {}) as spark:
+        catalog = _load(spark, folder)
+        compiling.join()
+        _stream(spark, catalog, folder)
     return 0
 
 
-def _run(spark: Any, folder: Path, compiling: threading.Thread) -> None:
-    from bittern.spark import session  # noqa: PLC0415
+def _say(text: str) -> None:
+    print(text, flush=True)
 
+
+def _load(spark: Any, folder: Path) -> bittern.Catalog:
+    """A catalog of wishes, most of them good."""
+    catalog = bittern.Catalog(str(folder / "catalog.db"))
+    began = time.perf_counter()
     progress = Progress(sys.stderr)
-    with session.watched(spark, progress, "generating"):
-        catalogue = products(spark).cache()
-        path = str(folder / "changes.parquet")
-        changes(catalogue, CHANGES).write.mode("overwrite").parquet(path)
-        events = spark.read.parquet(path)
-        compiling.join()
-    print(f"{CHANGES:,} price changes of {PRODUCTS:,} products are in {path}.", flush=True)
-    started = time.perf_counter()
-    with session.watched(spark, progress, "building"):
-        built: Any = bittern_spark.build(wishes(catalogue, WISHES), sample=events, shards=None)
-    _tell_built(built, time.perf_counter() - started)
-    with session.watched(spark, progress, "matching"):
-        written = bittern_spark.write(
-            events, built, folder / "matches.parquet", event_id="id", mode="overwrite"
-        )
-    _tell_written(written)
-    _explain(spark.read.parquet(written.path), events, attach(built.ref))
+    loaded = catalog.load(wishes(spark, WISHES), on_error="skip", progress=progress)
+    progress.close()
+    took = time.perf_counter() - began
+    _say(
+        f"{loaded.added:,} wishes are in the catalog {folder / 'catalog.db'}, version "
+        f"{loaded.version}, after {took:.1f} s.\n"
+        f"{len(loaded.bad)} are not valid and were left out, such as\n"
+        f"  {loaded.bad[0].id}, position {loaded.bad[0].position}: {loaded.bad[0].message}\n"
+    )
+    return catalog
+
+
+def _stream(spark: Any, catalog: bittern.Catalog, folder: Path) -> None:
+    from bittern.spark.streaming import Files, Metrics, Pipeline, sources  # noqa: PLC0415
+
+    metrics, events = Metrics(), sources.generator(spark, change_columns(), rows_per_batch=CHANGES)
+    alerts = folder / "alerts"
+    pipeline = Pipeline(
+        events.events,
+        catalog,
+        Files(alerts),
+        folder / "checkpoint",
+        event_id=("number", "product", "price"),
+        rejects=folder / "rejects",
+        metrics=metrics,
+    )
+    _say(f"A stream of price changes, matched as they come; alerts go to {alerts}.")
+    running = pipeline.start()
+    shop = _Shop(running, metrics, alerts)
+    try:
+        shop.watch(QUIET)
+        _change(shop, catalog)
+    finally:
+        running.stop()
+    _summarise(metrics, spark, alerts)
+    _explain(spark, catalog, alerts)
+
+
+class _Shop:
+    """The stream, as somebody sees it who only looks at its output."""
+
+    def __init__(self, running: Any, metrics: Any, alerts: Path) -> None:
+        self._running = running
+        self._metrics = metrics
+        self._alerts = alerts
+        self._told = -1
+
+    def batches(self) -> Iterator[Any]:
+        """Every batch from now on, told in a line when it is there."""
+        until = time.monotonic() + PATIENCE
+        while time.monotonic() < until:
+            if not self._running.is_active:
+                self._running.await_termination()  # raises what went wrong
+            for done in self._metrics.figures().recent:
+                if done.report.batch_id > self._told:
+                    self._told = done.report.batch_id
+                    _tell(done.report)
+                    yield done.report
+            time.sleep(0.05)
+        raise bittern.errors.PipelineError(f"no batch came in {PATIENCE:.0f} s")
+
+    def watch(self, batches: int) -> None:
+        """Let some batches pass."""
+        for _, _ in zip(range(batches), self.batches(), strict=False):
+            pass
+
+    def first(self, wish: str, since: int) -> tuple[Any, dict[str, Any]]:
+        """The first alert of a wish that was matched with this version or a later one."""
+        for report in self.batches():
+            found = alerts_of(self._alerts, report.batch_id, wish)
+            if report.version >= since and found:
+                return report, found[0]
+        raise AssertionError
+
+
+def alerts_of(alerts: Path, batch_id: int, wish: str) -> list[dict[str, Any]]:
+    """The alerts of one wish in one batch."""
+    rows = pq.read_table(alerts / f"batch={batch_id}", filters=[("subscription", "=", wish)])
+    return rows.to_pylist()  # type: ignore[no-any-return]
+
+
+def _tell(report: Any) -> None:
+    _say(
+        f"  batch {report.batch_id:>2}: {report.events:,} price changes, {report.matches:,} alerts,"
+        f" catalog version {report.version}, matched in {report.seconds.get('match', 0):.1f} s"
+    )
+
+
+def _change(shop: _Shop, catalog: bittern.Catalog) -> None:
+    """Add a wish, change it, remove it, each while the stream runs."""
+    began = time.perf_counter()
+    wish = "brand = 'Heron' AND category = 'canoe' AND price < 250"
+    version = catalog.add("mine", wish, subscriber="me")
+    _say(f"+ subscribed: {wish} (version {version})")
+    report, alert = shop.first("mine", version)
+    _say(
+        f"! first alert {time.perf_counter() - began:.1f} s later, in batch {report.batch_id}: "
+        f"{alert['product']} for {alert['price']}"
+    )
+    wish = "brand = 'Stork' AND price BETWEEN 50 AND 60"
+    version = catalog.add("mine", wish, subscriber="me", replace=True)
+    _say(f"~ changed to: {wish} (version {version})")
+    report, alert = shop.first("mine", version)
+    _say(f"! first alert in batch {report.batch_id}: {alert['product']} for {alert['price']}")
+    version = catalog.remove("mine")
+    _say(f"- unsubscribed (version {version})")
+    shop.watch(AFTER)
+
+
+def _summarise(metrics: Any, spark: Any, alerts: Path) -> None:
+    figures = metrics.figures()
+    table = spark.read.parquet(str(alerts))
+    rows, versions = table.count(), [row[0] for row in table.select("version").distinct().collect()]
+    _say(
+        f"\nStopped after {figures.batches} batches: {figures.events:,} price changes, "
+        f"{figures.matches:,} alerts, {figures.rejects} rejects.\n"
+        f"The table {alerts} has {rows:,} alerts, each with the catalog version it was found with "
+        f"({', '.join(map(str, sorted(versions)))}).\nStarted again with the same checkpoint, the "
+        f"stream would go on where it stopped.\n"
+    )
 
 
 def compile_kernels() -> None:
@@ -183,43 +298,21 @@ def compile_kernels() -> None:
     bittern.Matcher(index).match(events)
 
 
-def _tell_built(built: Any, seconds: float) -> None:
-    statistics = attach(built.ref).statistics()
-    print(
-        f"{built.subscriptions:,} subscriptions read and compiled in {seconds:.1f} s: "
-        f"{statistics['classes']:,} different ones on {statistics['attributes']} attributes, "
-        f"{statistics['bytes'] / 1e6:.1f} MB that all workers share.\n"
-        f"{built.n_bad} are not valid and were left out, such as"
-    )
-    for bad in built.bad.limit(1).collect():
-        print(f"  {bad['id']}, position {bad['position']}: {bad['message']}", flush=True)
-
-
-def _tell_written(written: Any) -> None:
-    print(
-        f"{written.events:,} price changes matched and {written.matches:,} alerts written in "
-        f"{written.seconds:.1f} s, {written.events / written.seconds:,.0f} changes/s:\n"
-        f"  {written.path}: {written.files} Parquet files, {written.bytes / 1e6:.1f} MB, "
-        f"{written.matches / written.events:.1f} alerts for each change\n",
-        flush=True,
-    )
-
-
-def _explain(matches: Any, events: Any, index: Any) -> None:
-    """Say of one subscription of each kind why it matched."""
+def _explain(spark: Any, catalog: bittern.Catalog, alerts: Path) -> None:
+    """Say of some alerts of the first batch, of different kinds, why they were sent."""
     told: set[str] = set()
-    few = matches.join(events, "id").filter("size(subscriptions) > 0").orderBy("id").limit(500)
-    for row in few.toLocalIterator():
-        event = row.asDict(recursive=True)
-        number, alerts = event.pop("id"), event.pop("subscriptions")
-        kinds = {alert.split("-")[0]: alert for alert in sorted(alerts)}
-        new = sorted(kinds.keys() - told)[:1]
-        if new:
-            print(f"Price change {number}, {len(alerts)} alerts: {json.dumps(event)}")
-            print(f"{bittern.explain(index, event, kinds[new[0]])}\n")
-        told.update(new)
-        if len(told) == EXPLAINED:
-            return
+    for alert in spark.read.parquet(str(alerts / "batch=0")).limit(1000).collect():
+        wish = catalog.get(alert["subscription"])
+        kind = wish.id.split("-")[0]
+        if kind in told or len(told) == EXPLAINED:
+            continue
+        told.add(kind)
+        columns = [f"{sql} AS {name}" for name, sql in change_columns().items()]
+        number = spark.range(alert["number"], alert["number"] + 1).selectExpr("id AS number")
+        event = number.selectExpr(*columns).first().asDict(recursive=True)
+        _say(f"{wish.subscriber} was told of price change {alert['number']}: {json.dumps(event)}")
+        index = bittern.Index.build({wish.id: wish.expression})
+        _say(f"{bittern.explain(index, event, wish.id)}\n")
 
 
 if __name__ == "__main__":

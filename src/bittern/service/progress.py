@@ -21,7 +21,10 @@ _REPORT = 5.0  # seconds between two lines
 
 
 class Progress:
-    """A callable ``(stage, done, total)`` that draws; O(1) and almost always silent."""
+    """A callable ``(stage, done, total)`` that draws; O(1) and almost always silent.
+
+    A total of 0 is one that nobody knows.
+    """
 
     def __init__(self, stream: TextIO, clock: Callable[[], float] = time.monotonic) -> None:
         self._stream = stream
@@ -35,21 +38,23 @@ class Progress:
         """Show that ``done`` of ``total`` steps of the stage are over, if it is time to."""
         now = self._clock()
         pause = _REDRAW if self._bar else _REPORT
-        turn = stage != self._stage if self._bar else done >= total
-        if not turn and done < total and now - self._last < pause:
+        ended = 0 < total <= done
+        turn = stage != self._stage if self._bar else ended
+        if not turn and not ended and now - self._last < pause:
             return
         self._stage, self._last = stage, now
         if self._bar:
             self._draw(stage, done, total)
         else:
-            self._stream.write(f"{stage}: {done:,} of {total:,}\n")
+            self._stream.write(f"{stage}: {_share(done, total)}\n")
             self._stream.flush()
 
     def _draw(self, stage: str, done: int, total: int) -> None:
-        share = min(1.0, done / total) if total else 1.0
+        share = min(1.0, done / total) if total else 0.0
         filled = int(share * _WIDTH)
         bar = "#" * filled + "-" * (_WIDTH - filled)
-        line = f"{stage:<10} [{bar}] {share:4.0%}  {done:,} of {total:,}"
+        percent = f"{share:4.0%}" if total else "    "
+        line = f"{stage:<10} [{bar}] {percent}  {_share(done, total)}"
         self._stream.write("\r" + line.ljust(self._drawn))
         self._stream.flush()
         self._drawn = len(line)
@@ -60,3 +65,7 @@ class Progress:
             self._stream.write("\r" + " " * self._drawn + "\r")
             self._stream.flush()
             self._drawn = 0
+
+
+def _share(done: int, total: int) -> str:
+    return f"{done:,} of {total:,}" if total else f"{done:,}"

@@ -1,0 +1,1 @@
+"""Streams: how much a pipeline bears, how late a match is, how soon a subscription counts."""

@@ -1,0 +1,96 @@
+"""Were all matches of a run right? Each batch again, against the catalog's version it is pinned to.
+
+For every batch an index is built anew of ``catalog.at(version)`` and matched with the batch's
+events: the matches must be the same, each once. That index is the same engine; so of each batch
+some pairs of event and subscription are also judged by ``tests/oracle.py``, one by one: pairs that
+matched, pairs of any two, and pairs with the subscriptions that changed last.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+import bittern
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
+
+#: Pairs of each batch that the oracle judges, of each sort.
+PAIRS = 200
+
+
+def verify(catalog: bittern.Catalog, incoming: Path, matches: Path) -> dict[str, int]:
+    """Check every batch; returns what was counted, ``wrong`` among it, which should be 0."""
+    import oracle
+
+    events = pq.read_table(incoming)
+    place = {number: row for row, number in enumerate(events["id"].to_pylist())}
+    counts = {"batches": 0, "events": 0, "matches": 0, "wrong": 0, "judged": 0, "misjudged": 0}
+    seen: set[int] = set()
+    draw = random.Random(3)
+    for folder in sorted(matches.glob("batch=*"), key=lambda f: int(f.name.split("=")[1])):
+        found = pq.read_table(folder)
+        versions = pc.unique(found["version"]).to_pylist()
+        assert len(versions) <= 1, f"{folder}: versions {versions}"
+        if not versions:
+            continue
+        files = pc.unique(found["file"])
+        own = events.filter(pc.is_in(events["file"], files))
+        assert seen.isdisjoint(files.to_pylist()), f"{folder} has files of another batch"
+        seen |= set(files.to_pylist())
+        table = catalog.at(versions[0])
+        matcher = bittern.Matcher(bittern.Index.build(table.select(["id", "expression"])))
+        again = matcher.match(own).to_arrow(flat=True)
+        numbers = own["id"].take(again["event"])
+        expected = pa.table({"id": numbers, "subscription": again["subscription"]})
+        counts["wrong"] += different(expected, found.select(["id", "subscription"]))
+        counts["batches"] += 1
+        counts["events"] += own.num_rows
+        counts["matches"] += found.num_rows
+        _judge(oracle, table, own, found, draw, counts, events, place)
+    counts["files_missing"] = len(pc.unique(events["file"])) - len(seen)
+    return counts
+
+
+def different(one: pa.Table, other: pa.Table) -> int:
+    """In how many rows do they differ, in whatever order?"""
+    order = [("id", "ascending"), ("subscription", "ascending")]
+    columns = ["id", "subscription"]
+    types = pa.schema([("id", pa.int64()), ("subscription", pa.string())])
+    one, other = (t.select(columns).cast(types).sort_by(order) for t in (one, other))
+    if one.equals(other):
+        return 0
+    left = set(zip(*(one[c].to_pylist() for c in columns), strict=True))
+    right = set(zip(*(other[c].to_pylist() for c in columns), strict=True))
+    return len(left ^ right) or abs(one.num_rows - other.num_rows)
+
+
+def _judge(
+    oracle: Any,
+    table: pa.Table,
+    own: pa.Table,
+    found: pa.Table,
+    draw: random.Random,
+    counts: dict[str, int],
+    events: pa.Table,
+    place: dict[int, int],
+) -> None:
+    texts = dict(zip(table["id"].to_pylist(), table["expression"].to_pylist(), strict=True))
+    held = set(zip(found["id"].to_pylist(), found["subscription"].to_pylist(), strict=True))
+    newest = table.sort_by([("version", "descending")])["id"].slice(0, PAIRS).to_pylist()
+    numbers = own["id"].to_pylist()
+    pairs = draw.sample(sorted(held), min(PAIRS, len(held)))
+    pairs += [(draw.choice(numbers), draw.choice(newest)) for _ in range(PAIRS)]
+    pairs += [(draw.choice(numbers), draw.choice(table["id"]).as_py()) for _ in range(PAIRS)]
+    for number, name in pairs:
+        event = events.slice(place[number], 1).to_pylist()[0]
+        counts["judged"] += 1
+        counts["misjudged"] += oracle.matches(bittern.parse(texts[name]), event) != (
+            (number, name) in held
+        )
