@@ -1,4 +1,5 @@
-"""The command line: ``bittern build | match | explain | inspect | advise | spark-match``.
+"""The command line: ``bittern build | match | explain | inspect | advise | spark-match | catalog |
+run``.
 
 ``main`` parses; ``run`` runs one command and turns every way a user can be wrong into one sentence
 on standard error and an exit code: 0 fine, 1 the data is wrong, 2 the command is, 130 interrupted.
@@ -48,7 +49,7 @@ def run(options: argparse.Namespace) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except SubscriptionError as error:
-        written = "; nothing was written" if options.run in (_build, _spark_match) else ""
+        written = "; nothing was written" if options.run in (_build, _spark_match, _catalog) else ""
         say(f"{count(len(error.bad), 'subscription')} not valid{written}")
         list_bad(error.bad)
         return 1
@@ -247,6 +248,18 @@ def _spark_match(options: argparse.Namespace) -> int:
     return spark_match.run(options)
 
 
+def _run(options: argparse.Namespace) -> int:
+    from bittern.service import run as pipeline  # noqa: PLC0415 (cold start)
+
+    return pipeline.run(options)
+
+
+def _catalog(options: argparse.Namespace) -> int:
+    from bittern.service import catalog_commands  # noqa: PLC0415 (cold start)
+
+    return catalog_commands.run(options)
+
+
 def _plain(value: Any) -> Any:
     """Turn a NumPy scalar or array into what JSON has."""
     return value.tolist()
@@ -259,6 +272,8 @@ _COMMANDS = {
     "inspect": _inspect,
     "advise": _advise,
     "spark-match": _spark_match,
+    "catalog": _catalog,
+    "run": _run,
 }
 
 if __name__ == "__main__":

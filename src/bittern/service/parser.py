@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
+from bittern.service import catalog_commands
 from bittern.service.arguments import Version, n_bytes, parameter, positive
 
 if TYPE_CHECKING:
@@ -46,6 +47,8 @@ exit codes: 0 fine, 1 the data is wrong, 2 the command is wrong, 130 interrupted
     _add_inspect(commands)
     _add_advise(commands)
     _add_spark_match(commands)
+    catalog_commands.add_parsers(commands, _command)
+    _add_run(commands)
     for name, command in commands.choices.items():
         command.set_defaults(run=runs[name])
     return whole
@@ -237,3 +240,28 @@ example:
     add("--store", metavar="URI", help="folder that driver and executors share, for the snapshot")
     add("--shards", metavar="N", type=positive, help="cut the index (default: by its size)")
     add("--quiet", action="store_true", help="no progress and no summary")
+
+
+def _add_run(commands: Any) -> None:
+    command = _command(
+        commands,
+        "run",
+        "match a stream of events against a catalog that changes under it",
+        """PIPELINE is a TOML file that says where the events come from, where the catalog is and
+where matches go; examples/pipeline.toml has every key with a comment.
+
+SIGTERM or Ctrl-C lets the micro-batch under way finish and stops; a second one stops at once.
+Either way, and after a failure too, running it again goes on where it was.
+
+It needs pyspark and Java 17. docs/running.md has more.
+
+example:
+  bittern run pipeline.toml --check
+  bittern run pipeline.toml
+""",
+    )
+    add = command.add_argument
+    add("pipeline", metavar="PIPELINE")
+    add("--once", action="store_true", help="match what is there by now, and end")
+    add("--check", action="store_true", help="only tell whether it could run")
+    add("--quiet", action="store_true", help="show no figures, only what is wrong")

@@ -35,7 +35,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from bittern.catalog.catalog import Catalog
 from bittern.engine.matcher import check_limit
-from bittern.errors import OptionError, PipelineError
+from bittern.errors import BitternError, OptionError, PipelineError
+from bittern.spark import session
 from bittern.spark.frames import names_in
 from bittern.spark.part_files import VERSION
 from bittern.spark.streaming.batch import After, Sink
@@ -169,7 +170,7 @@ class Running:
     def __init__(self, plan: Plan, events: DataFrame, trigger: dict[str, Any]) -> None:
         self._plan = plan
         self._batch = threading.Lock()  # held while a batch is worked on
-        self._stopping = False
+        self._stopping = self._aborting = False
         self._last = -1
         self._failure: BaseException | None = None
         with ExitStack() as stack:
@@ -195,6 +196,8 @@ class Running:
             self._steps(frame, batch_id)
             self._last = batch_id
         except BaseException as failure:
+            if self._aborting:  # Spark would print all of what was interrupted
+                raise _Stopping from None
             self._failure = failure
             raise
         finally:
@@ -215,7 +218,7 @@ class Running:
 
     def abort(self) -> None:
         """Stop at once: the batch under way is done again after a restart."""
-        self._stopping = True
+        self._stopping = self._aborting = True
         self.query.stop()
         self._held.close()
 
@@ -238,7 +241,9 @@ class Running:
         return True
 
     def _told(self, error: StreamingQueryException) -> PipelineError:
-        reason = str(self._failure or error).strip()
+        failure = self._failure or error
+        own = isinstance(failure, BitternError) or not isinstance(failure, Exception)
+        reason = str(failure).strip() if own else session.reason(failure)
         after = f" after batch {self._last}" if self._last >= 0 else ""
         return PipelineError(
             f"the stream has stopped{after}: {reason}\nNothing is lost: start it again and it goes "

@@ -1,0 +1,298 @@
+"""``bittern catalog add | remove | enable | disable | show | load | export | history | forget``.
+
+Only ``argparse`` is loaded until a command runs. Results go to standard output, what was done to
+standard error: a script can tell them apart.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+from bittern.errors import OptionError
+from bittern.service.arguments import positive
+from bittern.service.report import count, list_bad, say
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from bittern import Catalog
+    from bittern.catalog.rows import Subscription
+
+_SHOWN = 50
+_ABOUT = """CATALOG is the path of an SQLite database or postgresql://user@host/database; a password
+can stand in ~/.pgpass or $PGPASSWORD."""
+_FORMATS = ("csv", "jsonl", "parquet")
+
+
+def add_parsers(
+    commands: Any, new: Callable[[Any, str, str, str], argparse.ArgumentParser]
+) -> None:
+    """Add the command and its own commands; ``new`` makes one of a name and its help."""
+    catalog = new(
+        commands,
+        "catalog",
+        "keep subscriptions in a database that can change under a running pipeline",
+        f"""{_ABOUT} Each change is one version of it;
+docs/catalog.md has more.
+
+example:
+  bittern catalog add shop.db s1 "price <= 580"
+  bittern catalog show shop.db
+""",
+    )
+    own = catalog.add_subparsers(title="commands", metavar="COMMAND", required=True, dest="action")
+
+    def command(name: str, short: str, example: str) -> Any:
+        made = new(own, name, short, f"{_ABOUT}\n\nexample:\n  bittern catalog {example}\n")
+        made.add_argument("catalog", metavar="CATALOG")
+        return made.add_argument
+
+    add = command("add", "add a subscription", 'add shop.db s1 "price <= 580" --weight 2')
+    add("id", metavar="ID")
+    add("expression", metavar="EXPRESSION")
+    add("--subscriber", metavar="TEXT", help="whom to tell")
+    add("--weight", metavar="NUMBER", type=float, help="matches are ranked by it")
+    add("--metadata", metavar="JSON", help="an object that is kept with it")
+    add("--disabled", action="store_true", help="keep it, and do not match it yet")
+    add("--replace", action="store_true", help="replace one that has this id")
+
+    for name, short in (
+        ("remove", "remove subscriptions, in one version"),
+        ("enable", "match subscriptions again that were disabled"),
+        ("disable", "keep subscriptions without matching them"),
+    ):
+        command(name, short, f"{name} shop.db s1")("ids", metavar="ID", nargs="+")
+
+    add = command("show", "show subscriptions", "show shop.db --version 3")
+    add("ids", metavar="ID", nargs="*", help="default: all, by id")
+    add("--version", metavar="N", type=_version, help="as it was then (default: the newest)")
+    add("--limit", metavar="K", type=positive, default=_SHOWN, help=f"default: {_SHOWN}")
+    add("--json", action="store_true", help="one JSON object per line instead of a table")
+
+    add = command("load", "take in a file of subscriptions", "load shop.db subs.csv --mode replace")
+    add("file", metavar="FILE", help="CSV, JSON lines or Parquet, or - for standard input")
+    add("--format", choices=_FORMATS, help="of FILE (default: by its extension)")
+    add(
+        "--mode",
+        choices=("upsert", "replace"),
+        default="upsert",
+        help="replace also removes what is not in FILE (default: upsert)",
+    )
+    add(
+        "--on-error",
+        choices=("fail", "skip"),
+        default="fail",
+        help="what to do when subscriptions are not valid (default: fail)",
+    )
+    add("--quiet", action="store_true", help="no progress and no summary")
+
+    add = command("export", "write subscriptions to a file", "export shop.db subs.parquet")
+    add("file", metavar="FILE", help="CSV, JSON lines or Parquet, or - for standard output")
+    add("--format", choices=_FORMATS, help="of FILE (default: by its extension)")
+    add("--version", metavar="N", type=_version, help="as it was then (default: the newest)")
+
+    add = command(
+        "history", "show the last versions, or one subscription's past", "history shop.db"
+    )
+    add("id", metavar="ID", nargs="?")
+    add("--limit", metavar="K", type=positive, default=_SHOWN, help=f"default: {_SHOWN}")
+    add("--json", action="store_true", help="one JSON object per line instead of a table")
+
+    add = command("forget", "drop what only early versions have", "forget shop.db 1000")
+    add("version", metavar="VERSION", type=_version, help="the oldest that can still be read")
+
+
+def _version(text: str) -> int:
+    if not text.isdecimal() or len(text) > 18:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a version: a whole number from 0 on")
+    return int(text)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the command that was chosen."""
+    import bittern  # noqa: PLC0415 (cold start)
+
+    with bittern.Catalog(options.catalog, create=options.action in ("add", "load")) as catalog:
+        return _ACTIONS[options.action](catalog, options)
+
+
+def _add(catalog: Catalog, options: argparse.Namespace) -> int:
+    version = catalog.add(
+        options.id,
+        options.expression,
+        subscriber=options.subscriber,
+        weight=options.weight,
+        metadata=options.metadata,
+        enabled=not options.disabled,
+        replace=options.replace,
+    )
+    return _done(version)
+
+
+def _remove(catalog: Catalog, options: argparse.Namespace) -> int:
+    _check_there(catalog, options.ids)
+    return _done(catalog.apply(removes=options.ids))
+
+
+def _switch(catalog: Catalog, options: argparse.Namespace) -> int:
+    _check_there(catalog, options.ids)
+    enabled = options.action == "enable"
+    return _done([catalog.set_enabled(id_, enabled) for id_ in options.ids][-1])
+
+
+def _check_there(catalog: Catalog, ids: list[str]) -> None:
+    """Raise before anything is changed if one is not there."""
+    for id_ in ids:
+        catalog.get(id_)
+
+
+def _done(version: int) -> int:
+    say(f"version {version}")
+    return 0
+
+
+def _show(catalog: Catalog, options: argparse.Namespace) -> int:
+    from bittern.catalog.files import json_line  # noqa: PLC0415 (cold start)
+
+    if options.ids:
+        rows = [_as_row(catalog.get(id_, options.version)) for id_ in options.ids]
+        more = 0
+    else:
+        # One more than is shown tells whether there are more; counting all takes longer.
+        rows = catalog.at(options.version, all=True, limit=options.limit + 1).to_pylist()
+        more = len(rows) > options.limit
+        rows = rows[: options.limit]
+    if options.json:
+        for row in rows:
+            print(json_line(row).decode(), end="")
+    else:
+        columns = ("id", "enabled", "weight", "subscriber", "version", "expression")
+        _print_rows(columns, ([row[name] for name in columns] for row in rows))
+    if more:
+        total = catalog.count(options.version, all=True)
+        say(f"{len(rows):,} of {count(total, 'subscription')} shown: say --limit for more")
+    return 0
+
+
+def _as_row(subscription: Subscription) -> dict[str, Any]:
+    """As a row of ``Catalog.at``."""
+    row = dict(vars(subscription))
+    if row["metadata"] is not None:
+        row["metadata"] = json.dumps(row["metadata"])
+    return row
+
+
+def _load(catalog: Catalog, options: argparse.Namespace) -> int:
+    from bittern.catalog import files  # noqa: PLC0415 (cold start)
+    from bittern.service.progress import Progress  # noqa: PLC0415
+    from bittern.service.tables import standard_input  # noqa: PLC0415
+
+    started = time.monotonic()
+    if options.file == "-":
+        source = files.Rows(0, files.read_rows(standard_input(), options.format or "jsonl"))
+    else:
+        source = files.read_file(options.file, options.format)
+    progress = None if options.quiet else Progress(sys.stderr)
+    try:
+        loaded = catalog.load(
+            source,
+            mode=options.mode,
+            on_error="raise" if options.on_error == "fail" else "skip",
+            progress=progress,
+        )
+    finally:
+        if progress is not None:
+            progress.close()
+    if loaded.bad:
+        say(f"{count(len(loaded.bad), 'subscription')} not valid and skipped")
+        list_bad(loaded.bad)
+    if not options.quiet:
+        say(
+            f"version {loaded.version}: {loaded.added:,} added, {loaded.changed:,} changed, "
+            f"{loaded.removed:,} removed, {loaded.unchanged:,} unchanged "
+            f"in {time.monotonic() - started:.1f} s"
+        )
+    return 0
+
+
+def _export(catalog: Catalog, options: argparse.Namespace) -> int:
+    from bittern.catalog import files  # noqa: PLC0415 (cold start)
+    from bittern.service.tables import standard_output  # noqa: PLC0415
+
+    if options.file == "-":
+        form = options.format or "jsonl"
+        if form == "parquet":
+            raise OptionError("Parquet needs a file: say FILE instead of -")
+        files.write_table(catalog.export(version=options.version), standard_output(), form)
+        return 0
+    form = options.format or files.format_of(options.file)
+    table = catalog.export(version=options.version)
+    files.save_table(table, options.file, form)
+    say(f"{count(len(table), 'subscription')} written to {options.file}")
+    return 0
+
+
+def _history(catalog: Catalog, options: argparse.Namespace) -> int:
+    if options.id is None:
+        columns: tuple[str, ...] = ("version", "time", "added", "changed", "removed")
+        rows = [tuple(version) for version in catalog.versions(options.limit)]
+    else:
+        columns = ("version", "until", "changed", "enabled", "weight", "subscriber", "expression")
+        past = catalog.history(options.id)[-options.limit :]
+        rows = [tuple(getattr(each, name) for name in columns) for each in reversed(past)]
+        if not past:
+            say(f"nothing is known of the id {options.id!r}")
+            return 1
+    if options.json:
+        for row in rows:
+            print(json.dumps(dict(zip(columns, row, strict=True)), default=str))
+    else:
+        _print_rows(columns, rows)
+    return 0
+
+
+def _forget(catalog: Catalog, options: argparse.Namespace) -> int:
+    gone = catalog.forget(options.version)
+    say(f"{count(gone, 'row')} dropped; version {options.version} is the oldest that can be read")
+    return 0
+
+
+def _print_rows(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    """Print a table; the last column takes what room there is left."""
+    cells = [list(columns), *([_cell(value) for value in row] for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    room = shutil.get_terminal_size().columns if sys.stdout.isatty() else 1 << 30
+    for row in cells:
+        line = "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True))
+        line = line.rstrip()
+        print(line if len(line) <= room else f"{line[: room - 3]}...")
+
+
+def _cell(value: Any) -> str:
+    """A value on one line, without anything that a terminal would obey."""
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if hasattr(value, "isoformat"):
+        return f"{value:%Y-%m-%d %H:%M:%S}"
+    text = f"{value:g}" if isinstance(value, float) else str(value)
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+_ACTIONS: dict[str, Callable[[Catalog, argparse.Namespace], int]] = {
+    "add": _add,
+    "remove": _remove,
+    "enable": _switch,
+    "disable": _switch,
+    "show": _show,
+    "load": _load,
+    "export": _export,
+    "history": _history,
+    "forget": _forget,
+}

@@ -1,0 +1,282 @@
+"""Tables of a TOML file to dataclasses, and everything that is wrong with them at once.
+
+A section is a dataclass whose fields say what their keys may hold, and what they are for::
+
+    @dataclass(frozen=True)
+    class Metrics:
+        json_lines: str | None = path("a file for one line per batch", default=None)
+        prometheus_port: int | None = whole("a port of this machine", 1, 65_535, default=None)
+
+    [metrics]                            metrics.json_line is not a key here: did you mean
+    json_line = "m.jsonl"                  json_lines?
+    prometheus_port = "9400"             metrics.prometheus_port is a whole number from 1 to
+                                           65,535, not '9400'
+
+In texts ``${NAME}`` stands for a variable of the environment, so that no secret need be in the
+file, and ``$${`` for ``${``. What a message shows is what the file says, never the secret. Paths
+that are relative start at the file's folder.
+
+Cost: O(size of the file).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import json
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import MISSING
+from pathlib import Path
+from typing import Any, TypeVar
+
+from bittern.errors import OptionError
+
+_BARE = re.compile(r"[A-Za-z0-9_-]+")
+_VARIABLE = re.compile(r"\$\$\{|\$\{([^}]*)(\}?)")
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
+_SHOWN = 60  # characters of a value in a message
+
+T = TypeVar("T")
+_Check = Callable[["Settings", Any], Any]
+
+
+class _WrongError(Exception):
+    """A value is not what its key may hold; the message is the rest of a sentence about it."""
+
+
+class Settings:
+    """Reads the tables of one file and collects what is wrong; ``finish`` raises it all."""
+
+    def __init__(self, file: Path, environment: Mapping[str, str]) -> None:
+        self._file = file
+        self._environment = environment
+        self._problems: list[str] = []
+
+    def section(self, kind: type[T], table: Any, place: str) -> T | None:
+        """A table as a dataclass; None if something is wrong with it, which is noted."""
+        if not isinstance(table, dict):
+            self.wrong(f"{place} is a table of keys, not {_shown(table)}")
+            return None
+        fields = {field.name: field for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
+        before = len(self._problems)
+        self.known(table, fields, place)
+        values = {}
+        for name, field in fields.items():
+            where = f"{place}.{name}"
+            if name in table:
+                try:
+                    values[name] = field.metadata["check"](self, table[name])
+                except _WrongError as wrong:
+                    self.wrong(f"{where} {wrong}")
+            elif field.default is MISSING and field.default_factory is MISSING:
+                self.wrong(f"{where} is missing: {field.metadata['what']}")
+        return kind(**values) if len(self._problems) == before else None
+
+    def choice(self, kinds: Mapping[str, type], table: Any, place: str) -> Any:
+        """A table as the dataclass that its key ``kind`` names."""
+        names = ", ".join(kinds)
+        if not isinstance(table, dict):
+            self.wrong(f"{place} is a table of keys, not {_shown(table)}")
+            return None
+        kind = table.get("kind")
+        if isinstance(kind, str) and kind in kinds:
+            rest = {name: value for name, value in table.items() if name != "kind"}
+            return self.section(kinds[kind], rest, place)
+        if kind is None:
+            self.wrong(f"{place}.kind is missing: one of {names}")
+        else:
+            self.wrong(f"{place}.kind is one of {names}, not {_shown(kind)}{_near(kind, kinds)}")
+        return None
+
+    def known(self, table: Mapping[str, Any], names: Iterable[str], place: str = "") -> None:
+        """Note every key of a table that is none of these."""
+        names = list(names)
+        for key in table:
+            if key not in names:
+                where = f"{place}.{_key(key)}" if place else f"[{_key(key)}]"
+                free = [name for name in names if name not in table]
+                hint = _near(key, free) or f"; there is {', '.join(names)}"
+                self.wrong(f"{where} is not a key here{hint}")
+
+    def wrong(self, problem: str) -> None:
+        """Note what is wrong."""
+        self._problems.append(problem)
+
+    def finish(self) -> None:
+        """Raise if anything was wrong."""
+        if self._problems:
+            number = len(self._problems)
+            many = "one thing is" if number == 1 else f"{number} things are"
+            lines = "".join(f"\n  {problem}" for problem in self._problems)
+            raise OptionError(f"{self._file}: {many} wrong with it:{lines}")
+
+    def expanded(self, text: str) -> str:
+        """A text with the environment's values in it."""
+
+        def value(found: re.Match[str]) -> str:
+            if found[0] == "$${":
+                return "${"
+            name = found[1]
+            if not found[2] or not _NAME.fullmatch(name):
+                raise _WrongError(
+                    f"holds {_shown(found[0])}, which is no variable: write ${{NAME}}, or $${{ for "
+                    f"the characters themselves"
+                )
+            if name not in self._environment:
+                raise _WrongError(f"needs the environment variable {name}, which is not set")
+            return self._environment[name]
+
+        return _VARIABLE.sub(value, text)
+
+    def resolved(self, text: str) -> str:
+        """A path as it is to be used; URLs stay as they are."""
+        if _SCHEME.match(text):
+            return text
+        try:
+            return str(self._file.parent.absolute() / Path(text).expanduser())
+        except RuntimeError as error:  # ~somebody
+            raise _WrongError(f"is no path: {error}") from error
+
+
+# What a key may hold
+
+
+def text(what: str, **default: Any) -> Any:
+    """Any text but an empty one."""
+    return _field(_text, what, default)
+
+
+def path(what: str, **default: Any) -> Any:
+    """A path from the file's folder, or a URL."""
+    return _field(lambda settings, value: settings.resolved(_text(settings, value)), what, default)
+
+
+def one_of(what: str, *words: str, **default: Any) -> Any:
+    """One of some words."""
+
+    def check(settings: Settings, value: Any) -> str:
+        chosen = settings.expanded(value) if isinstance(value, str) else None
+        if chosen not in words:
+            near = _near(value, words)
+            raise _WrongError(f"is one of {', '.join(words)}, not {_shown(value)}{near}")
+        return chosen
+
+    return _field(check, what, default)
+
+
+def like(what: str, form: str, pattern: str, **default: Any) -> Any:
+    """A text of some form, which is told in words."""
+
+    def check(settings: Settings, value: Any) -> str:
+        if not isinstance(value, str) or not re.fullmatch(pattern, settings.expanded(value)):
+            raise _WrongError(f"is {form}, not {_shown(value)}")
+        return settings.expanded(value)
+
+    return _field(check, what, default)
+
+
+def whole(what: str, least: int, most: int, **default: Any) -> Any:
+    """A whole number within bounds."""
+
+    def check(_: Settings, value: Any) -> int:
+        if type(value) is not int or not least <= value <= most:
+            bounds = f"from {least:,} to {most:,}"
+            raise _WrongError(f"is a whole number {bounds}, not {_shown(value)}")
+        return value
+
+    return _field(check, what, default)
+
+
+def number(what: str, least: float, most: float, **default: Any) -> Any:
+    """A number within bounds, whole or not."""
+
+    def check(_: Settings, value: Any) -> float:
+        if type(value) not in {int, float} or not least <= value <= most:
+            raise _WrongError(f"is a number from {least:,} to {most:,}, not {_shown(value)}")
+        return float(value)
+
+    return _field(check, what, default)
+
+
+def texts(what: str, **default: Any) -> Any:
+    """A list of texts, or one of them."""
+
+    def check(settings: Settings, value: Any) -> tuple[str, ...]:
+        values = value if isinstance(value, list) else [value]
+        if not values or not all(isinstance(each, str) for each in values):
+            raise _WrongError(f"is a text or a list of texts, not {_shown(value)}")
+        return tuple(_text(settings, each) for each in values)
+
+    return _field(check, what, default)
+
+
+def table(what: str, *, needed: bool = False, paths: Collection[str] = ()) -> Any:
+    """A table of texts, some of them paths; numbers and true or false are taken as text."""
+
+    def check(settings: Settings, value: Any) -> dict[str, str]:
+        if not isinstance(value, dict):
+            raise _WrongError(f"is a table of keys, not {_shown(value)}")
+        pairs = dict(_pairs(settings, value, ""))
+        resolved = {key: settings.resolved(pairs[key]) for key in pairs if key.lower() in paths}
+        return pairs | resolved
+
+    return _field(check, what, {} if needed else {"default_factory": dict})
+
+
+def _pairs(settings: Settings, value: dict[str, Any], before: str) -> Iterable[tuple[str, str]]:
+    """Keys and texts; ``a.b = 1``, which TOML takes for a table within a table, is key a.b."""
+    for key, each in value.items():
+        if isinstance(each, dict):
+            yield from _pairs(settings, each, f"{before}{key}.")
+        elif isinstance(each, bool):
+            yield f"{before}{key}", str(each).lower()
+        elif isinstance(each, int | float):
+            yield f"{before}{key}", str(each)
+        elif isinstance(each, str):
+            yield f"{before}{key}", settings.expanded(each)
+        else:
+            raise _WrongError(f"has {_key(key)}, which is a text, not {_shown(each)}")
+
+
+def _field(check: _Check, what: str, default: dict[str, Any]) -> Any:
+    return dataclasses.field(metadata={"check": check, "what": what}, **default)
+
+
+def _text(settings: Settings, value: Any) -> str:
+    if not isinstance(value, str):
+        raise _WrongError(f"is a text, not {_shown(value)}")
+    expanded = settings.expanded(value)
+    if not expanded.strip():
+        raise _WrongError("is empty" if not value.strip() else f"is empty: {value} holds nothing")
+    if "\0" in expanded:
+        raise _WrongError("holds a character of code 0")
+    return expanded
+
+
+# What a message shows
+
+
+def _key(key: str) -> str:
+    return _cut(key if _BARE.fullmatch(key) else json.dumps(key))
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, dict):
+        return "a table"
+    if isinstance(value, list):
+        return "a list"
+    return _cut(repr(value) if isinstance(value, str) else str(value))
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+
+
+def _near(word: Any, words: Iterable[str]) -> str:
+    """A hint at what was perhaps meant."""
+    found = difflib.get_close_matches(str(word)[:_SHOWN], list(words), 1)
+    return f": did you mean {found[0]}?" if found else ""
