@@ -66,7 +66,7 @@ def _catalog(told: Mapping[str, Any]) -> str:
         ),
         ["compaction, in a process of its own", _s(told["compaction"])],
     ]
-    return "## The catalog and its views\n\n" + table(["what", "seconds"], rows)
+    return table("The catalog and its views", ["what", "seconds"], rows) + "\n"
 
 
 def _backlog(told: Mapping[str, Any]) -> str:
@@ -83,28 +83,26 @@ def _backlog(told: Mapping[str, Any]) -> str:
         for name, one in told.items()
     ]
     head = ["catalog", "events", "events/s", "matches per event", "changes/s", "versions"]
+    title = f"Sustained, {FULL.subscriptions:,} subscriptions, all events there at the start"
     return (
-        f"## Sustained, {FULL.subscriptions:,} subscriptions, all events there at the start\n\n"
-        + table([*head, *_STAGES], rows)
-        + "\nSeconds of each stage are medians over the batches (two files of "
+        table(title, [*head, *_STAGES], rows)
+        + "\n\nSeconds of each stage are medians over the batches (two files of "
         f"{FULL.rate:,} events each).\n"
     )
 
 
 def _paced(told: Mapping[str, Any]) -> str:
     rows = [_pace(name, one) for name, one in told.items()]
-    return (
-        f"## Paced, {FULL.subscriptions:,} subscriptions, events at a steady rate for "
-        f"{FULL.seconds} s\n\n" + table(_PACED, rows)
-    )
+    title = f"Paced, {FULL.subscriptions:,} subscriptions, {FULL.seconds} s at a steady rate"
+    return table(title, _PACED, rows) + "\n"
 
 
 def _fresh(told: Mapping[str, Any]) -> str:
     rows = [[str(told["samples"]), *(_s(told[name]) for name in ("p50", "p99", "max"))]]
+    title = "Freshness: from a subscription's commit to its first match on disk"
     return (
-        "## Freshness: from a subscription's commit to its first match on disk\n\n"
-        + table(["samples", "median s", "99 % s", "longest s"], rows)
-        + f"\nWith {told['rate']:,} events/s, a file every quarter of a second.\n"
+        table(title, ["samples", "median s", "99 % s", "longest s"], rows)
+        + f"\n\nWith {told['rate']:,} events/s, a file every quarter of a second.\n"
     )
 
 
@@ -113,9 +111,8 @@ def _soak(told: Mapping[str, Any]) -> str:
     rows = [_pace("changing", told)]
     wrong = counts["wrong"] + counts["misjudged"] + counts["files_missing"]
     return (
-        f"## Verified, {told['subscriptions']:,} subscriptions\n\n"
-        + table(_PACED, rows)
-        + f"\nEach of {counts['batches']} batches was matched again with an index built of the "
+        table(f"Verified, {told['subscriptions']:,} subscriptions", _PACED, rows)
+        + f"\n\nEach of {counts['batches']} batches was matched again with an index built of the "
         f"catalog's version it was pinned to: {counts['matches']:,} matches of "
         f"{counts['events']:,} events, {counts['wrong']:,} different. The oracle judged "
         f"{counts['judged']:,} pairs of event and subscription: {counts['misjudged']:,} otherwise. "

@@ -123,6 +123,7 @@ class Bench:
             running = run.start(self.url, per_trigger=2, available_now=True)
             with self._changing(self.url, run, changes, 600):
                 running.await_termination()
+            run.metrics.close()
             return run.told(skip=2)
 
     def paced(self) -> dict[str, Any]:
@@ -279,6 +280,7 @@ class Run:
         """Have everything that is there matched, and stop."""
         running.query.processAllAvailable()
         running.stop()
+        self.metrics.close()
 
     def first(self, name: str, running: Any, patience: float = 60) -> float:
         """When the first match of a subscription could be read."""
