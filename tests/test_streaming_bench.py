@@ -32,7 +32,7 @@ def test_every_match_of_a_stream_under_changes_is_that_of_the_version_it_is_pinn
     assert done.returncode == 0, done.stderr[-3000:]
     soak = json.loads(output.read_text())["parts"]["soak"]
     scale, counts = run.SMALL, soak["verified"]
-    assert counts["wrong"] == counts["misjudged"] == counts["files_missing"] == 0
+    assert counts["wrong"] == counts["misjudged"] == counts["unread"] == 0
     # All that was sent, and the events of the warm-up.
     assert counts["events"] == scale.rate * scale.seconds + 4 * (scale.rate // 2)
     assert counts["batches"] > 1
@@ -70,7 +70,7 @@ def test_the_page_says_of_every_part_what_was_measured_and_of_a_wrong_match_that
         "changes_per_second": 999.0, "end_to_end": spread, "sent_per_second": 49_999.0,
     }  # fmt: skip
     counts = {"batches": 7, "events": 10, "matches": 20, "wrong": 0, "judged": 30}
-    counts |= {"misjudged": 0, "files_missing": 0}
+    counts |= {"misjudged": 0, "unread": 0}
     result = {
         "environment": {
             "date": "2026-01-01", "cpu": "c", "cores": 2, "system": "s", "versions": {},

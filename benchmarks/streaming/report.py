@@ -109,14 +109,14 @@ def _fresh(told: Mapping[str, Any]) -> str:
 def _soak(told: Mapping[str, Any]) -> str:
     counts = told["verified"]
     rows = [_pace("changing", told)]
-    wrong = counts["wrong"] + counts["misjudged"] + counts["files_missing"]
+    wrong = counts["wrong"] + counts["misjudged"] + counts["unread"]
     return (
         table(f"Verified, {told['subscriptions']:,} subscriptions", _PACED, rows)
         + f"\n\nEach of {counts['batches']} batches was matched again with an index built of the "
         f"catalog's version it was pinned to: {counts['matches']:,} matches of "
         f"{counts['events']:,} events, {counts['wrong']:,} different. The oracle judged "
         f"{counts['judged']:,} pairs of event and subscription: {counts['misjudged']:,} otherwise. "
-        f"Files without a match in any batch: {counts['files_missing']:,}. "
+        f"Files that no batch, or two, have read: {counts['unread']:,}. "
         f"{'All matches are right.' if not wrong else '**Some are wrong.**'}\n"
     )
 

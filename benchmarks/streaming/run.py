@@ -160,7 +160,7 @@ class Bench:
             if not check:
                 return told, {}
             with bittern.Catalog(url) as catalog:
-                return told, verify.verify(catalog, run.incoming, run.matches)
+                return told, verify.verify(catalog, run.incoming, run.matches, run.checkpoint)
 
     def fresh(self) -> dict[str, Any]:
         """Subscriptions that the next events satisfy, while events come."""
@@ -220,6 +220,7 @@ class Run:
 
         self.folder, self.spark = folder, spark
         self.incoming, self.matches = folder / "incoming", folder / "matches"
+        self.checkpoint = folder / "checkpoint"
         self.incoming.mkdir(parents=True)
         self.reports: list[Any] = []
         self.metrics = Metrics([self])
@@ -254,7 +255,7 @@ class Run:
             reader.load(str(self.incoming)),
             url,
             Files(self.matches),
-            self.folder / "checkpoint",
+            self.checkpoint,
             event_id=("id", "file"),
             metrics=self.metrics,
             **options,
