@@ -39,6 +39,8 @@ from bittern.spark.streaming.pins import create_once
 _OWNER = "_bittern"
 #: The column that Spark makes of the folders' names.
 BATCH = "batch"
+#: The column of a query's id, where a sink's table has batches of several.
+QUERY = "query"
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import Any
 
-from pyspark.errors import StreamingQueryException
+from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
 from bittern.catalog.catalog import Catalog
@@ -43,7 +43,7 @@ from bittern.spark.streaming.batch import After, Sink
 from bittern.spark.streaming.files import Files
 from bittern.spark.streaming.listener import Listener
 from bittern.spark.streaming.metrics import Metrics
-from bittern.spark.streaming.outbox import BATCH, Outbox, check_apart
+from bittern.spark.streaming.outbox import BATCH, QUERY, Outbox, check_apart
 from bittern.spark.streaming.pins import Checkpoint
 from bittern.spark.streaming.steps import Plan, Steps
 
@@ -109,18 +109,23 @@ class Pipeline:
         if not events.isStreaming:
             raise OptionError("a pipeline takes a stream of events: for a batch use write")
         for key in keys:
-            if key.lower() in (VERSION, BATCH):
+            if key.lower() in (VERSION, BATCH, QUERY):
                 raise OptionError(f"the key column {key!r} would be overwritten: rename it")
         check_limit(limit)
         _check_classic(events.sparkSession)
         sink = sink if isinstance(sink, Sink) else Files(sink)
         sink.check(events.sparkSession)
-        for step in after:
+        for number, step in enumerate(after):
             step.check(tuple(keys))
+            if step.needs_all_events and number:
+                raise OptionError(
+                    f"{type(step).__name__} comes first of all steps: those before it would take "
+                    f"events without matches away from it"
+                )
         path = sink.path if isinstance(sink, Files) else None
         check_apart(checkpoint=checkpoint, sink=path, rejects=rejects)
         self._events = events
-        self._trigger = {"availableNow": True} if available_now else _interval(trigger)
+        self._trigger = {"availableNow": True} if available_now else _interval(trigger, events)
         self._plan = Plan(
             events.sparkSession,
             catalog if isinstance(catalog, Catalog) else Catalog(catalog),
@@ -144,11 +149,15 @@ class Pipeline:
         self.start().await_termination()
 
 
-def _interval(trigger: str | None) -> dict[str, Any]:
+def _interval(trigger: str | None, events: DataFrame) -> dict[str, Any]:
     if trigger is None:
         return {"processingTime": "0 seconds"}
-    if not isinstance(trigger, str) or not trigger.strip():
-        raise OptionError(f"trigger is a time such as '5 seconds', or None, not {trigger!r}")
+    try:
+        events.writeStream.trigger(processingTime=trigger)  # Spark knows what a time is
+    except PySparkException:
+        raise OptionError(
+            f"trigger is a time such as '5 seconds', or None, not {trigger!r}"
+        ) from None
     return {"processingTime": trigger}
 
 
