@@ -1,8 +1,8 @@
 """Subscriptions on their way in: whatever their form, read, checked and put into columns.
 
 ``read_subscriptions`` reads them all in one process. Where several share the work, each reads a
-part with ``Shapes`` of its own, and ``join_subscriptions`` makes one of the parts, as if one process
-had read them in that order::
+part with ``Shapes`` of its own, and ``join_subscriptions`` makes one of the parts, as if one
+process had read them in that order::
 
     part 0   ids 1 2    templates T U    shapes 0 1    parameters p 7 q 'x'   dictionary p 7 q 'x'
     part 1   ids 3 2    templates U T    shapes 1 0    parameters p 9 q 'x'   dictionary p 9 q 'x'

@@ -35,7 +35,7 @@ from bittern.spark.attributes import is_case_sensitive, names_of, quoted
 from bittern.spark.operator import SUBSCRIPTION
 from bittern.spark.part_files import VERSION
 from bittern.spark.streaming.batch import Batch, Sink
-from bittern.spark.streaming.outbox import BATCH
+from bittern.spark.streaming.outbox import BATCH, QUERY
 from bittern.spark.streaming.sources import (
     checked_options,
     listed,
@@ -43,7 +43,6 @@ from bittern.spark.streaming.sources import (
     said,
 )
 
-QUERY = "query"
 MODES = ("append", "overwrite")
 #: Formats of files, which Spark writes to a folder.
 _FILES = ("parquet", "orc", "json", "csv", "xml", "avro")

@@ -250,9 +250,8 @@ class Running:
         return True
 
     def _told(self, error: StreamingQueryException) -> PipelineError:
-        failure = self._failure or error
-        own = isinstance(failure, BitternError) or not isinstance(failure, Exception)
-        reason = str(failure).strip() if own else session.reason(failure)
+        failure = self._failure if isinstance(self._failure, Exception) else error
+        reason = str(failure) if isinstance(failure, BitternError) else session.reason(failure)
         after = f" after batch {self._last}" if self._last >= 0 else ""
         return PipelineError(
             f"the stream has stopped{after}: {reason}\nNothing is lost: start it again and it goes "
