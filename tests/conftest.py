@@ -17,6 +17,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from kafka_broker import kafka  # noqa: F401  a fixture
+from postgres import postgres  # noqa: F401 (a fixture)
 from spark_sessions import quick_settings, why_no_spark
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import pytest
 
 PACKAGE = Path(__file__).parent.parent / "src" / "bittern"
 #: From left to right; a room imports itself and rooms to its left.
-ROOMS = ("language", "model", "stabbing", "matching", "engine", "spark", "service")
+ROOMS = ("language", "model", "stabbing", "matching", "engine", "catalog", "spark", "service")
 #: What every room may import (docs/decisions/0001-kernels.md).
 SHARED = ("bittern.errors", "bittern.engine.jit")
 MAX_LINES = 420
@@ -58,11 +58,17 @@ def test_what_everybody_imports_imports_no_room(module: str) -> None:
     assert not {name for name in imported(Path(module)) if is_within(name, "bittern")}
 
 
-def test_only_jit_imports_numba_and_only_the_spark_room_pyspark() -> None:
-    users = {path for path in MODULES if any(is_within(n, "numba") for n in imported(path))}
-    assert users == {Path("engine/jit.py")}
-    users = {path for path in MODULES if any(is_within(n, "pyspark") for n in imported(path))}
-    assert {path.parts[0] for path in users} == {"spark"}
+def users(library: str) -> set[Path]:
+    return {path for path in MODULES if any(is_within(n, library) for n in imported(path))}
+
+
+def test_only_jit_imports_numba() -> None:
+    assert users("numba") == {Path("engine/jit.py")}
+
+
+@pytest.mark.parametrize(("library", "room"), [("pyspark", "spark"), ("sqlalchemy", "catalog")])
+def test_only_one_room_imports(library: str, room: str) -> None:
+    assert {path.parts[0] for path in users(library)} == {room}
 
 
 @pytest.mark.parametrize("module", MODULES, ids=str)
@@ -79,7 +85,7 @@ def test_importing_is_light(start: str) -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = set(done.stdout.split())
     assert "bittern" in loaded
-    assert not loaded & {"numpy", "pyarrow", "numba", "pandas", "pyspark", "re2"}
+    assert not loaded & {"numpy", "pyarrow", "numba", "pandas", "pyspark", "re2", "sqlalchemy"}
 
 
 def test_facade_has_few_names_and_all_of_them_exist() -> None:

@@ -13,7 +13,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from bittern import errors
+    from bittern import errors as errors
+    from bittern.catalog.catalog import Catalog
     from bittern.engine.explain import explain
     from bittern.engine.index import Index
     from bittern.engine.live import LiveMatcher
@@ -24,18 +25,19 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [
+    "Catalog",
     "Index",
     "Intervals",
     "LiveMatcher",
     "Matcher",
     "Matches",
-    "errors",
     "explain",
     "parse",
 ]
 
 # Loaded on first use: the command line's --help should not wait for NumPy and Numba.
 _HOMES = {
+    "Catalog": "bittern.catalog.catalog",
     "Index": "bittern.engine.index",
     "Intervals": "bittern.stabbing.intervals",
     "LiveMatcher": "bittern.engine.live",

@@ -20,7 +20,7 @@ from bittern.service.report import count, list_bad, say
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from bittern import Catalog
+    from bittern.catalog.catalog import Catalog
     from bittern.catalog.rows import Subscription
 
 _SHOWN = 50
@@ -182,6 +182,7 @@ def _show(catalog: Catalog, options: argparse.Namespace) -> int:
 def _as_row(subscription: Subscription) -> dict[str, Any]:
     """As a row of ``Catalog.at``."""
     row = dict(vars(subscription))
+    del row["until"]
     if row["metadata"] is not None:
         row["metadata"] = json.dumps(row["metadata"])
     return row

@@ -1,5 +1,4 @@
-"""The command line: ``bittern build | match | explain | inspect | advise | spark-match | catalog |
-run``.
+"""The command line: ``bittern build | match | explain | inspect | advise | catalog | ...``.
 
 ``main`` parses; ``run`` runs one command and turns every way a user can be wrong into one sentence
 on standard error and an exit code: 0 fine, 1 the data is wrong, 2 the command is, 130 interrupted.

@@ -1,0 +1,1 @@
+"""The durable catalog: subscriptions in SQLite or PostgreSQL, every change a version."""

@@ -1,0 +1,342 @@
+"""``bittern.Catalog``: subscriptions in a database, every change a version of its own.
+
+::
+
+    catalog.add("s1", "price < 10")          version 1      at(1)          s1
+    catalog.add("s2", "price < 20")          version 2      at(2)          s1 s2
+    catalog.remove("s1")                     version 3      at(3)          s2
+                                                            changes(1, 3)  put s2, removed s1
+
+This is the face: arguments are checked here, and what is asked goes to ``catalog/writing.py`` and
+``catalog/reading.py``. How it lies in the database is drawn in ``catalog/layout.py``. SQLAlchemy is
+imported when a catalog is opened and not before.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+import pyarrow as pa
+
+from bittern.catalog import files
+from bittern.catalog.rows import Door, Row, Subscription, checked_id
+from bittern.catalog.sources import row_of, rows_of
+from bittern.errors import (
+    BadSubscription,
+    OptionError,
+    SubscriptionError,
+    UnknownSubscriptionError,
+)
+
+if TYPE_CHECKING:
+    from bittern.catalog.reading import Changes, Version
+    from bittern.catalog.writing import Merged, Stage
+
+Progress = Callable[[str, int, int], None]
+_REPORT_EVERY = 10_000
+_REPEATED = "this id was given before; ids are unique"
+_TAKEN = "this id is taken: choose another, or say replace=True"
+
+
+class Loaded(NamedTuple):
+    """What a load did: the newest version after it, how many it changed, and what was bad."""
+
+    version: int
+    added: int
+    changed: int
+    removed: int
+    unchanged: int
+    bad: list[BadSubscription]
+
+
+class Catalog:
+    """Subscriptions in SQLite or PostgreSQL; each change is one transaction and one version.
+
+    ``url`` is a path (or ``sqlite:///path``), or ``postgresql://user@host/database``. Where there
+    is no catalog yet one is made, unless ``create`` is false. A writer waits ``timeout`` seconds
+    for others. Any number of threads and processes may use one catalog; it pickles as its URL.
+    """
+
+    def __init__(
+        self, url: str | os.PathLike[str], *, create: bool = True, timeout: float = 60.0
+    ) -> None:
+        try:
+            from bittern.catalog import reading, writing  # noqa: PLC0415 (only who has one needs it)
+            from bittern.catalog.database import Database, database_url  # noqa: PLC0415
+        except ModuleNotFoundError as missing:
+            if (missing.name or "").split(".")[0] != "sqlalchemy":
+                raise
+            raise OptionError(
+                "a catalog needs SQLAlchemy: pip install 'bittern[catalog]'"
+            ) from None
+        if not isinstance(timeout, int | float) or not 0 < timeout <= 86_400:
+            raise OptionError(f"timeout is a number of seconds up to a day, not {timeout!r:.40}")
+        self._database = Database(database_url(url), float(timeout), create=create)
+        self._reading, self._writing = reading, writing
+
+    @property
+    def url(self) -> str:
+        """Where it is, in a form that opens it again; with the password, if the URL has one."""
+        if self._database.is_sqlite:
+            return f"sqlite:///{self._database}"
+        return self._database.url.render_as_string(hide_password=False)
+
+    @property
+    def uid(self) -> str:
+        """What tells this catalog from all others: random, given when it was made."""
+        return self._database.uid
+
+    def __repr__(self) -> str:
+        return f"<bittern.Catalog {self._database}>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _reopened, (self.url, self._database.timeout)
+
+    # -- changing ------------------------------------------------------------------------------
+
+    def add(
+        self,
+        id: str | int,  # noqa: A002 (as it is called everywhere)
+        expression: str,
+        *,
+        subscriber: str | None = None,
+        weight: float | None = None,
+        metadata: Any = None,
+        enabled: bool = True,
+        replace: bool = False,
+    ) -> int:
+        """Add a subscription; returns the version that has it. O(log rows) and a commit.
+
+        ``SubscriptionError`` if it is not valid, or if the id is taken and not to be replaced.
+        """
+        row = _valid([Door().check((id, expression, subscriber, weight, metadata, enabled))])
+
+        def check_free(stage: Stage) -> None:
+            if not replace and self._writing.is_there(stage.connection, row[0][0]):
+                raise SubscriptionError([BadSubscription(row[0][0], 0, _TAKEN)])
+
+        return self._write(lambda stage: stage.put(row), under_lock=check_free).version
+
+    def remove(self, id: str | int) -> int:  # noqa: A002
+        """Remove a subscription; returns the version that no longer has it."""
+        name = _id(id)
+
+        def check_there(stage: Stage) -> None:
+            if not self._writing.is_there(stage.connection, name):
+                raise UnknownSubscriptionError(f"no subscription has the id {name!r}")
+
+        return self._write(lambda stage: stage.remove([name]), under_lock=check_there).version
+
+    def set_enabled(self, id: str | int, enabled: bool) -> int:  # noqa: A002, FBT001
+        """Enable or disable a subscription; one that is disabled is kept and not matched."""
+        name = _id(id)
+        if not isinstance(enabled, bool):
+            raise OptionError(f"enabled is True or False, not {enabled!r:.40}")
+
+        def change(stage: Stage) -> None:
+            row = self._writing.current(stage.connection, name)
+            if row is None:
+                raise UnknownSubscriptionError(f"no subscription has the id {name!r}")
+            stage.put([(*row[:-1], enabled)])
+
+        return self._write(lambda _: None, under_lock=change).version
+
+    def apply(self, puts: Iterable[Any] = (), removes: Iterable[str | int] = ()) -> int:
+        """Make many changes in one version: all of them or none; returns that version.
+
+        ``puts`` are mappings or ``Subscription``s, which replace those of the same id as a whole.
+        Removing one that is not there changes nothing, so an ``apply`` may be repeated.
+        """
+        door = Door()
+        rows = [row_of(each, number, strict=True) for number, each in enumerate(puts)]
+        checked = [row if isinstance(row, BadSubscription) else door.check(row) for row in rows]
+        ids = list(dict.fromkeys(map(_id, removes)))
+        seen = set(ids)
+        for place, row in enumerate(checked):
+            if not isinstance(row, BadSubscription):
+                if row[0] in seen:
+                    said = "this id is put twice, or put and removed at once"
+                    checked[place] = BadSubscription(row[0], 0, said)
+                seen.add(row[0])
+        good = _valid(checked)
+
+        def stage(stage: Stage) -> None:
+            stage.put(good)
+            stage.remove(ids)
+
+        return self._write(stage).version
+
+    def load(
+        self,
+        source: Any,
+        *,
+        mode: str = "upsert",
+        on_error: str = "raise",
+        progress: Progress | None = None,
+    ) -> Loaded:
+        """Take in many subscriptions as one version, all or nothing. O(source).
+
+        ``source`` is a file's path (CSV, JSON lines, Parquet), a table, a DataFrame of pandas or
+        Spark, a mapping from id to expression, or mappings. Each replaces the one of the same id
+        as a whole; those that say the same are not touched. ``mode="replace"`` also removes what
+        is not in the source. ``on_error="skip"`` takes the valid ones and returns the others as
+        ``bad``, whose ids stay as they are. ``progress`` is called with (stage, done, total).
+        """
+        if mode not in ("upsert", "replace"):
+            raise OptionError(f"mode is 'upsert' or 'replace', not {mode!r:.40}")
+        if on_error not in ("raise", "skip"):
+            raise OptionError(f"on_error is 'raise' or 'skip', not {on_error!r:.40}")
+        rows = rows_of(source)
+        report = progress or (lambda *_: None)
+        bad: list[BadSubscription] = []
+
+        def stage(stage: Stage) -> None:
+            stage.put(_good(rows, bad, report))
+            bad.extend(BadSubscription(id_, 0, _REPEATED) for id_ in stage.drop_repeated())
+            if bad and on_error == "raise":
+                raise SubscriptionError(bad)
+            stage.keep({each.id for each in bad if isinstance(each.id, str) and _is_id(each.id)})
+
+        merged = self._write(stage, sweep=mode == "replace", progress=report)
+        return Loaded(**merged._asdict(), bad=bad)
+
+    def forget(self, before: int) -> int:
+        """Drop what only versions before this one have; returns how many row versions went.
+
+        Earlier versions cannot be read any more. O(row versions dropped).
+        """
+        return self._writing.forget(self._database, before)
+
+    def _write(self, stage: Callable[[Stage], None], **options: Any) -> Merged:
+        return self._writing.write(self._database, stage, **options)
+
+    # -- reading -------------------------------------------------------------------------------
+
+    def version(self) -> int:
+        """The newest version; 0 while nothing was ever added. O(1)."""
+        with self._database.reading() as connection:
+            return self._reading.newest(connection)
+
+    def get(self, id: str | int, version: int | None = None) -> Subscription:  # noqa: A002
+        """One subscription, of the newest version if none is given. O(log rows)."""
+        return self._reading.read_one(self._database, _id(id), version)
+
+    def count(self, version: int | None = None, *, all: bool = False) -> int:  # noqa: A002
+        """How many subscriptions are enabled, or how many there are at ``all``. O(rows)."""
+        return self._reading.count(self._database, version, only_enabled=not all)
+
+    def at(
+        self,
+        version: int | None = None,
+        *,
+        all: bool = False,  # noqa: A002
+        limit: int | None = None,
+    ) -> pa.Table:
+        """The subscriptions of a version, by id: only enabled ones unless ``all``. O(rows).
+
+        Columns: id, expression, weight, subscriber, metadata (JSON text), enabled, created,
+        changed, version (that brought it into this form). ``limit`` takes the first so many.
+        """
+        return self._reading.read_version(
+            self._database, version, only_enabled=not all, limit=_limit(limit)
+        )
+
+    def changes(self, since: int, until: int | None = None) -> Changes:
+        """What changed after ``since`` up to and including ``until``, each id once. O(changes).
+
+        ``at(since)`` with ``removed`` taken out and ``put`` put in is ``at(until)``.
+        """
+        return self._reading.read_changes(self._database, since, until)
+
+    def details(self, ids: Iterable[str | int], version: int | None = None) -> pa.Table:
+        """Columns id, subscriber, weight, metadata of these that the version has. O(ids)."""
+        return self._reading.read_details(self._database, map(_id, ids), version)
+
+    def history(self, id: str | int) -> list[Subscription]:  # noqa: A002
+        """Every form that one subscription has had and that is not forgotten, oldest first."""
+        return self._reading.read_history(self._database, _id(id))
+
+    def versions(self, limit: int = 20) -> list[Version]:
+        """The last versions with their times and how many each changed, newest first."""
+        return self._reading.read_versions(self._database, _limit(limit))
+
+    def export(
+        self, path: str | os.PathLike[str] | None = None, version: int | None = None
+    ) -> pa.Table:
+        """Write a version to a CSV, JSON lines or Parquet file, disabled ones too; returns it.
+
+        ``load`` takes the file. Without a path nothing is written.
+        """
+        form = None if path is None else files.format_of(os.fspath(path))
+        table = self.at(version, all=True)
+        if path is not None:
+            files.save_table(table, path, form)
+        return table
+
+    # -- the end -------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._database.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def _reopened(url: str, timeout: float) -> Catalog:
+    """A catalog from its pickle."""
+    return Catalog(url, create=False, timeout=timeout)
+
+
+def _valid(checked: list[Row | BadSubscription]) -> list[Row]:
+    bad = [row for row in checked if isinstance(row, BadSubscription)]
+    if bad:
+        raise SubscriptionError(bad)
+    return [row for row in checked if not isinstance(row, BadSubscription)]
+
+
+def _id(id_: Any) -> str:
+    try:
+        return checked_id(id_)
+    except ValueError as wrong:
+        raise OptionError(str(wrong)) from None
+
+
+def _limit(limit: Any) -> Any:
+    if limit is not None and (
+        isinstance(limit, bool) or not isinstance(limit, int) or not 0 <= limit < 2**63
+    ):
+        raise OptionError(f"limit is a whole number from 0 on, not {limit!r:.40}")
+    return limit
+
+
+def _is_id(id_: str) -> bool:
+    try:
+        return bool(checked_id(id_))
+    except ValueError:
+        return False
+
+
+def _good(rows: files.Rows, bad: list[BadSubscription], report: Progress) -> Iterator[Row]:
+    """The rows that are valid; the others go to ``bad``."""
+    door, done = Door(), 0
+    for done, row in enumerate(rows.values, 1):
+        checked = row if isinstance(row, BadSubscription) else door.check(row)
+        if isinstance(checked, BadSubscription):
+            bad.append(checked)
+        else:
+            yield checked
+        if done % _REPORT_EVERY == 0:
+            report("read", done, max(done, rows.total) if rows.total else 0)
+    report("read", done, done)

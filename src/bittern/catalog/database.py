@@ -1,0 +1,244 @@
+"""The database under a catalog: where it is, its connections, its transactions, its errors.
+
+Everything here that tells SQLite from PostgreSQL is a setting of a connection::
+
+                   SQLite                                 PostgreSQL
+    writing        BEGIN; the first write takes the lock  READ COMMITTED; the counter's row lock
+    reading        BEGIN; the snapshot of the first read  REPEATABLE READ, READ ONLY
+    waiting        busy timeout                           lock_timeout
+    durable        write-ahead log, synchronous=FULL      as the server is set
+    creating       BEGIN IMMEDIATE                        an advisory lock
+
+A transaction that writes touches the catalog's tables for the first time when it counts the version
+up, so it never has to turn a read lock into a write lock, which could fail half way.
+
+Errors of a driver become ``CatalogError`` with one sentence, the first that the database says.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sqlite3
+import time
+import weakref
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+
+from bittern.catalog import layout
+from bittern.errors import CatalogError, OptionError
+
+_SQLITE = "sqlite:///"
+_POSTGRESQL = ("postgresql", "postgres", "postgresql+psycopg")
+_FORMS = "a path, sqlite:///path or postgresql://user@host/database"
+#: Any number that other programs are unlikely to take for a lock of theirs.
+_CREATING = 0x6269_7474_6572_6E
+_CONNECT_SECONDS = 10
+_LOCKED = ("database is locked", "database table is locked")
+_PRAGMAS = (
+    "PRAGMA synchronous = FULL",  # what was committed survives a loss of power
+    "PRAGMA cache_size = -65536",  # 64 MiB
+    "PRAGMA journal_size_limit = 67108864",  # a large load does not leave a large log
+    "PRAGMA trusted_schema = OFF",  # a file from elsewhere runs no functions
+)
+
+
+def database_url(place: str | os.PathLike[str]) -> sa.URL:
+    """Where a catalog is, as SQLAlchemy says it. A path becomes absolute."""
+    if isinstance(place, os.PathLike):
+        place = os.fspath(place)
+    if not isinstance(place, str) or not place or "\0" in place:
+        raise OptionError(f"a catalog is given as {_FORMS}, not {place!r:.60}")
+    if "://" not in place or place.startswith(_SQLITE):
+        path = place.removeprefix(_SQLITE)
+        if path in ("", ":memory:") or "?" in path:
+            raise OptionError(
+                f"a catalog in SQLite is a file that other processes can open too, named without "
+                f"options and question marks, not {place!r:.60}"
+            )
+        return sa.URL.create("sqlite", database=str(Path(path).absolute()))
+    scheme = place.split("://", 1)[0]
+    if scheme not in _POSTGRESQL:
+        raise OptionError(f"a catalog is given as {_FORMS}, not as {scheme}://")
+    try:
+        url = sa.make_url(place)
+    except (sa.exc.ArgumentError, ValueError):  # which would show the password
+        raise OptionError("this is no URL of PostgreSQL: postgresql://user@host/database") from None
+    return url.set(drivername="postgresql+psycopg")
+
+
+class Database:
+    """Connections to one database, for any number of threads; forked processes get their own."""
+
+    def __init__(self, url: sa.URL, timeout: float, *, create: bool) -> None:
+        self.url = url
+        self.timeout = timeout
+        self.is_sqlite = url.get_backend_name() == "sqlite"
+        self._closed = False
+        if self.is_sqlite and not create and not Path(url.database or "").is_file():
+            raise CatalogError(f"there is no catalog at {url.database}")
+        try:
+            self._engine = _engine(url, timeout)
+        except ModuleNotFoundError as missing:
+            raise OptionError(
+                f"PostgreSQL needs {missing.name}: pip install 'bittern[postgresql]'"
+            ) from None
+        self._owner = [os.getpid()]
+        weakref.finalize(self, _dispose, self._engine, self._owner)
+        try:
+            self.uid = self._open(create=create)
+        except BaseException:
+            self.close()
+            raise
+
+    def __str__(self) -> str:
+        """For messages: the path, or the URL without its password."""
+        return str(self.url.database if self.is_sqlite else self.url)
+
+    @contextmanager
+    def reading(self) -> Iterator[sa.Connection]:
+        """A transaction that sees one committed state throughout."""
+        with self._connected() as connection:
+            if not self.is_sqlite:
+                connection.execution_options(
+                    isolation_level="REPEATABLE READ", postgresql_readonly=True
+                )
+            with connection.begin():
+                yield connection
+
+    @contextmanager
+    def writing(self, *, locked: bool = False) -> Iterator[sa.Connection]:
+        """A transaction that commits at the end, or rolls back if anything is raised.
+
+        ``locked`` takes a lock at once, where there may be no counter yet to lock.
+        """
+        with self._connected() as connection:
+            if self.is_sqlite:
+                connection.execution_options(bittern_begin="BEGIN IMMEDIATE" if locked else "BEGIN")
+            with connection.begin():
+                if locked and not self.is_sqlite:
+                    connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_CREATING)))
+                yield connection
+
+    @contextmanager
+    def _connected(self) -> Iterator[sa.Connection]:
+        if self._closed:
+            raise OptionError("this catalog is closed: open it again with bittern.Catalog(url)")
+        if self._owner[0] != os.getpid():  # in a forked process: these are the parent's
+            self._engine.dispose(close=False)
+            self._owner[0] = os.getpid()
+        try:
+            with self._engine.connect() as connection:
+                yield connection
+        except sa.exc.DBAPIError as error:
+            raise CatalogError(f"catalog {self}: {self._sentence(error)}") from error
+        except sa.exc.TimeoutError as error:  # of the pool: more threads than connections
+            raise CatalogError(f"catalog {self}: all connections are in use: {error}") from error
+
+    def _sentence(self, error: sa.exc.DBAPIError) -> str:
+        said = str(error.orig).strip().split("\n")[0] or type(error.orig).__name__
+        # 55P03 is PostgreSQL's lock_not_available.
+        if said in _LOCKED or getattr(error.orig, "sqlstate", None) == "55P03":
+            return f"another writer has held it for {self.timeout:g} s; nothing was changed"
+        if error.connection_invalidated:
+            return f"the connection was lost, and what was being committed may be there: {said}"
+        return said
+
+    def _open(self, *, create: bool) -> str:
+        """Make the tables if there are none; the uid of the catalog."""
+        with self.reading() as connection:
+            found = self._look(connection)
+        if found is None and not create:
+            raise CatalogError(f"there is no catalog at {self}")
+        if found is None:
+            if self.is_sqlite:
+                self._keep_log()
+            with self.writing(locked=True) as connection:
+                found = self._look(connection)  # another process may have been faster
+                if found is None:
+                    found = layout.SCHEMA, secrets.token_hex(16)
+                    layout.create_all(connection)
+                    zero = {"one": 1, "version": 0, "oldest": 0}
+                    told = {"schema": found[0], "uid": found[1]}
+                    connection.execute(layout.counter.insert(), {**zero, **told})
+        schema, uid = found
+        if schema != layout.SCHEMA:
+            raise CatalogError(
+                f"the catalog {self} has the layout {schema}, and this release reads "
+                f"{layout.SCHEMA}: open it with the release that made it"
+            )
+        return uid
+
+    def _look(self, connection: sa.Connection) -> tuple[int, str] | None:
+        if not sa.inspect(connection).has_table(layout.counter.name):
+            return None
+        counter = layout.counter.c
+        row = connection.execute(sa.select(counter.schema, counter.uid)).one_or_none()
+        if row is None:
+            raise CatalogError(f"{self} is no catalog: its table {layout.counter.name} is empty")
+        return row.schema, row.uid
+
+    def _keep_log(self) -> None:
+        """Have SQLite write ahead to a log, so that readers and a writer do not wait; it stays so.
+
+        SQLite does not wait for others here, so this does.
+        """
+        deadline = time.monotonic() + self.timeout
+        while True:
+            try:
+                with closing(sqlite3.connect(str(self), isolation_level=None)) as connection:
+                    (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
+            except sqlite3.OperationalError as error:
+                if str(error) not in _LOCKED or time.monotonic() > deadline:
+                    raise CatalogError(f"catalog {self}: {error}") from error
+                time.sleep(0.01)
+                continue
+            if mode != "wal":
+                raise CatalogError(
+                    f"SQLite cannot keep a write-ahead log at {self}: use a folder on a local disk"
+                )
+            return
+
+    def close(self) -> None:
+        """Close all connections; the catalog cannot be used any more."""
+        self._closed = True
+        _dispose(self._engine, self._owner)
+
+
+def _engine(url: sa.URL, timeout: float) -> sa.Engine:
+    milliseconds = int(timeout * 1000)
+    if url.get_backend_name() == "sqlite":
+        engine = sa.create_engine(url, connect_args={"timeout": timeout})
+
+        @sa.event.listens_for(engine, "connect")
+        def _(connection: Any, _record: Any) -> None:
+            connection.isolation_level = None  # transactions begin where we say so
+            for pragma in _PRAGMAS:
+                connection.execute(pragma)
+
+        @sa.event.listens_for(engine, "begin")
+        def _(connection: sa.Connection) -> None:
+            connection.exec_driver_sql(
+                connection.get_execution_options().get("bittern_begin", "BEGIN")
+            )
+
+        return engine
+    waiting = {} if "connect_timeout" in url.query else {"connect_timeout": _CONNECT_SECONDS}
+    engine = sa.create_engine(
+        url, connect_args=waiting, isolation_level="READ COMMITTED", pool_pre_ping=True
+    )
+
+    @sa.event.listens_for(engine, "connect")
+    def _(connection: Any, _record: Any) -> None:
+        connection.execute(f"SET lock_timeout = {milliseconds}")
+        connection.commit()
+
+    return engine
+
+
+def _dispose(engine: sa.Engine, owner: list[int]) -> None:
+    engine.dispose(close=owner[0] == os.getpid())

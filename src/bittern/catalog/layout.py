@@ -1,0 +1,108 @@
+"""How a catalog lies in its database: row versions that are closed, never overwritten.
+
+One change of the catalog is one transaction and one version. A subscription's row holds from the
+version ``since`` on and no longer at ``until``; what is current has the greatest ``until`` there
+is. After ``add(a)``, ``add(b)``, a change of ``a`` and ``remove(b)``::
+
+    bittern_subscriptions    id  expression  ...  since  until
+                             a   price < 10          1      3     the first text of a
+                             b   price < 20          2      4     removed by version 4
+                             a   price < 15          3      -     current
+
+    bittern_versions         version  time  added  changed  removed
+                             1        ...   1      0        0          ... one row per version
+
+    bittern_catalog          schema 1   uid 5f0c...   version 4   oldest 0          the only row
+
+So a version never changes once it is there: closing a row at a later version does not touch what
+earlier versions see. The rows of version v are those with ``since <= v < until``. What changed
+after v up to w began or ended in between, and each of the two is a range of an index: reading
+changes costs O(changes), whatever the size of the catalog.
+
+A writer first counts ``bittern_catalog.version`` up. That takes the write lock of SQLite and the
+row's lock in PostgreSQL until it commits, so writers take turns, versions have no gaps, and they
+become visible in order.
+
+What is to be written stands in ``bittern_staged`` first, a temporary table of the connection that
+no one else sees: a million rows are read and checked without anybody waiting, and then merged by
+three statements (``catalog/writing.py``).
+
+Times are microseconds since 1970, UTC. Ids are compared by their bytes.
+"""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+
+#: What this release writes and reads; another number is another layout.
+SCHEMA = 1
+#: ``until`` of a row that is current.
+OPEN = 2**63 - 1
+#: What a staged row asks for: to be there, not to be there, to stay as it is.
+PUT, REMOVE, KEEP = 0, 1, 2
+
+_metadata = sa.MetaData()
+_BYTES = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
+
+
+def _content() -> list[sa.Column]:
+    """What a subscription says, apart from its id."""
+    return [
+        sa.Column("subscriber", sa.Text),
+        sa.Column("weight", sa.Double),
+        sa.Column("metadata", sa.Text),  # a JSON object
+        sa.Column("enabled", sa.Boolean, nullable=False),
+    ]
+
+
+subscriptions = sa.Table(
+    "bittern_subscriptions",
+    _metadata,
+    sa.Column("id", _BYTES, primary_key=True),
+    sa.Column("since", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("until", sa.BigInteger, nullable=False),
+    sa.Column("expression", sa.Text, nullable=False),
+    *_content(),
+    sa.Column("created", sa.BigInteger, nullable=False),
+    sa.Column("changed", sa.BigInteger, nullable=False),
+    # Unique, since rows of one id do not overlap: so at most one is current.
+    sa.Index("bittern_subscriptions_until", "until", "id", unique=True),
+    sa.Index("bittern_subscriptions_since", "since"),
+    sqlite_with_rowid=False,  # rows lie in the order of their ids, which is how they are read
+)
+
+versions = sa.Table(
+    "bittern_versions",
+    _metadata,
+    sa.Column("version", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("time", sa.BigInteger, nullable=False),
+    sa.Column("added", sa.BigInteger, nullable=False),
+    sa.Column("changed", sa.BigInteger, nullable=False),
+    sa.Column("removed", sa.BigInteger, nullable=False),
+)
+
+counter = sa.Table(
+    "bittern_catalog",
+    _metadata,
+    sa.Column("one", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("schema", sa.Integer, nullable=False),
+    sa.Column("uid", sa.Text, nullable=False),
+    sa.Column("version", sa.BigInteger, nullable=False),
+    sa.Column("oldest", sa.BigInteger, nullable=False),  # earlier versions are forgotten
+    sa.CheckConstraint("one = 1"),
+)
+
+staged = sa.Table(
+    "bittern_staged",
+    sa.MetaData(),  # not among the tables of a catalog
+    sa.Column("id", _BYTES, primary_key=True),
+    sa.Column("position", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("kind", sa.SmallInteger, nullable=False),
+    sa.Column("expression", sa.Text),  # null unless the row is to be there
+    *_content(),
+    prefixes=["TEMPORARY"],
+    postgresql_on_commit="DELETE ROWS",
+    sqlite_with_rowid=False,
+)
+
+create_all = _metadata.create_all

@@ -1,0 +1,176 @@
+"""``bittern catalog``: every command, and one sentence for everything that is wrong."""
+
+from __future__ import annotations
+
+import json
+
+import pyarrow.parquet
+import pytest
+
+import bittern
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def place(request, tmp_path):
+    if request.param == "sqlite":
+        return str(tmp_path / "shop.db")
+    return request.getfixturevalue("postgres").new_url()
+
+
+@pytest.fixture
+def run(bittern_command):
+    return lambda *arguments, **options: bittern_command("catalog", *arguments, **options)
+
+
+def lines(out):
+    return [json.loads(line) for line in out.splitlines()]
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["add", "remove", "enable", "disable", "show", "load", "export", "history", "forget", None],
+)
+def test_help_has_an_example(run, command):
+    code, out, _ = run(*([command] if command else []), "--help")
+    assert code == 0
+    assert "example:\n  bittern catalog " in out
+
+
+def test_a_subscription_from_beginning_to_end(run, place):
+    more = ["--weight", "2.5", "--subscriber", "me", "--metadata", '{"k": 1}', "--disabled"]
+    assert run("add", place, "s1", "price < 10", *more) == (0, "", "bittern: version 1\n")
+    assert run("add", place, "s2", "price < 20")[2] == "bittern: version 2\n"
+    assert run("enable", place, "s1")[2] == "bittern: version 3\n"
+    assert run("add", place, "s1", "price < 11", "--replace")[2] == "bittern: version 4\n"
+    assert run("disable", place, "s1", "s2")[2] == "bittern: version 6\n"
+    assert run("remove", place, "s1", "s2")[2] == "bittern: version 7\n"
+    code, out, _ = run("history", place)
+    assert (code, len(out.splitlines())) == (0, 8)
+    assert out.splitlines()[1].split()[0] == "7"
+    _, out, _ = run("history", place, "--json", "--limit", "2")
+    assert [(v["version"], v["removed"]) for v in lines(out)] == [(7, 2), (6, 0)]
+    _, out, _ = run("history", place, "s1", "--json")
+    assert [(v["version"], v["until"], v["enabled"]) for v in lines(out)] == [
+        (5, 7, False),
+        (4, 5, True),
+        (3, 4, True),
+        (1, 3, False),
+    ]
+    code, _, err = run("forget", place, "5")
+    assert (code, err.split(";")[0]) == (0, "bittern: 3 rows dropped")
+    assert run("show", place, "--version", "4")[0] == 2
+
+
+def test_show(run, place):
+    with bittern.Catalog(place) as catalog:
+        catalog.load({f"s{i}": f"price < {i}" for i in range(9)})
+        catalog.add("odd\x1b[31m\n", "x = 'a\nb'", metadata={"k": 1}, weight=1e6)
+        catalog.set_enabled("s1", False)
+    code, out, err = run("show", place, "--limit", "3")
+    assert code == 0
+    assert out.splitlines() == [
+        "id             enabled  weight  subscriber  version  expression",
+        "odd\\x1b[31m\\n  yes      1e+06   -           2        x = 'a\\nb'",
+        "s0             yes      -       -           1        price < 0",
+        "s1             no       -       -           3        price < 1",
+    ]
+    assert err == "bittern: 3 of 10 subscriptions shown: say --limit for more\n"
+    _, out, err = run("show", place, "s3", "s1", "--version", "1", "--json")
+    assert err == ""
+    assert [(row["id"], row["enabled"], row["version"]) for row in lines(out)] == [
+        ("s3", True, 1),
+        ("s1", True, 1),
+    ]
+    _, out, _ = run("show", place, "--json")
+    rows = lines(out)
+    assert len(rows) == 10
+    assert rows[0]["metadata"] == {"k": 1}
+
+
+@pytest.mark.parametrize("name", ["s.csv", "s.jsonl", "s.parquet"])
+def test_files_out_and_in_again(run, place, tmp_path, name):
+    run("add", place, "a", "x = 1", "--metadata", '{"k": "\u00e4"}')
+    run("add", place, "b", "x = 2", "--disabled")
+    file = tmp_path / name
+    code, out, err = run("export", place, file, "--version", "1")
+    assert (code, out) == (0, "")
+    assert err == f"bittern: 1 subscription written to {file}\n"
+    code, _, err = run("load", place, file, "--mode", "replace")
+    assert code == 0
+    assert "merge: 3 of 3\n" in err
+    assert "version 3: 0 added, 0 changed, 1 removed, 1 unchanged in " in err
+    assert run("load", place, file, "--quiet") == (0, "", "")
+    code, out, _ = run("export", place, "-", "--format", "csv")
+    assert (code, out.splitlines()[0].split(",")[0]) == (0, '"id"')
+    code, exported, _ = run("export", place, "-")
+    assert lines(exported)[0]["metadata"] == {"k": "\u00e4"}
+    code, _, err = run("load", place, "-", stdin=exported.encode())
+    assert (code, "1 unchanged" in err) == (0, True)
+
+
+def test_the_format_can_be_said(run, place, tmp_path):
+    run("add", place, "a", "x = 1")
+    file = tmp_path / "s.data"
+    assert run("export", place, file)[0] == 2
+    assert run("export", place, file, "--format", "parquet")[0] == 0
+    assert pyarrow.parquet.read_table(file).num_rows == 1
+    assert run("load", place, file)[0] == 2
+    assert run("load", place, file, "--format", "parquet")[0] == 0
+
+
+def test_bad_subscriptions(run, place, tmp_path):
+    file = tmp_path / "s.csv"
+    file.write_text("id,expression\na,x = 1\nb,x = =\na,x = 2\n")
+    code, _, err = run("load", place, file)
+    assert code == 1
+    assert "bittern: 2 subscriptions not valid; nothing was written\n  'b', position 4: " in err
+    code, _, err = run("load", place, file, "--on-error", "skip")
+    assert code == 0
+    assert "2 subscriptions not valid and skipped" in err
+    assert "version 1: 1 added" in err
+    for wrong in (
+        ["a", "x = 3"],
+        ["c", "x ="],
+        ["c", "x = 1", "--metadata", "{"],
+        ["", "x = 1"],
+        ["c", "x = 1", "--weight", "nan"],
+    ):
+        code, out, err = run("add", place, *wrong)
+        assert (code, out) == (1, "")
+        assert "1 subscription not valid; nothing was written" in err
+    with bittern.Catalog(place) as catalog:
+        assert catalog.version() == 1
+
+
+@pytest.mark.parametrize("command", ["show", "remove", "enable", "export", "history", "forget"])
+def test_reading_makes_no_catalog(run, tmp_path, command):
+    more = {"remove": ["a"], "enable": ["a"], "export": [tmp_path / "x.csv"], "forget": ["0"]}
+    code, out, err = run(command, tmp_path / "typo.db", *more.get(command, []))
+    assert (code, out) == (1, "")
+    assert err == f"bittern: there is no catalog at {tmp_path}/typo.db\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_not_there_is_said(run, place, tmp_path):
+    run("add", place, "a", "x = 1")
+    for code, *arguments in (
+        (1, "remove", place, "a", "zz"),
+        (1, "disable", place, "a", "zz"),
+        (1, "show", place, "zz"),
+        (1, "history", place, "zz"),
+        (2, "show", place, "--version", "9"),
+        (2, "show", place, "--version", "-1"),
+        (2, "show", place, "--version", "9" * 30),
+        (2, "export", place, tmp_path / "no" / "x.csv"),
+        (2, "export", place, "-", "--format", "parquet"),
+        (2, "load", place, tmp_path / "none.csv"),
+        (2, "forget", place, "2"),
+        (2, "show", "mysql://x/y"),
+        (2, "add", place, "b"),
+        (2,),
+    ):
+        found, out, err = run(*arguments)
+        assert (found, out) == (code, ""), arguments
+        assert "bittern" in err
+    with bittern.Catalog(place) as catalog:
+        assert catalog.version() == 1
