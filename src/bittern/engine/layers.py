@@ -231,6 +231,11 @@ class Layers:
                 self._state = self._new_state()
             return self._state
 
+    def base(self) -> tuple[Index, int]:
+        """The snapshot, and the version that it was made of."""
+        with self._lock:
+            return self._base.index, self.base_version
+
     def _bury(self) -> None:
         """Mark the dead, in copies: a state that someone is matching on never changes."""
         copied: set[int] = set()

@@ -40,7 +40,8 @@ from bittern.spark.node_cache import SnapshotRef, attach
 
 #: A delta of more bytes is published like a snapshot.
 CARRIED = 4 << 20
-_KEPT = 8  # deltas, and views, that a process keeps decoded
+# What a process keeps decoded: deltas, and views, each of which may have joined all ids.
+_KEPT_DELTAS, _KEPT_VIEWS = 8, 3
 
 _Made = TypeVar("_Made")
 _mutex = threading.Lock()
@@ -59,7 +60,7 @@ class Carried:
 
     def open(self) -> Index:
         """The index. O(bytes) the first time in a process."""
-        return _kept(_indexes, self.id, lambda: Index.of_parts(*pickle.loads(self.data)))  # noqa: S301
+        return _kept(_indexes, self.id, _KEPT_DELTAS, lambda: _unpacked(self.data))
 
 
 @dataclass(frozen=True, repr=False)
@@ -98,7 +99,7 @@ class View:
 
     def matcher(self) -> StateMatcher:
         """What matches events against this version, in any process."""
-        return _kept(_matchers, self.id, lambda: StateMatcher(self._state()))
+        return _kept(_matchers, self.id, _KEPT_VIEWS, lambda: StateMatcher(self._state()))
 
     def _state(self) -> State:
         opened = [layer.open() for layer in self.layers]
@@ -115,8 +116,6 @@ def view_of(
     """The view of a state, on the driver; ``send`` publishes what is not to be carried."""
     layers = []
     for segment, marks in zip(state.segments, state.marks, strict=True):
-        if not len(segment.index) and len(state.segments) > 1:
-            continue
         dead = np.flatnonzero(marks == 0).astype(np.int32).tobytes()
         layers.append(Layer(_reference(segment, send, carry=carry), dead))
     return View(version, tuple(layers))
@@ -139,7 +138,11 @@ def _packed(index: Index) -> Carried:
     return Carried(hashlib.blake2b(data, digest_size=16).hexdigest(), data)
 
 
-def _kept(cache: OrderedDict[str, _Made], key: str, make: Callable[[], _Made]) -> _Made:
+def _unpacked(data: bytes) -> Index:
+    return Index.of_parts(*pickle.loads(data))  # noqa: S301  the driver's own
+
+
+def _kept(cache: OrderedDict[str, _Made], key: str, most: int, make: Callable[[], _Made]) -> _Made:
     """What the cache has under a key, made if it has nothing; the longest unused goes."""
     with _mutex:
         if key in cache:
@@ -148,6 +151,6 @@ def _kept(cache: OrderedDict[str, _Made], key: str, make: Callable[[], _Made]) -
     made = make()
     with _mutex:
         made = cache.setdefault(key, made)  # another thread may have been quicker
-        while len(cache) > _KEPT:
+        while len(cache) > most:
             cache.popitem(last=False)
     return made

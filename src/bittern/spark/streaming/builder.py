@@ -123,7 +123,7 @@ class Builder:
     # -- getting there -------------------------------------------------------------------------
 
     def _advance(self, layers: Layers, version: int) -> bool:
-        """Take in what changed; False if that is forgotten, or so much that a new base is quicker."""
+        """Take in what changed; False if it is forgotten, or so much that a new base is quicker."""
         if version == layers.version:
             return True
         try:
@@ -176,13 +176,14 @@ class Builder:
             identity = told["snapshot"]
             ref = SnapshotRef(identity, transport.child(self.folder, identity))
             try:
-                index = attach(ref)
+                index = _verified(ref)
             except SnapshotError as error:
                 if transport.is_shortage(error):
                     raise
                 logger.warning("bittern: a base of the catalog is made anew: %s", error)
                 with contextlib.suppress(SnapshotError):  # of a store that is only read
                     stores.remove(self.folder, identity)
+                node_cache.drop(identity)  # its files may be the store's own, linked
                 continue
             self._registered = told["version"]
             return Layers(index, told["version"])

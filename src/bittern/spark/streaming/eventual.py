@@ -115,11 +115,11 @@ class Follower(threading.Thread):
         """Look, publish, sleep. A catalog that cannot be reached leaves the pointer as it is."""
         while not self._ended.wait(REFRESH):
             spark = self._spark()
-            if spark is None or spark.sparkContext._jsc is None:  # noqa: SLF001  it was stopped
+            if spark is None or _is_stopped(spark):
                 break
             try:
                 self._refresh()
-            except BitternError as error:
+            except (BitternError, OSError) as error:
                 logger.warning("bittern: the view stays at its version: %s", error)
         self._builder.close()
 
@@ -148,7 +148,10 @@ class Follower(threading.Thread):
             for layer in view.layers
         ]
         text = json.dumps({"version": view.version, "layers": layers}).encode()
-        transport.write_file(self.following.pointer, text)
+        try:
+            transport.write_file(self.following.pointer, text)
+        except OSError as error:
+            raise SnapshotError(f"cannot write {self.following.pointer}: {error}") from error
 
     def _retire(self, view: View) -> None:
         """Note which deltas are no longer current; bases stay, for drivers that start later."""
@@ -158,6 +161,12 @@ class Follower(threading.Thread):
         for layer in self._current.layers[1:]:
             if layer.index.id not in kept:
                 self._old.append((now, layer.index.id))
+
+
+def _is_stopped(spark: Any) -> bool:
+    if type(spark).__module__.startswith("pyspark.sql.connect"):
+        return bool(spark.is_stopped)
+    return spark.sparkContext._jsc is None  # noqa: SLF001
 
 
 _followers: weakref.WeakKeyDictionary[SparkSession, dict[tuple[str, str | None], Follower]] = (

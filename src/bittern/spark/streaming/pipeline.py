@@ -69,7 +69,7 @@ class Pipeline:
     catalog
         A ``bittern.Catalog``, or its URL.
     sink
-        Where matches go: ``bittern.spark.sinks`` has them. A path is short for ``Files(path)``.
+        Where matches go: ``bittern.spark.streaming`` has them. A path is short for ``Files(path)``.
     checkpoint
         A folder, on a file system that survives the driver, for all that a restart needs.
     event_id, json, limit
@@ -83,7 +83,7 @@ class Pipeline:
     available_now
         Match what is there, in batches, and stop: for backfills.
     after
-        Steps between matching and the sink, in order: ``bittern.spark.after`` has them.
+        Steps between matching and the sink, in order: ``Edge`` and ``Throttle``.
     metrics
         Who is told of every batch.
     """
@@ -128,7 +128,7 @@ class Pipeline:
         self._trigger = {"availableNow": True} if available_now else _interval(trigger, events)
         self._plan = Plan(
             events.sparkSession,
-            catalog if isinstance(catalog, Catalog) else Catalog(catalog),
+            catalog if isinstance(catalog, Catalog) else Catalog(catalog, create=False),
             sink,
             Checkpoint(checkpoint),
             tuple(keys),
@@ -189,6 +189,8 @@ class Running:
             writer = events.writeStream.foreachBatch(self._on_batch).trigger(**trigger)
             #: Spark's own handle.
             self.query = writer.option("checkpointLocation", str(plan.checkpoint.path)).start()
+            stack.callback(self.query.stop)
+            self._steps.claim()
             listener = Listener(plan.metrics, str(self.query.id))
             plan.spark.streams.addListener(listener)
             stack.callback(plan.spark.streams.removeListener, listener)

@@ -87,7 +87,7 @@ class Steps:
     def __call__(self, frame: DataFrame, batch_id: int) -> None:
         """Do all of it, or what is left of it where an earlier attempt has died."""
         plan, watch = self._plan, _Watch()
-        query_id = self._claimed()
+        query_id = self.claim()
         with watch.time("pin"):
             pin = plan.checkpoint.pin(batch_id, plan.catalog.version)
         replayed = plan.outbox.has(batch_id)
@@ -113,8 +113,11 @@ class Steps:
             )
         )
 
-    def _claimed(self) -> str:
-        """The query's id, when the folders that it writes to are known to be its own."""
+    def claim(self) -> str:
+        """Make the folders that are written to this query's own; returns its id.
+
+        ``PipelineError`` if one is another's.
+        """
         if self._query_id is None:
             plan = self._plan
             query_id = plan.checkpoint.query_id()

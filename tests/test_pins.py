@@ -1,0 +1,265 @@
+"""A checkpoint belongs to one pipeline at a time, and a batch to the version it was bound to."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pyspark")
+
+from bittern.errors import OptionError, PipelineError
+from bittern.spark.streaming import pins
+from bittern.spark.streaming.pins import Checkpoint, Pin
+
+#: Takes a checkpoint, says so, and holds it until its standard input ends.
+HOLDER = """
+import sys
+from bittern.spark.streaming.pins import Checkpoint
+with Checkpoint(sys.argv[1]) as checkpoint:
+    checkpoint.pin(7, lambda: 70)
+    print("taken", flush=True)
+    sys.stdin.read()
+"""
+
+
+def never() -> int:
+    raise AssertionError("the catalog is asked although the batch has a pin")
+
+
+# ------------------------------------------------------------------ pins
+
+
+def test_a_batch_is_bound_once(tmp_path: Path) -> None:
+    before = datetime.now(UTC)
+    with Checkpoint(tmp_path / "c") as checkpoint:
+        pin = checkpoint.pin(0, lambda: 5)
+        assert checkpoint.pin(0, never) == pin
+        assert checkpoint.pinned(0) == pin
+        assert checkpoint.pinned(1) is None
+        assert checkpoint.pin(1, lambda: 6).version == 6
+    assert pin.version == 5
+    assert before <= pin.time <= datetime.now(UTC)
+    assert pin.time.utcoffset() == timedelta(0)
+    with Checkpoint(str(tmp_path / "c")) as again:
+        assert again.pin(0, never) == pin
+
+
+def test_the_file_of_a_pin_is_as_documented(tmp_path: Path) -> None:
+    with Checkpoint(tmp_path) as checkpoint:
+        pin = checkpoint.pin(42, lambda: 4711)
+    place = tmp_path / "bittern" / "pins" / "00000000000000000042.json"
+    assert json.loads(place.read_text()) == {"version": 4711, "time": pin.time.isoformat()}
+
+
+def test_a_failing_catalog_leaves_no_pin(tmp_path: Path) -> None:
+    def fails() -> int:
+        raise RuntimeError("no database")
+
+    with Checkpoint(tmp_path) as checkpoint:
+        with pytest.raises(RuntimeError, match="no database"):
+            checkpoint.pin(0, fails)
+        assert checkpoint.pinned(0) is None
+        assert checkpoint.pin(0, lambda: 3).version == 3
+
+
+def test_whoever_writes_a_pin_first_decides(tmp_path: Path) -> None:
+    """Two that race (a lock that a file system does not know) end up with one pin."""
+    meet = threading.Barrier(2)
+    found: list[Pin] = []
+    checkpoint = Checkpoint(tmp_path)
+
+    def bind(version: int) -> None:
+        def newest() -> int:
+            meet.wait(30)
+            return version
+
+        found.append(checkpoint.pin(0, newest))
+
+    with checkpoint:
+        threads = [threading.Thread(target=bind, args=(version,)) for version in (1, 2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(30)
+    assert len(found) == 2
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", "{}", '{"version": 3}', '{"version": "x", "time": "?"}', "null"]
+)
+def test_a_torn_pin_is_told_and_nothing_is_matched(tmp_path: Path, text: str) -> None:
+    with Checkpoint(tmp_path) as checkpoint:
+        checkpoint.pin(3, lambda: 5)
+        place = tmp_path / "bittern" / "pins" / "00000000000000000003.json"
+        place.write_text(text)
+        with pytest.raises(PipelineError, match=r"cannot be read.*restore it"):
+            checkpoint.pin(3, never)
+        assert place.read_text() == text
+
+
+def test_a_killed_writer_leaves_no_pin(tmp_path: Path) -> None:
+    """Half a pin has a hidden name, under which nobody looks."""
+    with Checkpoint(tmp_path) as checkpoint:
+        (tmp_path / "bittern" / "pins" / ".0123456789abcdef").write_text('{"vers')
+        assert checkpoint.pinned(0) is None
+        assert checkpoint.pin(0, lambda: 9).version == 9
+
+
+def test_old_pins_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pins, "_KEPT", 3)
+    with Checkpoint(tmp_path) as checkpoint:
+        for batch in range(8):
+            checkpoint.pin(batch, partial(int, 10 + batch))
+        kept = [checkpoint.pinned(batch) for batch in range(8)]
+    assert [pin.version if pin else None for pin in kept] == [None] * 5 + [15, 16, 17]
+    assert len(list((tmp_path / "bittern" / "pins").iterdir())) == 3
+
+
+def test_a_pin_that_cannot_be_written_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    with Checkpoint(tmp_path) as checkpoint:
+        monkeypatch.setattr(os, "fsync", full)
+        with pytest.raises(PipelineError, match=r"cannot write the pin .* No space left"):
+            checkpoint.pin(0, lambda: 1)
+        monkeypatch.undo()
+        assert checkpoint.pinned(0) is None
+        assert not list((tmp_path / "bittern" / "pins").iterdir())
+
+
+def test_a_disk_that_became_read_only_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read_only(*_: Any, **__: Any) -> None:
+        raise OSError(30, "Read-only file system")
+
+    with Checkpoint(tmp_path) as checkpoint:
+        monkeypatch.setattr(os, "link", read_only)
+        monkeypatch.setattr(Path, "unlink", read_only)
+        with pytest.raises(PipelineError, match=r"cannot write the pin .* Read-only"):
+            checkpoint.pin(0, lambda: 1)
+        monkeypatch.undo()
+
+
+# ------------------------------------------------------------------ whose it is
+
+
+def test_a_checkpoint_has_one_user(tmp_path: Path) -> None:
+    with Checkpoint(tmp_path) as first:
+        with (
+            pytest.raises(PipelineError, match=f"in use by process {os.getpid()} on .*: stop"),
+            Checkpoint(tmp_path),
+        ):
+            pass
+        assert first.pin(0, lambda: 1).version == 1
+    with Checkpoint(tmp_path) as second:
+        assert second.pin(0, never).version == 1
+
+
+def test_taking_what_one_has_changes_nothing(tmp_path: Path) -> None:
+    """The second ``with`` fails and the first still lets go: it can be taken again."""
+    checkpoint = Checkpoint(tmp_path)
+    with checkpoint:
+        with pytest.raises(PipelineError, match="in use"), checkpoint:
+            pass
+        with pytest.raises(PipelineError, match="in use"), Checkpoint(tmp_path):
+            pass
+    with checkpoint, pytest.raises(PipelineError, match="in use"), Checkpoint(tmp_path):
+        pass
+    with Checkpoint(tmp_path):
+        pass
+
+
+def test_another_process_holds_it_until_it_is_killed(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", HOLDER, str(tmp_path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"taken\n"
+        with (
+            pytest.raises(PipelineError, match=f"in use by process {holder.pid} "),
+            Checkpoint(tmp_path),
+        ):
+            pass
+        holder.kill()
+        holder.wait(30)
+    with Checkpoint(tmp_path) as checkpoint:
+        assert checkpoint.pin(7, never).version == 70
+
+
+def test_the_lock_is_not_passed_on_to_children(tmp_path: Path) -> None:
+    """A process that the pipeline started may outlive it."""
+    with Checkpoint(tmp_path):
+        child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    try:
+        with Checkpoint(tmp_path):
+            pass
+    finally:
+        child.communicate(b"\n", timeout=30)
+
+
+def test_a_checkpoint_where_a_file_is(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    with (
+        pytest.raises(PipelineError, match="cannot write to the checkpoint"),
+        Checkpoint(tmp_path / "file"),
+    ):
+        pass
+
+
+def test_a_checkpoint_that_cannot_be_written_is_told_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read_only(*_: Any) -> None:
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr(Path, "write_bytes", read_only)
+    with (
+        pytest.raises(PipelineError, match=r"cannot write to the checkpoint .*Read-only"),
+        Checkpoint(tmp_path),
+    ):
+        pass
+    monkeypatch.undo()
+    with Checkpoint(tmp_path):  # what failed holds no lock
+        pass
+
+
+@pytest.mark.parametrize("path", ["s3://bucket/checkpoint", "hdfs://host/checkpoint"])
+def test_a_checkpoint_has_a_path(path: str) -> None:
+    with pytest.raises(OptionError, match="file system with paths"):
+        Checkpoint(path)
+
+
+def test_a_uri_of_a_path_and_a_link_are_the_same_checkpoint(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    (tmp_path / "real").mkdir()
+    assert Checkpoint(f"file://{tmp_path}/real").path == Checkpoint(tmp_path / "link").path
+
+
+# ------------------------------------------------------------------ Spark's metadata
+
+
+def test_the_id_of_the_query(tmp_path: Path) -> None:
+    with Checkpoint(tmp_path) as checkpoint:
+        assert checkpoint.query_id() is None
+        (tmp_path / "metadata").write_text('{"id":"1d6e2a7c-0000-4000-8000-000000000000"}')
+        assert checkpoint.query_id() == "1d6e2a7c-0000-4000-8000-000000000000"
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", "\x00"])
+def test_damaged_metadata_is_told(tmp_path: Path, text: str) -> None:
+    (tmp_path / "metadata").write_text(text)
+    with Checkpoint(tmp_path) as checkpoint, pytest.raises(PipelineError, match="damaged"):
+        checkpoint.query_id()
