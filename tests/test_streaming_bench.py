@@ -79,7 +79,8 @@ def test_the_page_says_of_every_part_what_was_measured_and_of_a_wrong_match_that
         "scale": "full",
         "parts": {
             "catalog": {
-                "subscriptions": 1_000_000, "load": 12.5, "read": 3.0, "first_view": 17.0,
+                "subscriptions": 1_000_000, "load": 12.5, "read": 3.0, "version": 0.001,
+                "add": 0.004, "first_view": 17.0,
                 "deltas": {"1000": {"commit": 0.0625, "view": 0.125}}, "compaction": 11.0,
             },
             "backlog": {"quiet": one},

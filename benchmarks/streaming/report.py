@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from benchmarks.report import environment, number, read_full, table
 from benchmarks.streaming.run import FULL, OUTPUT
+from benchmarks.streaming.world import PRODUCTS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -55,6 +56,8 @@ def _catalog(told: Mapping[str, Any]) -> str:
     rows = [
         [f"load {told['subscriptions']:,} subscriptions, one version", _s(told["load"])],
         ["read them all (`catalog.at`)", _s(told["read"])],
+        ["ask for the version", _s(told["version"])],
+        ["add one subscription, with its commit", _s(told["add"])],
         ["first view: read, compile, write the base", _s(told["first_view"])],
         *(
             [f"{int(n):,} changed: commit", _s(each["commit"])]
@@ -82,12 +85,14 @@ def _backlog(told: Mapping[str, Any]) -> str:
         ]
         for name, one in told.items()
     ]
-    head = ["catalog", "events", "events/s", "matches per event", "changes/s", "versions"]
+    head = ["case", "events", "events/s", "matches per event", "changes/s", "versions"]
     title = f"Sustained, {FULL.subscriptions:,} subscriptions, all events there at the start"
     return (
         table(title, [*head, *_STAGES], rows)
         + "\n\nSeconds of each stage are medians over the batches (two files of "
-        f"{FULL.rate:,} events each).\n"
+        f"{FULL.rate:,} events each). `changing`: while subscriptions change. `edge`, `throttle`: "
+        "with these steps after matching, an entity being one of "
+        f"{PRODUCTS:,} products, a window an hour.\n"
     )
 
 
@@ -121,7 +126,7 @@ def _soak(told: Mapping[str, Any]) -> str:
     )
 
 
-_STAGES = ["pin s", "view s", "match s", "commit s"]
+_STAGES = ["pin s", "view s", "match s", "after and sink s", "Spark's commit s"]
 _PACED = [
     "catalog",
     "events/s",
@@ -150,7 +155,7 @@ def _pace(name: str, one: Mapping[str, Any]) -> list[str]:
 
 
 def _stages(one: Mapping[str, Any]) -> list[str]:
-    return [_s(one["seconds"][name]) for name in ("pin", "view", "match", "commit")]
+    return [_s(one["seconds"][name]) for name in ("pin", "view", "match", "deliver", "commit")]
 
 
 def _s(seconds: float) -> str:

@@ -80,6 +80,8 @@ class Bench:
         out: dict[str, Any] = {"subscriptions": rows.num_rows}
         with bittern.Catalog(self.url) as catalog:
             out["load"] = timed(lambda: catalog.load(rows))
+            out["version"] = timed(catalog.version)
+            out["add"] = timed(lambda: catalog.add("one", "price < 1"))
             out["read"] = timed(catalog.at)
             builder = Builder(self.spark, catalog)
             out["first_view"] = timed(lambda: builder.view(catalog.version()))
@@ -108,19 +110,23 @@ class Bench:
 
     def backlog(self) -> dict[str, Any]:
         """Events that are all there at the start."""
+        from bittern.spark.streaming import Edge, Throttle
+
         return {
             "quiet": self._backlog(changes=0),
             "changing": self._backlog(changes=self.scale.changes),
+            "edge": self._backlog(0, [Edge("product", order="id")]),
+            "throttle": self._backlog(0, [Throttle(10, "1 hour", by="subscription", order="id")]),
         }
 
-    def _backlog(self, changes: int) -> dict[str, Any]:
+    def _backlog(self, changes: int, after: list[Any] | None = None) -> dict[str, Any]:
         size = self.scale.rate
         with self._run() as run:
             for at in range(self.scale.backlog // size):
                 pq.write_table(
                     world.events(at * size, size, at), run.incoming / f"{at:06d}.parquet"
                 )
-            running = run.start(self.url, per_trigger=2, available_now=True)
+            running = run.start(self.url, per_trigger=2, available_now=True, after=after or [])
             with self._changing(self.url, run, changes, 600):
                 running.await_termination()
             run.metrics.close()
@@ -256,7 +262,7 @@ class Run:
             url,
             Files(self.matches),
             self.checkpoint,
-            event_id=("id", "file"),
+            event_id=("id", "file", "product"),
             metrics=self.metrics,
             **options,
         )
