@@ -31,7 +31,8 @@ from bittern.catalog.rows import FIELDS
 from bittern.errors import BadSubscription, BitternError, OptionError
 from bittern.model.columns import plain
 
-_SUFFIXES = {
+#: Formats by the extensions of files.
+SUFFIXES = {
     ".csv": "csv",
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
@@ -58,10 +59,10 @@ class Rows(NamedTuple):
 def format_of(name: str) -> str:
     """Tell csv, jsonl or parquet by the extension."""
     suffix = Path(name).suffix.lower()
-    if suffix not in _SUFFIXES:
-        known = ", ".join(sorted(_SUFFIXES))
+    if suffix not in SUFFIXES:
+        known = ", ".join(sorted(SUFFIXES))
         raise OptionError(f"{name}: the extension is none of {known}")
-    return _SUFFIXES[suffix]
+    return SUFFIXES[suffix]
 
 
 def read_file(name: str | os.PathLike[str], form: str | None = None) -> Rows:

@@ -30,20 +30,13 @@ import pyarrow.csv
 import pyarrow.json
 import pyarrow.parquet
 
+from bittern.catalog.files import SUFFIXES
 from bittern.errors import BitternError, OptionError
 from bittern.service.csv_events import Rows, read_csv
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-_SUFFIXES = {
-    ".csv": "csv",
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".json": "jsonl",
-    ".parquet": "parquet",
-    ".pq": "parquet",
-}
 _BLOCK = 1 << 24  # bytes from which the types of a file's columns are told
 _BATCH_BYTES = 1 << 26  # a batch of JSON text ends here even when it has few events
 _TEXT = pa.large_string()
@@ -57,10 +50,10 @@ def format_of(name: str, given: str | None, option: str = "--format") -> str:
     if name == "-":
         return "jsonl"
     suffix = Path(name).suffix.lower()
-    if suffix not in _SUFFIXES:
-        known = ", ".join(sorted(_SUFFIXES))
+    if suffix not in SUFFIXES:
+        known = ", ".join(sorted(SUFFIXES))
         raise OptionError(f"{name}: the extension is none of {known}; say {option}")
-    return _SUFFIXES[suffix]
+    return SUFFIXES[suffix]
 
 
 @contextlib.contextmanager
