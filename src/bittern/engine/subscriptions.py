@@ -260,10 +260,7 @@ def _joined_weights(parts: list[Subscriptions]) -> npt.NDArray[np.float64] | Non
     if all(part.weights is None for part in parts):
         return None
     return np.concatenate(
-        [
-            np.ones(len(part.ids)) if part.weights is None else part.weights
-            for part in parts
-        ]
+        [np.ones(len(part.ids)) if part.weights is None else part.weights for part in parts]
     )
 
 

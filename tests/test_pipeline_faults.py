@@ -1,0 +1,536 @@
+"""Drivers, workers, executors and databases that die under a stream; full disks, damage, poison.
+
+Whatever happens, in the end each event has the matches that the oracle finds in the one catalog
+version that its batch is pinned to, each once; and its rejects, each once. Every version has a
+subscription of its own that is true of every event, so a batch that is matched with a wrong version
+shows in every row, and an event that is lost shows as well.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import sqlite3
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import answers
+import bittern
+from bittern.errors import PipelineError
+from bittern.spark.streaming.pins import Checkpoint
+from postgres import Server
+from spark_jobs import streams
+from spark_sessions import RemoteError, Session, why_no_spark
+
+pytestmark = pytest.mark.spark
+
+COLOURS = ("red", "tan", "sea green", None)
+EVENTS_A_FILE = 24
+#: What a catalog's database has for the end of a row that is current.
+OPEN = 2**63 - 1
+
+LONG = "x" * 2_000_000
+#: Documents for which an event is rejected.
+UNREADABLE = (
+    "no",
+    "",
+    '{"size": 3',
+    "[1]",
+    "7",
+    "[" * 100_000,
+    '{"size": ' + "[" * 5_000 + "]" * 5_000 + "}",
+    '{"size": NaN}',
+    '{"size": 45, "x": "\x00"}',
+    '{"size": 45, "x": "\\ud800"}',
+)
+#: Those whose size counts as missing, since no subscription compares with such; the rest matches.
+MISTYPED = ('{"size": "45"}', '{"size": true}', '{"size": {"size": 45}}')
+#: Those that look bad, and are not.
+ODD = (
+    '{"size": 1e999}',
+    '{"size": ' + "9" * 4_000 + "}",
+    '{"size": 1, "size": 45}',
+    '{"size": null}',
+    '{"size": 45, "other": "' + LONG + '"}',
+    "{}",
+)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _java() -> None:
+    reason = why_no_spark()
+    if reason is not None:
+        pytest.skip(f"NO SPARK: {reason}")
+
+
+@pytest.fixture(scope="module")
+def driver(_java: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
+    """A driver that survives; what runs in it are pipelines of their own, one after the other."""
+    with Session("classic", tmp_path_factory.mktemp("driver") / "session", streams.CONF) as session:
+        yield session
+
+
+class Place:
+    """A pipeline's folder, what has come there, and how its catalog has changed."""
+
+    def __init__(self, folder: Path, url: str | None = None) -> None:
+        self.path = folder
+        self.events: dict[int, dict[str, Any]] = {}
+        self.unreadable: set[int] = set()
+        self.mistyped: set[int] = set()
+        self.bad: set[str] = set()
+        self.pins: dict[int, dict[str, Any]] = {}
+        self._random = random.Random(7)
+        self._files = 0
+        (folder / "events").mkdir(parents=True)
+        self.catalog = bittern.Catalog(url or folder / "catalog.db")
+        puts = [{"id": f"s{n}", "expression": self._expression()} for n in range(80)]
+        self.catalog.apply(puts)
+        self.change()
+
+    def _expression(self) -> str:
+        low, colour = self._random.randrange(40), self._random.choice(COLOURS[:-1])
+        return self._random.choice(
+            [
+                f"price BETWEEN {low} AND {low + 9}",
+                f"price > {low} AND colour = '{colour}'",
+                f"colour LIKE '{colour[:2]}%' OR size > {low}",
+                f"NOT (colour = '{colour}') AND size < {low}",
+            ]
+        )
+
+    def change(self) -> int:
+        """Make a new version: some are added, some replaced, some removed, one is only its own."""
+        puts = [{"id": f"s{self._random.randrange(100)}", "expression": self._expression()}]
+        puts += [{"id": f"only-{self.catalog.version() + 1}", "expression": "id >= 0"}]
+        there = self.catalog.at().column("id").to_pylist()
+        removes = [id_ for id_ in there if id_.startswith("only-")]
+        gone = self._random.choice([id_ for id_ in there if id_.startswith("s")])
+        return self.catalog.apply(puts, [*removes, *({gone} - {puts[0]["id"]})])
+
+    def arrive(self) -> None:
+        """The events of one batch come, some of which cannot be read."""
+        draw = self._random
+        for _ in range(streams.FILES_A_BATCH):
+            rows = [
+                {
+                    "price": draw.uniform(0, 50),
+                    "colour": draw.choice(COLOURS),
+                    "document": json.dumps({"size": draw.randrange(50)}),
+                }
+                for _ in range(EVENTS_A_FILE)
+            ]
+            draw.choice(rows)["document"] = UNREADABLE[0]
+            self.put(rows)
+
+    def put(self, rows: Iterable[dict[str, Any]]) -> None:
+        """Put events there as one file, all at once."""
+        rows = [{"id": id_} | row for id_, row in enumerate(rows, len(self.events))]
+        for row in rows:
+            text = row["document"]
+            read = {} if text in UNREADABLE else json.loads(text)
+            self.events[row["id"]] = row | read
+            if text in UNREADABLE:
+                self.unreadable.add(row["id"])
+            if text in MISTYPED:
+                self.mistyped.add(row["id"])
+        schema = {"id": pa.int64(), "price": pa.float64(), "colour": pa.string()}
+        table = pa.Table.from_pylist(rows, pa.schema(schema | {"document": pa.string()}))
+        partial = self.path / "events" / ".partial"
+        pq.write_table(table, partial)
+        partial.rename(partial.with_name(f"{self._files:05d}.parquet"))
+        self._files += 1
+
+    def write_past_the_door(self, id_: str, expression: str, weight: float | None = None) -> None:
+        """Have the catalog's database hold a subscription that the catalog would have refused."""
+        self.bad.add(expression)
+        version = self.catalog.version() + 1
+        with closing(sqlite3.connect(self.path / "catalog.db")) as database, database:
+            database.execute("UPDATE bittern_catalog SET version = ?", [version])
+            database.execute("INSERT INTO bittern_versions VALUES (?, 0, 1, 0, 0)", [version])
+            database.execute(
+                "UPDATE bittern_subscriptions SET until = ? WHERE id = ? AND until = ?",
+                [version, id_, OPEN],
+            )
+            database.execute(
+                "INSERT INTO bittern_subscriptions (id, since, until, expression, weight, enabled,"
+                " created, changed) VALUES (?, ?, ?, ?, ?, 1, 0, 0)",
+                [id_, version, OPEN, expression, weight],
+            )
+
+    def rows(self, table: str = "matches") -> list[dict[str, Any]]:
+        """What readers of a table see."""
+        found = []
+        for folder in (self.path / table).glob("batch=*"):
+            batch = int(folder.name.removeprefix("batch="))
+            found += [{"batch": batch} | row for row in pq.read_table(folder).to_pylist()]
+        return found
+
+    def batches(self) -> set[int]:
+        """The batches whose matches are there."""
+        return {row["batch"] for row in self.rows()}
+
+    def check_pins(self) -> None:
+        """No pin has changed since it was seen first."""
+        for file in (self.path / "checkpoint" / "bittern" / "pins").glob("[0-9]*.json"):
+            pin = json.loads(file.read_text(encoding="utf-8"))
+            assert self.pins.setdefault(int(file.stem), pin) == pin
+
+    def assert_exact(self) -> None:
+        """Every match of every event once, by the version that its batch is pinned to."""
+        self.check_pins()
+        rows = self.rows()
+        batch_of = {row["id"]: row["batch"] for row in rows}
+        sound = self.events.keys() - self.unreadable
+        assert batch_of.keys() == sound, "events are lost"
+        expected: Counter[tuple[Any, ...]] = Counter()
+        for batch in set(batch_of.values()):
+            version = self.pins[batch]["version"]
+            table = self.catalog.at(version)
+            texts = dict(zip(*table.select(["id", "expression"]).to_pydict().values(), strict=True))
+            good = {id_: text for id_, text in texts.items() if text not in self.bad}
+            ids = [id_ for id_ in sound if batch_of[id_] == batch]
+            found = answers.expected(good, [self.events[id_] for id_ in ids])
+            for id_, matched in zip(ids, found, strict=True):
+                expected.update((batch, id_, subscription, version) for subscription in matched)
+        assert Counter(tuple(row.values()) for row in rows) == expected
+        rejects = Counter(row["id"] for row in self.rows("rejects"))
+        assert rejects == Counter(self.unreadable | self.mistyped)
+        for table_folder in ("matches", "rejects"):
+            assert not [*(self.path / table_folder).glob(".batch*")], "something is left behind"
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path / "place")
+
+
+def run(session: Session, place: Place, **options: Any) -> Any:
+    """Match all that is there; how it ended."""
+    return session.call("spark_jobs.streams:run", place=str(place.path), **options)
+
+
+def wait_for(happened: Callable[[], bool], session: Session) -> None:
+    """Wait for what a stream in a session is to do."""
+    deadline = time.monotonic() + 120
+    while not happened():
+        assert not session.has_replied(), session.receive()
+        assert time.monotonic() < deadline, "it does not happen"
+        time.sleep(0.05)
+
+
+# ------------------------------------------------------------------ drivers that are killed
+
+#: Where each driver dies, what was done before it starts to the snapshots that it would use, and
+#: whether it has them in a store. That is on the same disk, so that the cache has links to it.
+DEATHS = (
+    ("before the pin", None, False),
+    ("after the pin", None, False),
+    ("half written", "flipped", False),
+    ("before the commit", "cut", False),
+    ("after the commit", None, True),
+    ("after Spark's commit", "flipped", True),
+)
+
+
+def test_driver_is_killed_at_every_stage(driver: Session, place: Place, tmp_path: Path) -> None:
+    """Each driver replays the batch that the last one died in, and dies in the next."""
+    cache, store = tmp_path / "cache", tmp_path / "store"
+    with ExitStack() as stack:
+
+        def start(number: int) -> Session:
+            env = {"BITTERN_CACHE_DIR": str(cache)}
+            session = Session("classic", tmp_path / f"driver {number}", streams.CONF, env)
+            return stack.enter_context(session)
+
+        following = start(0)
+        for batch, (stage, damage, stored) in enumerate(DEATHS):
+            dying = following
+            following = start(batch + 1) if batch + 1 < len(DEATHS) else driver
+            place.arrive()
+            if damage is not None:
+                hurt(store if stored else cache, damage)
+            with pytest.raises(RemoteError, match="the session ended"):
+                run(dying, place, die_at=stage, batch=batch, store=str(store) if stored else None)
+            assert (ANEW in dying.log.read_text(encoding="utf-8")) == (damage is not None)
+            place.check_pins()
+            assert (batch in place.pins) == (stage != "before the pin")
+            assert (batch in place.batches()) == (
+                stage in ("after the commit", "after Spark's commit")
+            )
+            place.change()
+    place.arrive()
+    hurt(store, "manifest")
+    told = run(driver, place, store=str(store))
+    assert told["error"] is None
+    assert told["heard"]
+    assert all(ANEW in message for message in told["heard"])
+    assert place.batches() == set(range(len(DEATHS) + 1))
+    place.assert_exact()
+    # The first batch was pinned by the second driver, together with a batch of its own.
+    assert len({pin["version"] for pin in place.pins.values()}) == len(DEATHS)
+
+
+ANEW = "a base of the catalog is made anew"
+
+
+def hurt(store: Path, damage: str) -> None:
+    """Damage all snapshots of a store."""
+    snapshots = [manifest.parent for manifest in store.glob("*/manifest.json")]
+    assert snapshots
+    for snapshot in snapshots:
+        largest = max(snapshot.glob("*.npy"), key=lambda file: file.stat().st_size)
+        with largest.open("r+b") as file:
+            if damage == "flipped":
+                file.seek(-9, os.SEEK_END)
+                byte = file.read(1)[0] ^ 1
+                file.seek(-9, os.SEEK_END)
+                file.write(bytes([byte]))
+            elif damage == "cut":
+                file.truncate(largest.stat().st_size - 1)
+        if damage == "manifest":
+            (snapshot / "manifest.json").write_text("{", encoding="utf-8")
+
+
+# ------------------------------------------------------------------ tasks that are killed
+
+
+def test_worker_and_executor_are_killed(
+    place: Place, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """The stream goes on; each trouble comes once, in the midst of the first batch of a run."""
+    scratch = tmp_path_factory.mktemp("cluster")
+    with Session("local-cluster", scratch / "session", streams.CONF) as cluster:
+        for kind in ("worker", "executor"):
+            trouble = tmp_path / kind
+            trouble.mkdir()
+            place.change()
+            place.arrive()
+            place.arrive()
+            asked = {"trouble": str(trouble), "kind": kind, "store": str(tmp_path / "store")}
+            assert run(cluster, place, **asked)["error"] is None
+            assert (trouble / "killed").exists()
+            assert (trouble / "complete-1").exists()
+    assert place.batches() == {0, 1, 2, 3}
+    place.assert_exact()
+
+
+# ------------------------------------------------------------------ the catalog's server is killed
+
+
+def test_postgresql_is_killed(driver: Session, postgres: Server, tmp_path: Path) -> None:
+    """In the midst of a batch, and between two: the stream stops, and goes on when restarted."""
+    place = Place(tmp_path / "place", postgres.new_url())
+    url = place.catalog.url
+    for batch, held in enumerate((True, False)):
+        place.arrive()
+        asked = {"place": str(place.path), "hold_at": batch if held else None}
+        driver.send("spark_jobs.streams:serve", catalog=url, **asked)
+        done = place.path / "held" if held else place.path / "checkpoint" / "commits" / str(batch)
+        wait_for(done.exists, driver)
+        postgres.kill()
+        try:
+            (place.path / "go").touch()
+            if not held:
+                place.arrive()
+            told = driver.receive()
+        finally:
+            postgres.start()
+        assert "PipelineError: the stream has stopped" in told["error"]
+        assert "catalog postgresql" in told["error"]
+        assert "start it again and it goes on from the checkpoint" in told["error"]
+        assert f":{postgres.port}/" in told["error"]
+        place.check_pins()
+        place.change()
+        assert run(driver, place, catalog=url)["error"] is None
+        place.assert_exact()
+    assert place.pins[0]["version"] < place.pins[1]["version"] < place.catalog.version()
+
+
+# ------------------------------------------------------------------ two of something
+
+
+def test_two_pipelines_with_one_checkpoint(driver: Session, place: Place) -> None:
+    place.arrive()
+    driver.send("spark_jobs.streams:serve", place=str(place.path))
+    wait_for(lambda: place.batches() == {0}, driver)
+    checkpoint = Checkpoint(place.path / "checkpoint")
+    with pytest.raises(PipelineError, match=f"in use by process {driver.pid} .*stop that one"):
+        checkpoint.__enter__()  # another process
+    (place.path / "rival").touch()  # another pipeline of the same process
+    said = place.path / "rival said"
+    wait_for(said.exists, driver)
+    assert "PipelineError: the checkpoint" in said.read_text(encoding="utf-8")
+    assert f"in use by process {driver.pid} " in said.read_text(encoding="utf-8")
+    place.change()
+    place.arrive()
+    wait_for(lambda: place.batches() == {0, 1}, driver)
+    (place.path / "stop").touch()
+    assert driver.receive() == {"error": None, "heard": []}
+    place.assert_exact()
+
+
+def test_two_queries_with_one_table(driver: Session, place: Place) -> None:
+    place.arrive()
+    assert run(driver, place)["error"] is None
+    error = run(driver, place, checkpoint=str(place.path / "other"))["error"]
+    assert "PipelineError" in error
+    assert "matches belongs to another query" in error
+    place.arrive()
+    assert run(driver, place)["error"] is None
+    place.assert_exact()
+
+
+# ------------------------------------------------------------------ disks
+
+
+@contextmanager
+def mounted(folder: Path, *options: str) -> Iterator[None]:
+    """Mount something at a folder, which takes the right to."""
+    folder.mkdir(exist_ok=True)
+    done = subprocess.run(["mount", *options, str(folder)], capture_output=True, check=False)
+    if done.returncode:
+        pytest.skip(f"CANNOT MOUNT: {done.stderr.decode().strip()}")
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+@pytest.mark.parametrize("name", ["checkpoint", "matches"])
+def test_full_disk(driver: Session, place: Place, name: str) -> None:
+    """It fills at each point of a batch in turn; that is said every time, and the end is exact."""
+    with mounted(place.path / name, "-t", "tmpfs", "-o", "size=512k", "tmpfs"):
+        place.arrive()
+        assert run(driver, place)["error"] is None
+        place.change()
+        place.arrive()
+        ballast = place.path / name / ".ballast"
+        with pytest.raises(OSError, match="No space left"):
+            shutil.copyfile("/dev/zero", ballast)
+        errors = driver.call(
+            "spark_jobs.streams:run_as_room_is_made",
+            place=str(place.path),
+            ballast=str(ballast),
+            deadline=300,
+        )
+        ballast.unlink()
+        assert errors
+        for error in errors:
+            assert "PipelineError: " in error
+            assert "No space left on device" in error
+        place.assert_exact()
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("checkpoint", "cannot write to the checkpoint"),
+        ("matches", "cannot write to"),
+        ("rejects", "cannot write to"),
+    ],
+)
+def test_read_only_disk(driver: Session, place: Place, name: str, said: str) -> None:
+    place.arrive()
+    assert run(driver, place)["error"] is None
+    place.change()
+    place.arrive()
+    folder = str(place.path / name)
+    with mounted(place.path / name, "--bind", folder):
+        subprocess.run(["mount", "-o", "remount,ro,bind", folder], check=True)
+        error = run(driver, place)["error"]
+    assert "PipelineError: " in error
+    assert f"{said} {folder}" in error
+    assert "Read-only file system" in error
+    assert run(driver, place)["error"] is None
+    place.assert_exact()
+
+
+def test_checkpoint_in_a_file(driver: Session, place: Place) -> None:
+    (place.path / "file").write_text("x")
+    inside = place.path / "file" / "checkpoint"
+    error = run(driver, place, checkpoint=str(inside))["error"]
+    assert f"PipelineError: cannot write to the checkpoint {inside}: " in error
+
+
+# ------------------------------------------------------------------ damage
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "cannot be read"),
+        ('{"version": 2, "ti', "cannot be read"),
+        ('{"version": "new", "time": "2026-01-01T00:00:00+00:00"}', "cannot be read"),
+        ('{"version": 99, "time": "2026-01-01T00:00:00+00:00"}', "there is no version 99 yet"),
+    ],
+)
+def test_damaged_pin(driver: Session, place: Place, text: str, said: str) -> None:
+    pins = place.path / "checkpoint" / "bittern" / "pins"
+    pins.mkdir(parents=True)
+    (pins / f"{0:020d}.json").write_text(text)
+    place.arrive()
+    error = run(driver, place)["error"]
+    assert "PipelineError: the stream has stopped" in error
+    assert said in error
+    assert place.rows() == []
+    (pins / f"{0:020d}.json").unlink()
+    assert run(driver, place)["error"] is None
+    place.assert_exact()
+
+
+# ------------------------------------------------------------------ poison
+
+
+def test_poison_events(driver: Session, place: Place) -> None:
+    """What cannot be read is rejected, each event alone; all others match as ever."""
+    place.arrive()
+    place.put([{"price": 45.5, "document": text} for text in UNREADABLE])
+    place.put([{"price": 45.5, "document": text} for text in MISTYPED])
+    place.put([{"price": 45.5, "document": text} for text in ODD])
+    for price in (float("nan"), float("inf"), float("-inf"), -0.0, 1e308, None):
+        place.put([{"price": price, "colour": "red", "document": '{"size": 5}'}])
+    for colour in ("", "\x00", LONG, "r\u0301e\U0001f600", None):
+        place.put([{"price": 5.0, "colour": colour, "document": '{"size": 5}'}])
+    place.arrive()
+    assert run(driver, place) == {"error": None, "heard": []}
+    place.assert_exact()
+    reasons = {row["id"]: row["rejected"] for row in place.rows("rejects")}
+    assert all(reasons.values())
+
+
+BAD_TEXTS = ("", "price <", "price < 'x' AND", "(" * 5_000, "colour REGEXP '('", "\x00", LONG)
+
+
+@pytest.mark.parametrize("running", [False, True], ids=["at the start", "while it runs"])
+def test_poison_subscriptions(driver: Session, place: Place, *, running: bool) -> None:
+    """Texts that were written past the catalog's door are left out, and said; others match."""
+    place.arrive()
+    if running:
+        assert run(driver, place)["error"] is None
+        place.arrive()
+    for number, text in enumerate(BAD_TEXTS):
+        place.write_past_the_door(f"bad-{number}", text)
+    place.write_past_the_door("s7", "price < < 7")  # which was good before
+    place.write_past_the_door("bad weight", "price > 1.25", float("inf"))
+    told = run(driver, place)
+    assert told["error"] is None
+    assert len(told["heard"]) == len(BAD_TEXTS) + 2
+    assert all("is left out" in message for message in told["heard"])
+    place.assert_exact()
+    place.catalog.add("s7", "price > 7", replace=True)
+    place.change()
+    place.arrive()
+    assert run(driver, place)["error"] is None
+    place.assert_exact()
