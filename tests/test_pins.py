@@ -263,3 +263,25 @@ def test_damaged_metadata_is_told(tmp_path: Path, text: str) -> None:
     (tmp_path / "metadata").write_text(text)
     with Checkpoint(tmp_path) as checkpoint, pytest.raises(PipelineError, match="damaged"):
         checkpoint.query_id()
+
+
+# ------------------------------------------------------------------ the catalog
+
+
+def test_a_checkpoint_is_of_one_catalog(tmp_path: Path) -> None:
+    with Checkpoint(tmp_path) as checkpoint:
+        checkpoint.bind("one")
+        checkpoint.bind("one")
+    with Checkpoint(tmp_path) as again:
+        again.bind("one")
+        with pytest.raises(PipelineError, match=r"is of another catalog, one, .*not those of two"):
+            again.bind("two")
+        again.bind("one")
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", "\xff"])
+def test_a_checkpoint_whose_catalog_cannot_be_told_is_not_used(tmp_path: Path, text: str) -> None:
+    with Checkpoint(tmp_path) as checkpoint:
+        (checkpoint.own / "catalog.json").write_bytes(text.encode("latin-1"))
+        with pytest.raises(PipelineError, match="cannot use"):
+            checkpoint.bind("one")

@@ -68,13 +68,18 @@ def _run(file: PipelineFile, options: argparse.Namespace) -> int:
         metrics = Metrics() if options.check else _metrics(file, stack)
         if not options.quiet:
             say("starting Spark")
-        spark = stack.enter_context(session.running(file.run.master, file.run.conf))
+        spark = stack.enter_context(session.running(_master(file), file.run.conf))
         stack.enter_context(signals.again())
         pipeline = _pipeline(spark, file, catalog, metrics, once=options.once)
         if not options.check:
             return _attended(pipeline, file, metrics, signals, quiet=options.quiet)
     say(f"{options.pipeline} is right, and what it names can be reached")
     return 0
+
+
+def _master(file: PipelineFile) -> str:
+    """Whose cores: by default this machine's, with a task tried again as on a cluster."""
+    return file.run.master or os.environ.get("MASTER") or "local[*,4]"
 
 
 class Signals:
