@@ -265,23 +265,24 @@ def test_damaged_metadata_is_told(tmp_path: Path, text: str) -> None:
         checkpoint.query_id()
 
 
-# ------------------------------------------------------------------ the catalog
+# ------------------------------------------------------------------ whose they are
 
 
-def test_a_checkpoint_is_of_one_catalog(tmp_path: Path) -> None:
+def test_pins_are_of_one_catalog_and_one_query(tmp_path: Path) -> None:
     with Checkpoint(tmp_path) as checkpoint:
-        checkpoint.bind("one")
-        checkpoint.bind("one")
+        checkpoint.bind("one", "q")
+        checkpoint.bind("one", "q")
     with Checkpoint(tmp_path) as again:
-        again.bind("one")
-        with pytest.raises(PipelineError, match=r"is of another catalog, one, .*not those of two"):
-            again.bind("two")
-        again.bind("one")
+        with pytest.raises(PipelineError, match=r"are of another catalog, one, and this is two"):
+            again.bind("two", "q")
+        with pytest.raises(PipelineError, match=r"are of another query, q, and this is r"):
+            again.bind("one", "r")
+        again.bind("one", "q")
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "{}", "\xff"])
-def test_a_checkpoint_whose_catalog_cannot_be_told_is_not_used(tmp_path: Path, text: str) -> None:
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"catalog": "one"}', "\xff"])
+def test_a_checkpoint_whose_owner_cannot_be_told_is_not_used(tmp_path: Path, text: str) -> None:
     with Checkpoint(tmp_path) as checkpoint:
-        (checkpoint.own / "catalog.json").write_bytes(text.encode("latin-1"))
+        (checkpoint.own / "owner.json").write_bytes(text.encode("latin-1"))
         with pytest.raises(PipelineError, match="cannot use"):
-            checkpoint.bind("one")
+            checkpoint.bind("one", "q")

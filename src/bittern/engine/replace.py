@@ -30,16 +30,18 @@ _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
 @contextlib.contextmanager
-def only_writer(target: Path) -> Iterator[int]:
+def only_writer(target: Path, *, recover: bool = True) -> Iterator[int]:
     """Hold the parent folder's lock, with what killed writers left put right. For moments only.
 
-    Gives a descriptor of the parent folder.
+    Gives a descriptor of the parent folder. Putting right takes a look at all that is there: who
+    has done so before, and knows that nobody else writes here, need not ``recover``.
     """
     parent = os.open(target.parent, _DIRECTORY)
     try:
         with contextlib.suppress(OSError):  # a file system without locks: one writer at a time
             fcntl.flock(parent, fcntl.LOCK_EX)
-        _recover(target)
+        if recover:
+            _recover(target)
         yield parent
     finally:
         os.close(parent)
@@ -94,12 +96,12 @@ def _recover(target: Path) -> None:
             following.rename(target)
     leftover = re.compile(re.escape(f".{target.name}.") + r"[0-9a-f]{16}\.(writing|removing)")
     for folder in target.parent.iterdir():
-        if leftover.fullmatch(folder.name) and not _is_locked(folder):
+        if leftover.fullmatch(folder.name) and not is_locked(folder):
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def _is_locked(folder: Path) -> bool:
-    """Whether a living writer holds it, or that cannot be known."""
+def is_locked(folder: Path) -> bool:
+    """Whether somebody alive holds a lock on the folder, or that cannot be known."""
     try:
         descriptor = os.open(folder, _DIRECTORY | os.O_NOFOLLOW)
     except OSError:

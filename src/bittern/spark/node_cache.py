@@ -134,6 +134,14 @@ def drop(identity: str) -> None:
         shutil.rmtree(root / identity, ignore_errors=True)
 
 
+def release(identity: str) -> None:
+    """Let others clean a snapshot that this process has put into the cache and needs no more."""
+    with _mutex:
+        use = _published.pop(identity, None)
+    if use is not None:
+        os.close(use)
+
+
 def known_id(source: Index | str) -> str | None:
     """The id of a source; None for an index that was never written."""
     if isinstance(source, Index):

@@ -55,18 +55,21 @@ class Staging:
             staging.commit()
     """
 
-    def __init__(self, path: str | os.PathLike[str], mode: str = "error") -> None:
+    def __init__(
+        self, path: str | os.PathLike[str], mode: str = "error", *, recover: bool = True
+    ) -> None:
         if mode not in MODES:
             also = " To append, use match(...).write.mode('append')." if mode == "append" else ""
             raise OptionError(f"mode is 'error' or 'overwrite', not {mode!r}.{also}")
         self.path = os.fspath(path)
         self.target = local_path(self.path)
         self._mode = mode
+        self._recover = recover  # as ``only_writer`` takes it
 
     def __enter__(self) -> Self:
         try:
             self.target.parent.mkdir(parents=True, exist_ok=True)
-            with only_writer(self.target):
+            with only_writer(self.target, recover=self._recover):
                 self._check()
                 self._folder, self._lock = new_temporary(self.target)
             self.attempts = self._folder / "attempts"
@@ -98,7 +101,7 @@ class Staging:
         """Put what was accepted in place of what is at the target. O(1)."""
         (self._complete / "_SUCCESS").touch()
         sync(self._complete)
-        with only_writer(self.target) as parent:
+        with only_writer(self.target, recover=self._recover) as parent:
             self._check()  # another writer may have been faster
             put_in_place(self._complete, self.target, parent)
 

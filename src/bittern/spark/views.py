@@ -97,6 +97,12 @@ class View:
             digest.update(layer.dead)
         return digest.hexdigest()
 
+    @property
+    def nbytes(self) -> int:
+        """What it carries itself."""
+        carried = (each.index for each in self.layers if isinstance(each.index, Carried))
+        return sum(len(each.data) for each in carried) + sum(len(e.dead) for e in self.layers)
+
     def matcher(self) -> StateMatcher:
         """What matches events against this version, in any process."""
         return _kept(_matchers, self.id, _KEPT_VIEWS, lambda: StateMatcher(self._state()))

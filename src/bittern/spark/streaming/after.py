@@ -85,7 +85,9 @@ class Edge(After):
     #: An event that matches nothing ends what held: it comes as a row without a subscription.
     needs_all_events: ClassVar[bool] = True
 
-    def __init__(self, entity: str | Sequence[str], order: str | Sequence[str] | None) -> None:
+    def __init__(
+        self, entity: str | Sequence[str], order: str | Sequence[str] | None = None
+    ) -> None:
         self.entity = tuple(names_of(entity, "entity"))
         self.order = tuple(names_of(order, "order"))
         if not self.entity:

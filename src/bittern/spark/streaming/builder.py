@@ -77,6 +77,7 @@ class Builder:
             )
         self._layers: Layers | None = None
         self._registered = -1
+        self._published: list[str] = []  # bases, the newest last
         self.bad: dict[str | int, BadSubscription] = {}
 
     def view(
@@ -97,7 +98,9 @@ class Builder:
         state = layers.seal()
         base, base_version = layers.base()  # younger than the state's, if a compaction ended now
         if base_version != self._registered:
-            self._register(self._publish(base), base_version)
+            ref = self._publish(base)
+            self._register(ref, base_version)
+            self._release_all_but(ref)
         return view_of(state, version, self._publish, carry=carry)
 
     def attributes(self) -> tuple[str, ...]:
@@ -166,6 +169,12 @@ class Builder:
 
     def _publish(self, index: Index) -> SnapshotRef:
         return stores.write(index, self._where)
+
+    def _release_all_but(self, ref: SnapshotRef) -> None:
+        """Keep the new base, and the one before for views that are still in use."""
+        self._published = [name for name in self._published if name != ref.id] + [ref.id]
+        while len(self._published) > _KEPT_BASES:
+            node_cache.release(self._published.pop(0))
 
     def _from_store(self, version: int) -> Layers | None:
         """The newest base that is not younger than ``version``, if the store has a good one."""

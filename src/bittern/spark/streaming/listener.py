@@ -13,7 +13,7 @@ A listener must not raise, whatever comes: Spark would log the error for every b
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from pyspark.sql.streaming.listener import (
@@ -32,11 +32,18 @@ _COMMITS = ("walCommit", "commitOffsets", "commitBatch")
 
 
 class Listener(StreamingQueryListener):
-    """Tells ``metrics`` of one query; others of the session are none of its business."""
+    """Tells ``metrics`` of one query; others of the session are none of its business.
 
-    def __init__(self, metrics: Metrics, query_id: str) -> None:
+    ``is_stopped`` tells whether somebody has stopped it: Spark calls it a failure when that ends a
+    batch that had just begun.
+    """
+
+    def __init__(
+        self, metrics: Metrics, query_id: str, is_stopped: Callable[[], bool] = lambda: False
+    ) -> None:
         self._metrics = metrics
         self._query_id = query_id
+        self._is_stopped = is_stopped
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802
         """Nothing has happened yet."""
@@ -55,7 +62,7 @@ class Listener(StreamingQueryListener):
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802
         """It was stopped, or failed."""
         if str(event.id) == self._query_id:
-            failure = event.exception
+            failure = None if self._is_stopped() else event.exception
             self._metrics.ended(None if failure is None else reason(RuntimeError(failure)))
 
 

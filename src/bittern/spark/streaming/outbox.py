@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,6 +38,8 @@ from bittern.spark.streaming.pins import create_once
 
 #: Spark takes files and folders whose names begin so for no part of a table.
 _OWNER = "_bittern"
+#: What stands for other characters in a pattern of Spark's; for itself behind a backslash.
+_PATTERN = re.compile(r"[\[\]{}*?\\]")
 #: The column that Spark makes of the folders' names.
 BATCH = "batch"
 #: The column of a query's id, where a sink's table has batches of several.
@@ -92,11 +95,13 @@ class Outbox:
 
     def staging(self, batch_id: int) -> Staging:
         """A folder to write the batch to, which takes its name when it is committed."""
-        return Staging(self.folder(batch_id), "overwrite")
+        # A table has as many folders as batches; one look at all of them, by ``tidy``, is enough.
+        return Staging(self.folder(batch_id), "overwrite", recover=False)
 
     def read(self, spark: SparkSession, batch_id: int) -> DataFrame:
         """The rows of a batch that was written."""
-        return spark.read.parquet(str(self.folder(batch_id)))
+        # Spark takes what it reads for a pattern, and a path without a scheme for its default's.
+        return spark.read.parquet(_PATTERN.sub(r"\\\g<0>", f"file:{self.folder(batch_id)}"))
 
     def write(self, frame: DataFrame, batch_id: int) -> None:
         """Write a DataFrame as a batch, unless it was written before."""
@@ -104,7 +109,7 @@ class Outbox:
             return
         with self.staging(batch_id) as staging:
             written = staging.attempts / "written"
-            frame.write.parquet(str(written))
+            frame.write.parquet(f"file:{written}")
             for file in written.glob("*.parquet"):
                 descriptor = os.open(file, os.O_RDONLY)
                 try:

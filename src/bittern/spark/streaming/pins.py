@@ -6,7 +6,7 @@
       offsets/ commits/ metadata ...     Spark's
       bittern/
         lock                             held by the one pipeline that runs; says who that is
-        catalog.json                     which catalog the versions are of
+        owner.json                       which catalog and query they are of
         pins/
           00000000000000000041.json      {"version": 4710, "time": "2026-03-01T12:00:04.120+00:00"}
           00000000000000000042.json      {"version": 4711, "time": "2026-03-01T12:00:05.098+00:00"}
@@ -127,20 +127,25 @@ class Checkpoint:
                 f"{self.path / 'metadata'} cannot be read ({error}): the checkpoint is damaged"
             ) from error
 
-    def bind(self, catalog: str) -> None:
-        """Bind the checkpoint to a catalog, by its uid: versions mean nothing in another one."""
-        place = self.own / "catalog.json"
+    def bind(self, catalog: str, query_id: str) -> None:
+        """Bind the pins to a catalog, by its uid, and to a query: numbers mean nothing in others.
+
+        ``PipelineError`` if they are another's.
+        """
+        place = self.own / "owner.json"
         try:
             if not place.exists():
-                create_once(place, {"catalog": catalog})
-            found = json.loads(place.read_text(encoding="utf-8"))["catalog"]
+                create_once(place, {"catalog": catalog, "query": query_id})
+            told = json.loads(place.read_text(encoding="utf-8"))
+            found = {"catalog": told["catalog"], "query": told["query"]}
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise PipelineError(f"cannot use {place}: {error}") from error
-        if found != catalog:
-            raise PipelineError(
-                f"the checkpoint {self.path} is of another catalog, {found}, and its versions are "
-                f"not those of {catalog}: go on with that one, or begin with a new checkpoint"
-            )
+        for what, given in (("catalog", catalog), ("query", query_id)):
+            if found[what] != given:
+                raise PipelineError(
+                    f"the pins in {self.path} are of another {what}, {found[what]}, and this is "
+                    f"{given}: go on with that one, or begin with a new checkpoint"
+                )
 
     def pin(self, batch_id: int, newest: Callable[[], int]) -> Pin:
         """The pin of a batch; if it has none yet, it is bound to the version ``newest`` tells."""

@@ -113,9 +113,13 @@ class Pipeline:
                 raise OptionError(f"the key column {key!r} would be overwritten: rename it")
         check_limit(limit)
         _check_classic(events.sparkSession)
+        if not isinstance(sink, Sink | str | os.PathLike):
+            raise OptionError(f"sink is a sink or the path of a folder, not {sink!r:.60}")
         sink = sink if isinstance(sink, Sink) else Files(sink)
         sink.check(events.sparkSession)
         for number, step in enumerate(after):
+            if not isinstance(step, After):
+                raise OptionError(f"after is a list of steps, such as Edge(...), not {step!r:.60}")
             step.check(tuple(keys))
             if step.needs_all_events and number:
                 raise OptionError(
@@ -188,10 +192,10 @@ class Running:
             stack.callback(self._steps.close)
             writer = events.writeStream.foreachBatch(self._on_batch).trigger(**trigger)
             #: Spark's own handle.
-            self.query = writer.option("checkpointLocation", str(plan.checkpoint.path)).start()
+            self.query = writer.option("checkpointLocation", f"file:{plan.checkpoint.path}").start()
             stack.callback(self.query.stop)
             self._steps.claim()
-            listener = Listener(plan.metrics, str(self.query.id))
+            listener = Listener(plan.metrics, str(self.query.id), self._is_stopped)
             plan.spark.streams.addListener(listener)
             stack.callback(plan.spark.streams.removeListener, listener)
             self._held = stack.pop_all()
@@ -219,6 +223,10 @@ class Running:
         """Does the stream still run?"""
         return bool(self.query.isActive)
 
+    def _is_stopped(self) -> bool:
+        """Was it told to stop, and has nothing failed before?"""
+        return self._stopping and self._failure is None
+
     def stop(self) -> None:
         """Finish the batch under way, and stop. What cannot be finished is done after a restart."""
         self._stopping = True
@@ -244,7 +252,7 @@ class Running:
             elif not self.query.awaitTermination(seconds):  # type: ignore[arg-type]
                 return False
         except StreamingQueryException as error:
-            if not (self._stopping and self._failure is None):
+            if not self._is_stopped():
                 raise self._told(error) from (self._failure or error)
         finally:
             if not self.query.isActive:

@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from bittern.catalog.catalog import Catalog
-from bittern.errors import PipelineError
+from bittern.errors import CatalogError, PipelineError
 from bittern.spark.attributes import project
 from bittern.spark.frames import Job, Source
 from bittern.spark.operator import SUBSCRIPTION, output_schema
@@ -29,6 +29,7 @@ from bittern.spark.streaming.files import Files
 from bittern.spark.streaming.metrics import BatchReport, Metrics
 from bittern.spark.streaming.outbox import Outbox
 from bittern.spark.streaming.pins import Checkpoint, Pin
+from bittern.spark.streaming.sending import Sender
 
 logger = logging.getLogger("bittern")
 
@@ -78,11 +79,13 @@ class Steps:
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
         self._builder = Builder(plan.spark, plan.catalog, plan.store)
+        self._sender = Sender(plan.spark)
         self._query_id: str | None = None
 
     def close(self) -> None:
         """Let go of what the builder holds."""
         self._builder.close()
+        self._sender.close()
 
     def __call__(self, frame: DataFrame, batch_id: int) -> None:
         """Do all of it, or what is left of it where an earlier attempt has died."""
@@ -102,7 +105,7 @@ class Steps:
             BatchReport(
                 batch_id,
                 pin.version,
-                plan.catalog.version(),
+                self._newest(pin),
                 counts["events"],
                 counts["matches"],
                 counts["rejects"],
@@ -112,6 +115,13 @@ class Steps:
                 replayed=replayed,
             )
         )
+
+    def _newest(self, pin: Pin) -> int:
+        """The newest version, for metrics: a batch that is delivered does not fail for it."""
+        try:
+            return self._plan.catalog.version()
+        except CatalogError:  # the next batch will tell
+            return pin.version
 
     def claim(self) -> str:
         """Make the folders that are written to this query's own; returns its id.
@@ -123,6 +133,7 @@ class Steps:
             query_id = plan.checkpoint.query_id()
             if query_id is None:
                 raise PipelineError(f"the checkpoint {plan.checkpoint.path} has lost its metadata")
+            plan.checkpoint.bind(plan.catalog.uid, query_id)
             outboxes = {plan.outbox.path: plan.outbox}
             if isinstance(plan.sink, Files):
                 outboxes[Outbox.at(plan.sink.path).path] = Outbox.at(plan.sink.path)
@@ -144,13 +155,14 @@ class Steps:
             projected = project(frame, plan.keys, attributes, plan.json)
             source = Source(view, attributes, integer_ids=False)
             job = Job(source, projected, plan.keys, plan.json, plan.limit, identified=True)
+            sent = self._sender.sent(view)
             staging = stack.enter_context(plan.outbox.staging(batch_id))
             rejects = None
             if plan.rejects is not None:
                 rejects = stack.enter_context(plan.rejects.staging(batch_id))
             return fill(
                 projected,
-                job.operator(view),
+                job.operator(sent),
                 output_schema(projected.schema, plan.keys, integer_ids=False),
                 staging,
                 rejects,

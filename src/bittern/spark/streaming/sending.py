@@ -1,0 +1,55 @@
+"""How a view reaches the workers: in the closure while it is small, else broadcast and taken back.
+
+PySpark writes a closure of more than a MiB to a file that stays as long as the session does: a
+view that changes with every batch would fill a disk in days. A broadcast is such a file too, but
+one that can be removed, and that a worker reads once however many batches use it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyspark import Broadcast
+from pyspark.sql import SparkSession
+
+from bittern.engine.matcher import StateMatcher
+from bittern.spark.operator import Reference
+from bittern.spark.views import View
+
+#: Bytes that a closure may carry; the rest of one is small.
+CLOSURE = 1 << 19
+
+
+@dataclass(frozen=True)
+class Sent:
+    """A view that workers have, or fetch when they need it."""
+
+    id: str
+    view: Broadcast[View]
+
+    def matcher(self) -> StateMatcher:
+        """What matches events against it, in any process."""
+        return self.view.value.matcher()
+
+
+class Sender:
+    """Sends views, one after the other: when the next is sent, the one before is taken back."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+        self._last: Sent | None = None
+
+    def sent(self, view: View) -> Reference:
+        """What a closure is to carry of a view."""
+        if view.nbytes <= CLOSURE:
+            return view
+        if self._last is None or self._last.id != view.id:
+            self.close()
+            self._last = Sent(view.id, self._spark.sparkContext.broadcast(view))
+        return self._last
+
+    def close(self) -> None:
+        """Take back what was sent last."""
+        if self._last is not None:
+            self._last.view.destroy()
+            self._last = None
