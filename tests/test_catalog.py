@@ -374,8 +374,33 @@ def test_loading_tells_what_it_did(catalog):
     assert catalog.load(source, mode="replace") == (3, 0, 0, 2, 3, [])
     assert ids(catalog.at()) == list("abe")
     assert catalog.get("b").version == 1
-    assert catalog.load([], mode="replace") == (4, 0, 0, 3, 0, [])
-    assert catalog.load([]) == (4, 0, 0, 0, 0, [])
+    assert catalog.load([]) == (3, 0, 0, 0, 0, [])
+
+
+def test_replacing_by_nothing_removes_nothing(catalog, tmp_path):
+    catalog.add("a", "x = 1")
+    (tmp_path / "s.csv").write_text("id,expression\n")
+    for source in ([], {}, tmp_path / "s.csv", pa.table({"id": [], "expression": []})):
+        with pytest.raises(OptionError, match=r"the source has no subscription, .* remove all"):
+            catalog.load(source, mode="replace")
+    with pytest.raises(OptionError, match="has no valid subscription"):
+        catalog.load({"b": "x ="}, mode="replace", on_error="skip")
+    assert (catalog.version(), ids(catalog.at())) == (1, ["a"])
+
+
+def test_several_are_switched_in_one_version(catalog):
+    catalog.load(dict.fromkeys("abc", "x = 1"))
+    assert catalog.set_enabled(["a", "c", "a"], False) == 2
+    assert ids(catalog.at()) == ["b"]
+    assert catalog.versions(1)[0].changed == 2
+    with pytest.raises(UnknownSubscriptionError, match="'zz'"):
+        catalog.set_enabled(["a", "zz"], True)
+    assert catalog.set_enabled([], True) == 2
+    assert catalog.set_enabled((c for c in "abc"), True) == 3
+    assert ids(catalog.at()) == ["a", "b", "c"]
+    for wrong in (b"a", None, [None], [["a"]]):
+        with pytest.raises(OptionError, match="an id"):
+            catalog.set_enabled(wrong, True)
 
 
 BAD_ROWS = [

@@ -42,22 +42,22 @@ def test_a_subscription_from_beginning_to_end(run, place):
     assert run("add", place, "s2", "price < 20")[2] == "bittern: version 2\n"
     assert run("enable", place, "s1")[2] == "bittern: version 3\n"
     assert run("add", place, "s1", "price < 11", "--replace")[2] == "bittern: version 4\n"
-    assert run("disable", place, "s1", "s2")[2] == "bittern: version 6\n"
-    assert run("remove", place, "s1", "s2")[2] == "bittern: version 7\n"
+    assert run("disable", place, "s1", "s2")[2] == "bittern: version 5\n"
+    assert run("remove", place, "s1", "s2")[2] == "bittern: version 6\n"
     code, out, _ = run("history", place)
-    assert (code, len(out.splitlines())) == (0, 8)
-    assert out.splitlines()[1].split()[0] == "7"
+    assert (code, len(out.splitlines())) == (0, 7)
+    assert out.splitlines()[1].split()[0] == "6"
     _, out, _ = run("history", place, "--json", "--limit", "2")
-    assert [(v["version"], v["removed"]) for v in lines(out)] == [(7, 2), (6, 0)]
+    assert [(v["version"], v["removed"]) for v in lines(out)] == [(6, 2), (5, 0)]
     _, out, _ = run("history", place, "s1", "--json")
     assert [(v["version"], v["until"], v["enabled"]) for v in lines(out)] == [
-        (5, 7, False),
+        (5, 6, False),
         (4, 5, True),
         (3, 4, True),
         (1, 3, False),
     ]
     code, _, err = run("forget", place, "5")
-    assert (code, err.split(";")[0]) == (0, "bittern: 3 rows dropped")
+    assert (code, err.split(";")[0]) == (0, "bittern: 4 rows dropped")
     assert run("show", place, "--version", "4")[0] == 2
 
 
@@ -140,6 +140,46 @@ def test_bad_subscriptions(run, place, tmp_path):
         assert "1 subscription not valid; nothing was written" in err
     with bittern.Catalog(place) as catalog:
         assert catalog.version() == 1
+
+
+def test_a_taken_id_is_told_as_the_command_line_says_it(run, place):
+    run("add", place, "a", "x = 1")
+    code, _, err = run("add", place, "a", "x = 2")
+    assert code == 1
+    assert "position 0: this id is taken: choose another, or say --replace\n" in err
+
+
+@pytest.mark.parametrize("empty", ["", "  "])
+def test_an_empty_subscriber_is_refused(run, tmp_path, empty):
+    code, _, err = run("add", tmp_path / "shop.db", "a", "x = 1", "--subscriber", empty)
+    assert code == 2
+    assert "--subscriber: it is empty" in err
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("options", [[], ["--mode", "replace"]])
+@pytest.mark.parametrize("text", ["id,expression\na,x =\n", "id,text\na,x = 1\n", None])
+def test_what_fails_makes_no_catalog(run, tmp_path, text, options):
+    place, file = tmp_path / "shop.db", tmp_path / "s.csv"
+    if text is not None:
+        file.write_text(text)
+    before = list(tmp_path.iterdir())
+    assert run("load", place, file, *options)[0] in (1, 2)
+    assert run("add", place, "a", "x =")[0] == 1
+    assert list(tmp_path.iterdir()) == before
+    place.touch()  # this one was there
+    assert run("add", place, "a", "x =")[0] == 1
+    assert place.exists()
+
+
+def test_replacing_by_an_empty_file_is_refused(run, place, tmp_path):
+    run("add", place, "a", "x = 1")
+    (tmp_path / "s.jsonl").touch()
+    code, _, err = run("load", place, tmp_path / "s.jsonl", "--mode", "replace", "--quiet")
+    assert code == 2
+    assert "the source has no subscription, and to replace by it would remove all" in err
+    assert run("load", place, tmp_path / "s.jsonl", "--quiet") == (0, "", "")
+    assert run("show", place, "--json")[1].count("\n") == 1
 
 
 @pytest.mark.parametrize("command", ["show", "remove", "enable", "export", "history", "forget"])

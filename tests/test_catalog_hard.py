@@ -25,7 +25,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 import bittern
 from bittern.catalog import reading, writing
-from bittern.errors import CatalogError, SubscriptionError, UnknownSubscriptionError
+from bittern.errors import CatalogError, OptionError, SubscriptionError, UnknownSubscriptionError
 
 PATIENCE = 120  # seconds for a child to say something; never waited for when all is well
 
@@ -459,6 +459,100 @@ def test_the_log_is_flushed_at_each_commit(tmp_path):
     plain.close()
 
 
+# Files that go away, and files that others write to
+
+
+def test_a_file_that_is_gone_is_not_made_again(tmp_path):
+    place = tmp_path / "c.db"
+    with bittern.Catalog(place) as catalog:
+        catalog.add("a", "x = 1")
+        place.rename(tmp_path / "other.db")
+        for call in (catalog.version, lambda: catalog.remove("a")):
+            with pytest.raises(CatalogError, match="was moved, removed or replaced"):
+                call()
+        assert not place.exists()
+        (tmp_path / "other.db").rename(place)
+        assert catalog.version() == 1  # it is the same file
+
+
+def test_a_file_that_goes_away_meanwhile_takes_no_version(tmp_path):
+    place = tmp_path / "c.db"
+
+    def rows():
+        yield {"id": "a", "expression": "x = 1"}
+        place.rename(tmp_path / "other.db")
+
+    with bittern.Catalog(place) as catalog:
+        with pytest.raises(CatalogError, match="moved, removed or replaced"):
+            catalog.load(rows())
+        (tmp_path / "other.db").rename(place)
+        assert catalog.version() == 0
+
+
+def test_only_a_new_file_without_any_version_is_discarded(tmp_path):
+    place = tmp_path / "c.db"
+    bittern.Catalog(place).discard()
+    assert list(tmp_path.iterdir()) == []
+    first = bittern.Catalog(place)
+    with bittern.Catalog(place) as other:
+        first.discard()
+        assert other.add("a", "x = 1") == 1
+    first.discard()
+    with bittern.Catalog(place) as again:
+        assert again.remove("a") == 2
+        with again._database.reading() as connection:
+            assert connection.exec_driver_sql("PRAGMA journal_mode").scalar_one() == "wal"
+    again.discard()
+    assert place.exists()
+    place.rename(tmp_path / "other.db")
+    first.discard()
+    assert [each.name for each in tmp_path.iterdir()] == ["other.db"]
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "shown"),
+    [
+        ("weight", "'heavy'", "'heavy' as weight"),
+        ("weight", "x'00ff'", "as weight"),
+        ("expression", "x'ff'", "as expression"),
+        ("subscriber", "x'ff'", "as subscriber"),
+        ("created", "'today'", "'today' as created"),
+        ("changed", "x'00'", "as changed"),
+    ],
+)
+def test_what_other_programs_wrote_is_told_with_its_id(tmp_path, column, value, shown):
+    with bittern.Catalog(tmp_path / "c.db") as catalog:
+        catalog.load(dict.fromkeys("abc", "x = 1"))
+        with catalog._database.writing() as connection:
+            connection.exec_driver_sql(
+                f"UPDATE bittern_subscriptions SET {column} = {value} WHERE id = 'b'"
+            )
+        calls = [
+            catalog.at,
+            lambda: catalog.changes(0),
+            lambda: catalog.get("b"),
+            lambda: catalog.history("b"),
+        ]
+        if column in ("weight", "subscriber"):
+            calls.append(lambda: catalog.details("abc"))
+        for call in calls:
+            with pytest.raises(CatalogError, match=f"c.db: the subscription 'b' has .*{shown}"):
+                call()
+        assert catalog.get("a").id == "a"
+        catalog.remove("b")
+        catalog.add("b", "x = 2")
+        assert ids(catalog.at()) == ["a", "b", "c"]
+
+
+def test_metadata_that_other_programs_wrote(tmp_path):
+    with bittern.Catalog(tmp_path / "c.db") as catalog:
+        catalog.add("b", "x = 1")
+        with catalog._database.writing() as connection:
+            connection.exec_driver_sql("UPDATE bittern_subscriptions SET metadata = '{'")
+        with pytest.raises(CatalogError, match="'b' has metadata that are no JSON"):
+            catalog.get("b")
+
+
 # Everything at once, against a dictionary
 
 
@@ -539,8 +633,12 @@ class Model(RuleBasedStateMachine):
 
     @rule(puts=PUTS, mode=st.sampled_from(["upsert", "replace"]))
     def load(self, puts, mode):
-        loaded = self.catalog.load(as_rows(puts), mode=mode)
         old = self.now
+        if mode == "replace" and not puts:
+            with pytest.raises(OptionError, match="no subscription"):
+                self.catalog.load([], mode=mode)
+            return
+        loaded = self.catalog.load(as_rows(puts), mode=mode)
         self.expect(loaded.version, old | puts if mode == "upsert" else puts)
         assert loaded.added == len(puts.keys() - old.keys())
         assert loaded.unchanged == sum(old.get(id_) == row for id_, row in puts.items())

@@ -120,7 +120,25 @@ def test_paths_start_at_the_files_folder_and_urls_do_not(read: Any, tmp_path: Pa
     assert file.source.path == str(Path.home() / "events")
 
 
-def test_a_relative_file_name_gives_absolute_paths(read: Any, tmp_path: Path, monkeypatch: Any):
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("sqlite:///shop.db", "sqlite:///{folder}/shop.db"),
+        ("sqlite:///../shop.db", "sqlite:///{folder}/../shop.db"),
+        ("sqlite:////data/shop.db", "sqlite:////data/shop.db"),
+        ("sqlite:///", "sqlite:///"),
+        ("sqlite:///:memory:", "sqlite:///:memory:"),
+    ],
+)
+def test_a_path_in_a_url_starts_there_too(
+    read: Any, tmp_path: Path, written: str, meant: str
+) -> None:
+    assert read(PLAIN.replace("shop.db", written)).catalog.url == meant.format(folder=tmp_path)
+
+
+def test_a_relative_file_name_gives_absolute_paths(
+    read: Any, tmp_path: Path, monkeypatch: Any
+) -> None:
     read(PLAIN)
     monkeypatch.chdir(tmp_path)
     assert pipeline_file.read("shop.toml", {}).catalog.url == f"{tmp_path}/shop.db"

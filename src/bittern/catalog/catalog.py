@@ -38,7 +38,8 @@ if TYPE_CHECKING:
 Progress = Callable[[str, int, int], None]
 _REPORT_EVERY = 10_000
 _REPEATED = "this id was given before; ids are unique"
-_TAKEN = "this id is taken: choose another, or say replace=True"
+#: What is said of an id that is taken.
+TAKEN = "this id is taken: choose another, or say replace=True"
 
 
 class Loaded(NamedTuple):
@@ -116,7 +117,7 @@ class Catalog:
 
         def check_free(stage: Stage) -> None:
             if not replace and self._writing.is_there(stage.connection, row[0][0]):
-                raise SubscriptionError([BadSubscription(row[0][0], 0, _TAKEN)])
+                raise SubscriptionError([BadSubscription(row[0][0], 0, TAKEN)])
 
         return self._write(lambda stage: stage.put(row), under_lock=check_free).version
 
@@ -130,17 +131,30 @@ class Catalog:
 
         return self._write(lambda stage: stage.remove([name]), under_lock=check_there).version
 
-    def set_enabled(self, id: str | int, enabled: bool) -> int:  # noqa: A002, FBT001
-        """Enable or disable a subscription; one that is disabled is kept and not matched."""
-        name = _id(id)
+    def set_enabled(
+        self,
+        id: str | int | Iterable[str | int],  # noqa: A002
+        enabled: bool,  # noqa: FBT001
+    ) -> int:
+        """Enable or disable a subscription, or several in one version: all of them or none.
+
+        One that is disabled is kept and not matched.
+        """
+        given: Iterable[Any] = [id]
+        if isinstance(id, Iterable) and not isinstance(id, str | bytes):
+            given = id
+        names = dict.fromkeys(map(_id, given))
         if not isinstance(enabled, bool):
             raise OptionError(f"enabled is True or False, not {enabled!r:.40}")
 
         def change(stage: Stage) -> None:
-            row = self._writing.current(stage.connection, name)
-            if row is None:
-                raise UnknownSubscriptionError(f"no subscription has the id {name!r}")
-            stage.put([(*row[:-1], enabled)])
+            rows = []
+            for name in names:
+                row = self._writing.current(stage.connection, name)
+                if row is None:
+                    raise UnknownSubscriptionError(f"no subscription has the id {name!r}")
+                rows.append((*row[:-1], enabled))
+            stage.put(rows)
 
         return self._write(lambda _: None, under_lock=change).version
 
@@ -182,8 +196,9 @@ class Catalog:
         ``source`` is a file's path (CSV, JSON lines, Parquet), a table, a DataFrame of pandas or
         Spark, a mapping from id to expression, or mappings. Each replaces the one of the same id
         as a whole; those that say the same are not touched. ``mode="replace"`` also removes what
-        is not in the source. ``on_error="skip"`` takes the valid ones and returns the others as
-        ``bad``, whose ids stay as they are. ``progress`` is called with (stage, done, total).
+        is not in the source, which must have some: an export that failed does not empty a catalog.
+        ``on_error="skip"`` takes the valid ones and returns the others as ``bad``, whose ids stay
+        as they are. ``progress`` is called with (stage, done, total).
         """
         if mode not in ("upsert", "replace"):
             raise OptionError(f"mode is 'upsert' or 'replace', not {mode!r:.40}")
@@ -198,6 +213,11 @@ class Catalog:
             bad.extend(BadSubscription(id_, 0, _REPEATED) for id_ in stage.drop_repeated())
             if bad and on_error == "raise":
                 raise SubscriptionError(bad)
+            if mode == "replace" and not stage.puts:
+                raise OptionError(
+                    f"the source has no {'valid ' if bad else ''}subscription, and to replace by "
+                    f"it would remove all: if that is meant, remove them by their ids"
+                )
             stage.keep({each.id for each in bad if isinstance(each.id, str) and _is_id(each.id)})
 
         merged = self._write(stage, sweep=mode == "replace", progress=report)
@@ -281,6 +301,13 @@ class Catalog:
     def close(self) -> None:
         """Close all connections."""
         self._database.close()
+
+    def discard(self) -> None:
+        """Close it, and remove its file again if opening it made the file and nothing is in it.
+
+        A file that has a version or that others have open stays, and so do tables in PostgreSQL.
+        """
+        self._database.discard()
 
     def __enter__(self) -> Self:
         return self

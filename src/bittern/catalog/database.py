@@ -12,6 +12,10 @@ Everything here that tells SQLite from PostgreSQL is a setting of a connection::
 A transaction that writes touches the catalog's tables for the first time when it counts the version
 up, so it never has to turn a read lock into a write lock, which could fail half way.
 
+SQLite keeps working in a file that has lost its name: what is written there nobody finds again. So
+each transaction looks whether the path still leads to the file that was opened, which takes
+microseconds, and one that writes looks once more before it commits.
+
 Errors of a driver become ``CatalogError`` with one sentence, the first that the database says.
 """
 
@@ -23,7 +27,7 @@ import sqlite3
 import time
 import weakref
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -79,8 +83,10 @@ class Database:
         self.timeout = timeout
         self.is_sqlite = url.get_backend_name() == "sqlite"
         self._closed = False
+        self._file: tuple[int, int] | None = None  # while it is being opened
         if self.is_sqlite and not create and not Path(url.database or "").is_file():
             raise CatalogError(f"there is no catalog at {url.database}")
+        self._made_file = self.is_sqlite and not Path(url.database or "").exists()
         try:
             self._engine = _engine(url, timeout)
         except ModuleNotFoundError as missing:
@@ -91,6 +97,9 @@ class Database:
         weakref.finalize(self, _dispose, self._engine, self._owner)
         try:
             self.uid = self._open(create=create)
+            if self.is_sqlite:
+                # Where it is gone already, the first transaction tells.
+                self._file = self._file_there() or (0, 0)
         except BaseException:
             self.close()
             raise
@@ -123,11 +132,13 @@ class Database:
                 if locked and not self.is_sqlite:
                     connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_CREATING)))
                 yield connection
+                self._check_file()
 
     @contextmanager
     def _connected(self) -> Iterator[sa.Connection]:
         if self._closed:
             raise OptionError("this catalog is closed: open it again with bittern.Catalog(url)")
+        self._check_file()
         if self._owner[0] != os.getpid():  # in a forked process: these are the parent's
             self._engine.dispose(close=False)
             self._owner[0] = os.getpid()
@@ -138,6 +149,21 @@ class Database:
             raise CatalogError(f"catalog {self}: {self._sentence(error)}") from error
         except sa.exc.TimeoutError as error:  # of the pool: more threads than connections
             raise CatalogError(f"catalog {self}: all connections are in use: {error}") from error
+
+    def _check_file(self) -> None:
+        # The inode cannot be another file's meanwhile: connections keep it open.
+        if self._file is not None and self._file_there() != self._file:
+            raise CatalogError(
+                f"the catalog {self} was moved, removed or replaced since it was opened: open it "
+                f"again with bittern.Catalog(url)"
+            )
+
+    def _file_there(self) -> tuple[int, int] | None:
+        try:
+            found = Path(str(self)).stat()
+        except OSError:
+            return None
+        return found.st_dev, found.st_ino
 
     def _sentence(self, error: sa.exc.DBAPIError) -> str:
         said = str(error.orig).strip().split("\n")[0] or type(error.orig).__name__
@@ -207,6 +233,25 @@ class Database:
         """Close all connections; the catalog cannot be used any more."""
         self._closed = True
         _dispose(self._engine, self._owner)
+
+    def discard(self) -> None:
+        """Close, and remove the file if this made it, it has no version, and nobody uses it."""
+        self.close()
+        if not self._made_file or self._file_there() != self._file:
+            return
+        with (
+            suppress(sqlite3.OperationalError),  # others have it open
+            closing(sqlite3.connect(str(self), timeout=0, isolation_level=None)) as connection,
+        ):
+            # From the first transaction on nobody else can even read; without the log no file
+            # but this one is left.
+            connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+            connection.execute("BEGIN IMMEDIATE")
+            (version,) = connection.execute("SELECT version FROM bittern_catalog").fetchone()
+            connection.execute("COMMIT")
+            if version == 0:
+                connection.execute("PRAGMA journal_mode = DELETE")
+                Path(str(self)).unlink(missing_ok=True)
 
 
 def _engine(url: sa.URL, timeout: float) -> sa.Engine:

@@ -9,6 +9,9 @@
 Both parts of the changes are ranges of an index, read by one query: O(changes). A version costs
 O(row versions), about 6 us each, most of it the driver's. All of it happens in one transaction, and
 a version that is there never changes, so writers may go on meanwhile.
+
+SQLite holds any value in any column. What somebody wrote there by other means, and what is not of
+the column's type, is told with the id of its row.
 """
 
 from __future__ import annotations
@@ -25,7 +28,7 @@ import sqlalchemy as sa
 from bittern.catalog.database import Database
 from bittern.catalog.layout import OPEN, counter, subscriptions, versions
 from bittern.catalog.rows import FIELDS, Subscription
-from bittern.errors import OptionError, UnknownSubscriptionError
+from bittern.errors import CatalogError, OptionError, UnknownSubscriptionError
 
 _CHUNK = 20_000
 _IDS_AT_A_TIME = 1_000  # parameters of a statement
@@ -115,7 +118,7 @@ def read_version(
         query = query.where(_row.enabled)
     with database.reading() as connection:
         at = known(connection, version)
-        return _table(connection, query, {"at": at}, SCHEMA)
+        return _table(database, connection, query, {"at": at})
 
 
 def count(database: Database, version: int | None, *, only_enabled: bool) -> int:
@@ -137,7 +140,7 @@ def read_changes(database: Database, since: int, until: int | None) -> Changes:
     put = sorted(row for row in rows if row.expression is not None)
     stay = {row.id for row in put}
     removed = sorted(row.id for row in rows if row.expression is None and row.id not in stay)
-    batches = [_batch(put, SCHEMA)] if put else []
+    batches = [_batch(database, put, SCHEMA)] if put else []
     return Changes(last, removed, pa.Table.from_batches(batches, SCHEMA))
 
 
@@ -154,7 +157,8 @@ def read_details(database: Database, ids: Iterable[str], version: int | None) ->
             rows = connection.execute(query, {"ids": chunk, "at": at}).all()
             order = {id_: place for place, id_ in enumerate(chunk)}
             if rows:
-                batches.append(_batch(sorted(rows, key=lambda row: order[row.id]), DETAILS))
+                rows = sorted(rows, key=lambda row: order[row.id])
+                batches.append(_batch(database, rows, DETAILS))
     return pa.Table.from_batches(batches, DETAILS)
 
 
@@ -166,14 +170,14 @@ def read_one(database: Database, id_: str, version: int | None) -> Subscription:
         row = connection.execute(query, {"id": id_, "at": at}).one_or_none()
     if row is None:
         raise UnknownSubscriptionError(f"no subscription of version {at} has the id {id_!r}")
-    return _subscription(row)
+    return _subscription(database, row)
 
 
 def read_history(database: Database, id_: str) -> list[Subscription]:
     """All that is kept of one subscription, the oldest first."""
     query = sa.select(subscriptions).where(_row.id == id_).order_by(_row.since)
     with database.reading() as connection:
-        return [_subscription(row) for row in connection.execute(query)]
+        return [_subscription(database, row) for row in connection.execute(query)]
 
 
 def read_versions(database: Database, limit: int | None) -> list[Version]:
@@ -184,10 +188,15 @@ def read_versions(database: Database, limit: int | None) -> list[Version]:
     return [Version(row.version, _time(row.time), *row[2:]) for row in rows]
 
 
-def _subscription(row: Any) -> Subscription:
+def _subscription(database: Database, row: Any) -> Subscription:
+    told = [row.since if name == "version" else getattr(row, name) for name in SCHEMA.names]
+    _batch(database, [told], SCHEMA)  # says what is of no type that it may have
     content = {name: getattr(row, name) for name in FIELDS}
     if row.metadata is not None:
-        content["metadata"] = json.loads(row.metadata)
+        try:
+            content["metadata"] = json.loads(row.metadata)
+        except ValueError as wrong:
+            raise _foreign(database, row.id, f"metadata that are no JSON: {wrong}") from None
     return Subscription(
         **content,
         created=_time(row.created),
@@ -202,15 +211,37 @@ def _time(microseconds: int) -> datetime:
 
 
 def _table(
-    connection: sa.Connection, query: Any, parameters: dict[str, Any], schema: pa.Schema
+    database: Database, connection: sa.Connection, query: Any, parameters: dict[str, Any]
 ) -> pa.Table:
-    """All rows, fetched and put into columns part by part."""
+    """All rows of a version, fetched and put into columns part by part."""
     streamed = connection.execution_options(stream_results=True, max_row_buffer=_CHUNK)
     parts = streamed.execute(query, parameters).partitions(_CHUNK)
-    return pa.Table.from_batches([_batch(part, schema) for part in parts], schema)
+    return pa.Table.from_batches([_batch(database, part, SCHEMA) for part in parts], SCHEMA)
 
 
-def _batch(rows: Sequence[Any], schema: pa.Schema) -> pa.RecordBatch:
-    columns = zip(*rows, strict=True)
-    arrays = [pa.array(each, type=field.type) for each, field in zip(columns, schema, strict=True)]
+def _batch(database: Database, rows: Sequence[Any], schema: pa.Schema) -> pa.RecordBatch:
+    """Rows of these columns, the id first."""
+    arrays = []
+    for field, values in zip(schema, zip(*rows, strict=True), strict=True):
+        try:
+            arrays.append(pa.array(values, type=field.type))
+        except (ValueError, TypeError, OverflowError):  # as all that Arrow raises here is
+            wrong = next(n for n, value in enumerate(values) if not _is_of(value, field.type))
+            said = f"{values[wrong]!r:.40} as {field.name}"
+            raise _foreign(database, rows[wrong][0], said) from None
     return pa.record_batch(arrays, schema=schema)
+
+
+def _is_of(value: Any, kind: pa.DataType) -> bool:
+    try:
+        pa.array([value], type=kind)
+    except (ValueError, TypeError, OverflowError):
+        return False
+    return True
+
+
+def _foreign(database: Database, id_: Any, what: str) -> CatalogError:
+    return CatalogError(
+        f"catalog {database}: the subscription {id_!r:.60} has {what}, which something other than "
+        f"bittern wrote: remove it and add it again"
+    )

@@ -7,13 +7,14 @@ standard error: a script can tell them apart.
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import shutil
 import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-from bittern.errors import OptionError
+from bittern.errors import OptionError, SubscriptionError
 from bittern.service.arguments import positive
 from bittern.service.report import count, list_bad, say
 
@@ -55,7 +56,7 @@ example:
     add = command("add", "add a subscription", 'add shop.db s1 "price <= 580" --weight 2')
     add("id", metavar="ID")
     add("expression", metavar="EXPRESSION")
-    add("--subscriber", metavar="TEXT", help="whom to tell")
+    add("--subscriber", metavar="TEXT", type=_subscriber, help="whom to tell")
     add("--weight", metavar="NUMBER", type=float, help="matches are ranked by it")
     add("--metadata", metavar="JSON", help="an object that is kept with it")
     add("--disabled", action="store_true", help="keep it, and do not match it yet")
@@ -63,8 +64,8 @@ example:
 
     for name, short in (
         ("remove", "remove subscriptions, in one version"),
-        ("enable", "match subscriptions again that were disabled"),
-        ("disable", "keep subscriptions without matching them"),
+        ("enable", "match subscriptions again that were disabled, in one version"),
+        ("disable", "keep subscriptions without matching them, in one version"),
     ):
         command(name, short, f"{name} shop.db s1")("ids", metavar="ID", nargs="+")
 
@@ -107,6 +108,12 @@ example:
     add("version", metavar="VERSION", type=_version, help="the oldest that can still be read")
 
 
+def _subscriber(text: str) -> str:
+    if not text.strip():  # such as "$WHO" where nobody set it
+        raise argparse.ArgumentTypeError("it is empty: name one, or leave the option out")
+    return text
+
+
 def _version(text: str) -> int:
     if not text.isdecimal() or len(text) > 18:
         raise argparse.ArgumentTypeError(f"{text!r} is not a version: a whole number from 0 on")
@@ -118,37 +125,43 @@ def run(options: argparse.Namespace) -> int:
     import bittern  # noqa: PLC0415 (cold start)
 
     with bittern.Catalog(options.catalog, create=options.action in ("add", "load")) as catalog:
-        return _ACTIONS[options.action](catalog, options)
+        try:
+            return _ACTIONS[options.action](catalog, options)
+        except BaseException:
+            catalog.discard()  # what fails leaves no file that was not there
+            raise
 
 
 def _add(catalog: Catalog, options: argparse.Namespace) -> int:
-    version = catalog.add(
-        options.id,
-        options.expression,
-        subscriber=options.subscriber,
-        weight=options.weight,
-        metadata=options.metadata,
-        enabled=not options.disabled,
-        replace=options.replace,
-    )
+    from bittern.catalog.catalog import TAKEN  # noqa: PLC0415 (cold start)
+
+    try:
+        version = catalog.add(
+            options.id,
+            options.expression,
+            subscriber=options.subscriber,
+            weight=options.weight,
+            metadata=options.metadata,
+            enabled=not options.disabled,
+            replace=options.replace,
+        )
+    except SubscriptionError as error:
+        (bad,) = error.bad
+        if bad.message != TAKEN:
+            raise
+        said = TAKEN.replace("replace=True", "--replace")
+        raise SubscriptionError([dataclasses.replace(bad, message=said)]) from None
     return _done(version)
 
 
 def _remove(catalog: Catalog, options: argparse.Namespace) -> int:
-    _check_there(catalog, options.ids)
+    for id_ in options.ids:
+        catalog.get(id_)  # raises before anything is changed if one is not there
     return _done(catalog.apply(removes=options.ids))
 
 
 def _switch(catalog: Catalog, options: argparse.Namespace) -> int:
-    _check_there(catalog, options.ids)
-    enabled = options.action == "enable"
-    return _done([catalog.set_enabled(id_, enabled) for id_ in options.ids][-1])
-
-
-def _check_there(catalog: Catalog, ids: list[str]) -> None:
-    """Raise before anything is changed if one is not there."""
-    for id_ in ids:
-        catalog.get(id_)
+    return _done(catalog.set_enabled(options.ids, options.action == "enable"))
 
 
 def _done(version: int) -> int:

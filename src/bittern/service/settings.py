@@ -14,7 +14,7 @@ A section is a dataclass whose fields say what their keys may hold, and what the
 
 In texts ``${NAME}`` stands for a variable of the environment, so that no secret need be in the
 file, and ``$${`` for ``${``. What a message shows is what the file says, never the secret. Paths
-that are relative start at the file's folder.
+that are relative start at the file's folder, those behind ``sqlite:///`` too.
 
 Cost: O(size of the file).
 """
@@ -36,6 +36,7 @@ _BARE = re.compile(r"[A-Za-z0-9_-]+")
 _VARIABLE = re.compile(r"\$\$\{|\$\{([^}]*)(\}?)")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
+_SQLITE = "sqlite:///"  # a URL that holds a path
 _SHOWN = 60  # characters of a value in a message
 
 T = TypeVar("T")
@@ -132,6 +133,9 @@ class Settings:
 
     def resolved(self, text: str) -> str:
         """A path as it is to be used; URLs stay as they are."""
+        inner = text.removeprefix(_SQLITE)
+        if inner != text and inner not in ("", ":memory:"):  # which a catalog refuses
+            return f"{_SQLITE}{self.resolved(inner)}"
         if _SCHEME.match(text):
             return text
         try:

@@ -22,6 +22,7 @@ Cost: O(rows); a task holds one row group, and for exploded output one piece of 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 from collections.abc import Callable, Iterator
@@ -115,7 +116,16 @@ class PartFile:
             assert self._writer is not None
         rows = pa.Table.from_batches(self._waiting)
         self._waiting, self._bytes = [], 0
-        self._writer.write_table(rows, row_group_size=rows.num_rows)
+        with self._writing():
+            self._writer.write_table(rows, row_group_size=rows.num_rows)
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[None]:
+        """Name the folder, if its disk takes no more."""
+        try:
+            yield
+        except OSError as error:
+            raise OptionError(f"cannot write to {self._path.parent}: {error}") from error
 
     def close(self) -> tuple[str | None, int]:
         """Have the file complete and on disk; returns its name and size, if there is one."""
@@ -123,18 +133,20 @@ class PartFile:
             self._encode()
         if self._writer is None:
             return None, 0
-        self._writer.close()
-        descriptor = os.open(self._path, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-            return self._name, os.fstat(descriptor).st_size
-        finally:
-            os.close(descriptor)
+        with self._writing():
+            self._writer.close()
+            descriptor = os.open(self._path, os.O_RDONLY)
+            try:
+                os.fsync(descriptor)
+                return self._name, os.fstat(descriptor).st_size
+            finally:
+                os.close(descriptor)
 
     def discard(self) -> None:
         """Remove what was written."""
         if self._writer is not None:
-            self._writer.close()
+            with contextlib.suppress(OSError):  # it may be what has failed already
+                self._writer.close()
             self._path.unlink(missing_ok=True)
 
 
