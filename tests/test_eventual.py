@@ -20,6 +20,7 @@ pytest.importorskip("sqlalchemy")
 import bittern.spark
 from bittern.catalog.catalog import Catalog
 from bittern.errors import CatalogError, OptionError, SnapshotError
+from bittern.spark import store as stores
 from bittern.spark import transport
 from bittern.spark.streaming import eventual
 from bittern.spark.streaming.eventual import Follower
@@ -123,7 +124,12 @@ def test_workers_find_newer_versions(
 
 
 @pytest.mark.parametrize(
-    "failure", [CatalogError("the database is away"), OSError(28, "No space left on device")]
+    "failure",
+    [
+        CatalogError("the database is away"),
+        OSError(28, "No space left on device"),
+        RuntimeError("nobody has thought of this"),
+    ],
 )
 def test_a_follower_survives_a_failure(
     catalog: Catalog,
@@ -168,14 +174,76 @@ def test_deltas_that_are_no_longer_current_go(
                 catalog.add(f"n{n}", "a = 2")
                 time.sleep(0.01)  # lingering is over
                 follower._refresh()
-            kept = [entry.name for entry in (store / name).iterdir() if transport.is_id(entry.name)]
-            pointer = json.loads(Path(follower.following.pointer).read_text())
-            current = {layer["snapshot"] for layer in pointer["layers"]}
-            assert current <= set(kept)
+            kept, current = stored(store / name), pointed_at(follower)
+            assert current <= kept
             # The base, the delta on it, and the one that has just been replaced.
             assert len(current) == 2
             assert len(kept) <= 3
             follower._builder.close()
+
+
+def stored(store: Path) -> set[str]:
+    return {entry.name for entry in store.iterdir() if transport.is_id(entry.name)}
+
+
+def pointed_at(follower: Follower) -> set[str]:
+    pointer = json.loads(Path(follower.following.pointer).read_text())
+    return {layer["snapshot"] for layer in pointer["layers"]}
+
+
+class Removing:
+    """A store that is asked to remove something, and does not while it refuses."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self.refuses = True
+        self._remove = stores.remove
+
+    def __call__(self, where: str, identity: str) -> None:
+        self.asked.append(identity)
+        if self.refuses:
+            raise SnapshotError("it is only read")
+        self._remove(where, identity)
+
+
+@pytest.fixture
+def removing(monkeypatch: pytest.MonkeyPatch) -> Removing:
+    """Asked at once."""
+    removing = Removing()
+    monkeypatch.setattr(stores, "remove", removing)
+    monkeypatch.setattr(eventual, "_LINGER", -1.0)
+    return removing
+
+
+def test_a_removal_that_fails_is_tried_again(
+    catalog: Catalog, store: Path, removing: Removing
+) -> None:
+    follower = Follower(LocalSession(), catalog, str(store))  # type: ignore[arg-type]
+    for n in range(3):
+        catalog.add(f"n{n}", "a = 2")
+        follower._refresh()
+    assert len(set(removing.asked)) == 2
+    assert stored(store) - pointed_at(follower) == set(removing.asked)
+    removing.refuses = False
+    follower._refresh()
+    assert stored(store) == pointed_at(follower)
+    follower._builder.close()
+
+
+def test_a_removal_that_always_fails_is_given_up(
+    catalog: Catalog, store: Path, removing: Removing, caplog: pytest.LogCaptureFixture
+) -> None:
+    follower = Follower(LocalSession(), catalog, str(store))  # type: ignore[arg-type]
+    for n in range(2):
+        catalog.add(f"n{n}", "a = 2")
+        follower._refresh()
+    with caplog.at_level(logging.WARNING, "bittern"):
+        for _ in range(10):
+            follower._refresh()
+    assert len(removing.asked) == eventual._ATTEMPTS
+    assert caplog.text.count("it is only read") == 1
+    assert not follower._old
+    follower._builder.close()
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,11 @@ happen while it is under way; a few tests run it for real, in its own process.
 
 from __future__ import annotations
 
+import fcntl
 import logging
+import os
 import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -377,6 +380,68 @@ def test_compaction_in_its_own_process(tmp_path: Path) -> None:
         folder = live._folder
         assert folder.exists()
     assert not folder.exists()
+
+
+def test_folders_that_killed_processes_left_are_swept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the age, one that somebody holds stays; so does one that was just made."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    program = (
+        "import bittern, os, signal; live = bittern.LiveMatcher(); "
+        "print(live._folder, flush=True); os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    killed = subprocess.run(
+        [sys.executable, "-c", program],
+        env=os.environ | {"TMPDIR": str(tmp_path)},
+        stdout=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    left = Path(killed.stdout.strip())
+    assert left.parent == tmp_path
+    (left / "work").mkdir()
+    (left / "work" / "base").write_text("a snapshot")
+    elsewhere = tmp_path / "bittern-else"
+    link = tmp_path / "bittern-live-link"
+    elsewhere.mkdir()
+    link.symlink_to(elsewhere)
+    live = bittern.LiveMatcher()
+    assert left.is_dir()
+    for path in (left, live._folder, elsewhere, link):
+        os.utime(path, (0, 0), follow_symlinks=False)
+    with live, bittern.LiveMatcher() as other:
+        assert not left.exists()
+        remaining = {elsewhere, link, live._folder, other._folder}
+        assert set(tmp_path.iterdir()) == remaining
+    assert set(tmp_path.iterdir()) == {elsewhere, link}
+
+
+def test_only_folders_of_the_same_user_are_swept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    left = tmp_path / "bittern-live-left"
+    left.mkdir()
+    os.utime(left, (0, 0))
+    with monkeypatch.context() as another:
+        another.setattr(os, "getuid", lambda: left.stat().st_uid + 1)
+        bittern.LiveMatcher().close()
+    assert left.is_dir()
+    bittern.LiveMatcher().close()
+    assert not left.exists()
+
+
+def test_a_closed_matcher_holds_no_descriptor() -> None:
+    live = bittern.LiveMatcher()
+    held = os.open(live._folder, os.O_RDONLY)
+    try:
+        with pytest.raises(BlockingIOError):
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        live.close()
+        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    finally:
+        os.close(held)
 
 
 def test_a_snapshot_that_was_replaced_meanwhile_is_not_mistaken(

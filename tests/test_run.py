@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import io
 import json
 import os
@@ -26,10 +27,12 @@ from py4j.protocol import Py4JNetworkError
 import bittern
 import spark_sessions
 from bittern.errors import PipelineError, SnapshotError
+from bittern.service import pipeline_file
 from bittern.service import run as running_pipelines
 from bittern.service.live_view import View, as_line, picture
 from bittern.service.run import Signals, attend, raise_failure, summary
 from bittern.spark.streaming.metrics import BatchReport, Figures, Metrics, Progress
+from bittern.spark.streaming.pins import Checkpoint
 
 STAGES = {"pin": 0.001, "view": 0.02, "match": 0.4, "deliver": 0.11}
 
@@ -413,6 +416,54 @@ def test_metrics_that_cannot_be_written(
     assert "cannot write metrics to" in err
 
 
+def checkpoint_files(files: Path) -> list[str]:
+    return sorted(str(path.relative_to(files)) for path in (files / "checkpoint").rglob("*"))
+
+
+@pytest.mark.parametrize("options", [(), ("--check",), ("--once", "--quiet")])
+def test_a_checkpoint_that_is_in_use(
+    bittern_command: Any, files: Path, monkeypatch: Any, options: tuple[str, ...]
+) -> None:
+    monkeypatch.setattr(
+        running_pipelines.session, "running", lambda *_: pytest.fail("Spark was started")
+    )
+    bittern.Catalog(files / "shop.db").close()
+    with Checkpoint(files / "checkpoint"):
+        code, _, err = bittern_command("run", files / "pipeline.toml", *options)
+    assert code == 1
+    assert f"checkpoint is in use by process {os.getpid()} on " in err
+    assert not (files / "metrics.jsonl").exists()  # they are the other's
+
+
+class Starting(Exception):  # noqa: N818
+    """Spark would be started now."""
+
+
+@pytest.mark.parametrize("exists", [False, True])
+def test_a_checkpoint_is_free_again_when_spark_starts(
+    files: Path, monkeypatch: Any, *, exists: bool
+) -> None:
+    """A mere check makes none."""
+    bittern.Catalog(files / "shop.db").close()
+    if exists:
+        Checkpoint(files / "checkpoint").__enter__().__exit__(None, None, None)
+    before = checkpoint_files(files)
+    file = pipeline_file.read(files / "pipeline.toml", {})
+
+    def start(*_: object) -> None:
+        with Checkpoint(file.run.checkpoint):
+            raise Starting
+
+    def check(*_: object) -> None:
+        assert checkpoint_files(files) == before
+        raise Starting
+
+    for spark, checks in ((check, True), (start, False)):
+        monkeypatch.setattr(running_pipelines.session, "running", spark)
+        with pytest.raises(Starting):
+            running_pipelines._run(file, argparse.Namespace(check=checks, quiet=True, once=False))
+
+
 # The whole of it
 
 
@@ -538,18 +589,20 @@ def test_a_pipeline_that_is_stopped_fails_and_goes_on(spark: Any, files: Path) -
     assert 'bittern_matches_total{pipeline="pipeline"} 5\n' in (files / "shop.prom").read_text()
     assert 'bittern_failed{pipeline="pipeline"} 0\n' in (files / "shop.prom").read_text()
 
-    # What the sink needs is not there: nothing is lost by that.
+    # What the next batch needs is damaged: nothing is lost by that.
     put(files, 40)
-    (files / "matches").rename(files / "elsewhere")
-    (files / "matches").write_text("")
+    commits = (files / "checkpoint" / "commits").iterdir()
+    following = 1 + max(int(note.name) for note in commits if note.name.isdigit())
+    pin = files / "checkpoint" / "bittern" / "pins" / f"{following:020d}.json"
+    pin.write_text("{")
     code, said = Child(files, "--once", "--quiet").ended()
     assert code == 1, said
-    assert re.search(r"^bittern: the pipeline has failed: .*matches", said, re.MULTILINE)
+    assert re.search(r"^bittern: the pipeline has failed: the pin .* cannot", said, re.MULTILINE)
+    assert "MicroBatchExecution" not in said  # it is told once
     assert f"it goes on from {files / 'checkpoint'}\n" in said
     assert 'bittern_failed{pipeline="pipeline"} 1\n' in (files / "shop.prom").read_text()
 
-    (files / "matches").unlink()
-    (files / "elsewhere").rename(files / "matches")
+    pin.unlink()
     code, said = Child(files, "--once").ended()
     assert code == 0, said
     assert "bittern: stopped: 20 events, 2 matches in 1 batch" in said

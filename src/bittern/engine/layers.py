@@ -23,7 +23,6 @@ from __future__ import annotations
 
 import logging
 import shutil
-import tempfile
 import threading
 import uuid
 import weakref
@@ -38,6 +37,7 @@ from bittern.engine.compact import Compaction
 from bittern.engine.delta import ALL_ALIVE, Row, Segment, State, index_rows
 from bittern.engine.index import Index
 from bittern.engine.subscriptions import is_weight
+from bittern.engine.work_folder import new_work_folder, remove_work_folder
 from bittern.errors import (
     BadSubscription,
     ExpressionError,
@@ -84,8 +84,8 @@ class Layers:
         self._compacting: Compaction | None = None
         self._compact_from = _compact_from(self._base.index)
         self._work: Path | None = None
-        self._folder = Path(tempfile.mkdtemp(prefix="bittern-live-"))
-        self._remove_folder = weakref.finalize(self, shutil.rmtree, self._folder, True)
+        self._folder, lock = new_work_folder()
+        self._remove_folder = weakref.finalize(self, remove_work_folder, self._folder, lock)
 
     # -- changes -------------------------------------------------------------------------------
 

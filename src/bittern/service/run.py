@@ -40,6 +40,7 @@ from bittern.service.report import count, say
 from bittern.spark import session, streaming
 from bittern.spark.streaming.exporters import JsonLines, PrometheusFile, Served
 from bittern.spark.streaming.metrics import Exporter, Figures, Metrics
+from bittern.spark.streaming.pins import Checkpoint
 
 _LOOK = 0.2  # seconds between two looks at the query
 _PATIENCE = 30.0  # seconds that giving up a batch may take
@@ -65,6 +66,7 @@ def _run(file: PipelineFile, options: argparse.Namespace) -> int:
     with Signals() as signals, contextlib.ExitStack() as stack:
         # What is quick to tell comes before Spark, which takes its time to start.
         catalog = stack.enter_context(Catalog(file.catalog.url, create=False))
+        _try_checkpoint(file.run.checkpoint, make=not options.check)
         metrics = Metrics() if options.check else _metrics(file, stack)
         if not options.quiet:
             say("starting Spark")
@@ -75,6 +77,17 @@ def _run(file: PipelineFile, options: argparse.Namespace) -> int:
             return _attended(pipeline, file, metrics, signals, quiet=options.quiet)
     say(f"{options.pipeline} is right, and what it names can be reached")
     return 0
+
+
+def _try_checkpoint(path: str, *, make: bool) -> None:
+    """Raise if the checkpoint is in use or cannot be written; one that is not there is made or not.
+
+    Only for a moment: the pipeline takes it when it starts.
+    """
+    checkpoint = Checkpoint(path)
+    if make or checkpoint.own.is_dir():
+        with checkpoint:
+            pass
 
 
 def _master(file: PipelineFile) -> str:

@@ -33,7 +33,8 @@ _ERROR = re.compile(r"(?:: )?[\w.$]+(?:Error|Exception): (.+)")
 _LOOK = 0.2  # seconds between two looks at what runs
 
 #: Only errors, without stack traces, and from the first line on: by Spark's own settings the JVM
-#: would greet and warn. The gateway's level must be the same, or Spark takes it for a shell's.
+#: would greet and warn. The gateway's level must be the same, or Spark takes it for a shell's. Why
+#: a stream ends is told by whoever runs it; for Spark a stop that meets a new batch is an error.
 _LOGGING = """\
 rootLogger.level = error
 rootLogger.appenderRef.stderr.ref = stderr
@@ -44,6 +45,8 @@ appender.stderr.layout.type = PatternLayout
 appender.stderr.layout.pattern = %p %c{1}: %m%n%ex{none}
 logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
 logger.gateway.level = error
+logger.stream.name = org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecution
+logger.stream.level = off
 """
 
 

@@ -11,13 +11,13 @@ No pin, no ``foreachBatch``: Spark plans the matching as part of the stream, and
 takes the result. The price: two tasks of a batch may see different versions, and so may a task that
 is run again. Where that matters, use ``Pipeline``.
 
-What changes is small, so a published delta is removed when it has not been current for a while.
+What changes is small, so a published delta is removed when it has not been current for a while. One
+that is current again, since equal deltas have one name, stays.
 """
 
 from __future__ import annotations
 
 import base64
-import contextlib
 import json
 import logging
 import threading
@@ -43,6 +43,8 @@ logger = logging.getLogger("bittern")
 REFRESH = 1.0
 #: Seconds that a delta which is no longer current stays for workers that have not looked since.
 _LINGER = 120.0
+#: How often a store is asked to remove one, with that time in between.
+_ATTEMPTS = 5
 
 
 @dataclass(frozen=True)
@@ -106,13 +108,15 @@ class Follower(threading.Thread):
         self._spark = weakref.ref(spark)
         self._folder = self._builder.folder
         self._current: View | None = None
-        self._old: list[tuple[float, str]] = []
+        #: Since when which deltas are not current or could not be removed, the oldest first, and
+        #: how often that was tried.
+        self._old: dict[str, tuple[float, int]] = {}
         self._ended = threading.Event()
         self.following = Following(transport.child(self._builder.list_folder, "current.json"))
         self._refresh()
 
     def run(self) -> None:
-        """Look, publish, sleep. A catalog that cannot be reached leaves the pointer as it is."""
+        """Look, publish, sleep. Whatever fails leaves the pointer as it is until the next look."""
         while not self._ended.wait(REFRESH):
             spark = self._spark()
             if spark is None or _is_stopped(spark):
@@ -121,6 +125,8 @@ class Follower(threading.Thread):
                 self._refresh()
             except (BitternError, OSError) as error:
                 logger.warning("bittern: the view stays at its version: %s", error)
+            except Exception:
+                logger.exception("bittern: the view stays at its version")
         self._builder.close()
 
     def stop(self) -> None:
@@ -134,9 +140,7 @@ class Follower(threading.Thread):
             self._point(view)
             self._retire(view)
             self._current = view
-        while self._old and time.monotonic() - self._old[0][0] > _LINGER:
-            with contextlib.suppress(SnapshotError):
-                stores.remove(self._folder, self._old.pop(0)[1])
+        self._remove_old()
 
     def _point(self, view: View) -> None:
         layers = [
@@ -155,12 +159,26 @@ class Follower(threading.Thread):
 
     def _retire(self, view: View) -> None:
         """Note which deltas are no longer current; bases stay, for drivers that start later."""
-        if self._current is None:
-            return
         now, kept = time.monotonic(), {layer.index.id for layer in view.layers}
-        for layer in self._current.layers[1:]:
+        for identity in kept & self._old.keys():
+            del self._old[identity]
+        for layer in () if self._current is None else self._current.layers[1:]:
             if layer.index.id not in kept:
-                self._old.append((now, layer.index.id))
+                self._old[layer.index.id] = now, 0
+
+    def _remove_old(self) -> None:
+        now = time.monotonic()
+        for identity, (since, tried) in list(self._old.items()):
+            if now - since <= _LINGER:
+                break
+            del self._old[identity]
+            try:
+                stores.remove(self._folder, identity)
+            except SnapshotError as error:
+                if tried + 1 < _ATTEMPTS:
+                    self._old[identity] = now, tried + 1
+                else:
+                    logger.warning("bittern: a delta that nobody needs stays: %s", error)
 
 
 def _is_stopped(spark: Any) -> bool:
