@@ -531,7 +531,7 @@ def test_text_ids_rejects_and_gathered_matches(spark, tmp_path):
     )
     path = f"file://{tmp_path}/gathered"
     with sink._staged(path, None, "error") as (staging, _):
-        again = sink._fill(frame, None, frame.schema, staging, None, explode=False)
+        again = sink.fill(frame, None, frame.schema, staging, None, explode=False)
     same_table(spark, ours, tmp_path / "gathered")
     assert (again["rows"], again["rejects"]) == (6, 1)
     assert staging.target == tmp_path / "gathered"
@@ -592,7 +592,7 @@ def test_a_failed_job_changes_nothing(spark, tmp_path):
             pytest.raises(PythonException, match="partition of 5"),
             sink._staged(tmp_path / name, None, mode) as (staging, _),
         ):
-            sink._fill(frame, failing, frame.schema, staging, None, explode=False)
+            sink.fill(frame, failing, frame.schema, staging, None, explode=False)
         assert names(tmp_path) == ["old"]
         assert content(tmp_path / "old") == [1, 2]
 
