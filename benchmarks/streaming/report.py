@@ -57,7 +57,7 @@ def _catalog(told: Mapping[str, Any]) -> str:
         [f"load {told['subscriptions']:,} subscriptions, one version", _s(told["load"])],
         ["read them all (`catalog.at`)", _s(told["read"])],
         ["ask for the version", _s(told["version"])],
-        ["add one subscription, with its commit", _s(told["add"])],
+        ["add the first subscription, with its commit", _s(told["add"])],
         ["first view: read, compile, write the base", _s(told["first_view"])],
         *(
             [f"{int(n):,} changed: commit", _s(each["commit"])]
