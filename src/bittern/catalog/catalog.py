@@ -24,6 +24,7 @@ import pyarrow as pa
 from bittern.catalog import files
 from bittern.catalog.rows import Door, Row, Subscription, checked_id
 from bittern.catalog.sources import row_of, rows_of
+from bittern.engine.subscriptions import REPEATED, Progress
 from bittern.errors import (
     BadSubscription,
     OptionError,
@@ -35,9 +36,7 @@ if TYPE_CHECKING:
     from bittern.catalog.reading import Changes, Version
     from bittern.catalog.writing import Merged, Stage
 
-Progress = Callable[[str, int, int], None]
 _REPORT_EVERY = 10_000
-_REPEATED = "this id was given before; ids are unique"
 #: What is said of an id that is taken.
 TAKEN = "this id is taken: choose another, or say replace=True"
 
@@ -210,7 +209,7 @@ class Catalog:
 
         def stage(stage: Stage) -> None:
             stage.put(_good(rows, bad, report))
-            bad.extend(BadSubscription(id_, 0, _REPEATED) for id_ in stage.drop_repeated())
+            bad.extend(BadSubscription(id_, 0, REPEATED) for id_ in stage.drop_repeated())
             if bad and on_error == "raise":
                 raise SubscriptionError(bad)
             if mode == "replace" and not stage.puts:

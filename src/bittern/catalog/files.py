@@ -71,7 +71,7 @@ def read_file(name: str | os.PathLike[str], form: str | None = None) -> Rows:
     form = form or format_of(name)
     try:
         if form == "parquet":
-            with _told(name):
+            with told(name):
                 total = pyarrow.parquet.read_metadata(name).num_rows
         else:
             total = _lines(name)
@@ -83,7 +83,7 @@ def read_file(name: str | os.PathLike[str], form: str | None = None) -> Rows:
 def read_rows(source: str | IO[bytes], form: str) -> Iterator[tuple[Any, ...] | BadSubscription]:
     """The rows of a file, or of a stream that is open."""
     name = source if isinstance(source, str) else "standard input"
-    with _told(name):
+    with told(name):
         if form == "csv":
             yield from _csv_rows(source)
         elif form == "parquet":
@@ -101,7 +101,7 @@ def read_rows(source: str | IO[bytes], form: str) -> Iterator[tuple[Any, ...] | 
 
 
 @contextmanager
-def _told(name: str) -> Iterator[None]:
+def told(name: str) -> Iterator[None]:
     """Turn what Arrow says about a file into one sentence that names it."""
     try:
         yield

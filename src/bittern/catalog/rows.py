@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from bittern.engine.subscriptions import is_weight
+from bittern.engine.subscriptions import weight_problem
 from bittern.errors import BadSubscription, ExpressionError
 from bittern.language.shapes import Shapes
 from bittern.model.ids import id_problem, normal_id
@@ -124,8 +124,9 @@ def _name(value: Any, what: str) -> str:
 
 
 def _weight(weight: Any) -> float:
-    if not is_weight(weight):
-        raise ValueError(f"a weight is a finite number, not {weight!r:.40}")
+    problem = weight_problem(weight)
+    if problem is not None:
+        raise ValueError(problem)
     return float(weight)
 
 
@@ -148,9 +149,7 @@ def _metadata(metadata: Any) -> str:
             sort_keys=True,
             separators=(",", ":"),
         )
-    except (TypeError, RecursionError) as wrong:
-        raise ValueError(f"metadata is not JSON: {wrong}") from None
-    except json.JSONDecodeError as wrong:
+    except (TypeError, RecursionError, json.JSONDecodeError) as wrong:
         raise ValueError(f"metadata is not JSON: {wrong}") from None
     if len(text) > MAX_METADATA:
         raise ValueError(f"metadata has at most {MAX_METADATA:,} characters as JSON")

@@ -36,7 +36,7 @@ import numpy as np
 from bittern.engine.compact import Compaction
 from bittern.engine.delta import ALL_ALIVE, Row, Segment, State, index_rows
 from bittern.engine.index import Index
-from bittern.engine.subscriptions import is_weight
+from bittern.engine.subscriptions import weight_problem
 from bittern.engine.work_folder import new_work_folder, remove_work_folder
 from bittern.errors import (
     BadSubscription,
@@ -150,8 +150,7 @@ class Layers:
 
     def _read(self, id_: Any, expression: Any, weight: Any) -> Row:
         problem = id_problem(id_)
-        if problem is None and weight is not None and not is_weight(weight):
-            problem = f"a weight is a finite number, not {weight!r:.40}"
+        problem = problem or weight_problem(weight)
         if problem is not None:
             raise SubscriptionError([BadSubscription(id_, 0, problem)])
         try:

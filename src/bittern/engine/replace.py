@@ -78,9 +78,9 @@ def put_in_place(folder: Path, target: Path, parent: int) -> None:
     shutil.rmtree(removing, ignore_errors=True)
 
 
-def sync(folder: Path) -> None:
-    """Have the folder's entries on disk."""
-    descriptor = os.open(folder, _DIRECTORY)
+def sync(path: Path) -> None:
+    """Have a file's bytes, or a folder's entries, on disk."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
     finally:

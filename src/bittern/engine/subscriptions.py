@@ -14,6 +14,7 @@ Cost: about 5 us to read a subscription, a fraction of one to join it.
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from typing import Any, NamedTuple
@@ -30,7 +31,8 @@ from bittern.model.ids import Ids, id_problem, normal_id
 #: Called with (stage, done, total); total is 0 where it is not known.
 Progress = Callable[[str, int, int], None]
 _CHUNK = 50_000
-_REPEATED = "this id was given before; ids are unique"
+#: What is said of an id that stands there twice.
+REPEATED = "this id was given before; ids are unique"
 
 
 class Subscriptions(NamedTuple):
@@ -162,11 +164,10 @@ class _Reader:
         id_ = normal_id(id_)
         problem = id_problem(id_)
         if problem is None and id_ in self._seen:
-            problem = _REPEATED
+            problem = REPEATED
         if problem is None and not isinstance(text, str):
             problem = f"an expression is text, not {type(text).__name__}"
-        if problem is None and weight is not None and not is_weight(weight):
-            problem = f"a weight is a finite number, not {weight!r:.40}"
+        problem = problem or weight_problem(weight)
         if problem is not None:
             self.bad.append(BadSubscription(id_, 0, problem))
             return
@@ -293,18 +294,17 @@ def _joined_bad(
     for part, end in zip(parts, ends, strict=True):
         for each in part.bad:
             before = id_problem(each.id) is None and taken.get(each.id, end) < start
-            out.append(BadSubscription(each.id, 0, _REPEATED) if before else each)
+            out.append(BadSubscription(each.id, 0, REPEATED) if before else each)
         own = repeated[np.searchsorted(repeated, start) : np.searchsorted(repeated, end)]
-        out += [BadSubscription(ids[row], 0, _REPEATED) for row in own.tolist()]
+        out += [BadSubscription(ids[row], 0, REPEATED) for row in own.tolist()]
         start = end
     return out
 
 
-def is_weight(weight: Any) -> bool:
-    """Is this a number that subscriptions can be ranked by?"""
-    if isinstance(weight, bool) or not isinstance(weight, int | float):
-        return False
-    try:
-        return math.isfinite(weight)
-    except OverflowError:  # an integer that no float can hold
-        return False
+def weight_problem(weight: Any) -> str | None:
+    """What is wrong with a weight, if anything: subscriptions are ranked by it, or have none."""
+    good = weight is None
+    if isinstance(weight, int | float) and not isinstance(weight, bool):
+        with contextlib.suppress(OverflowError):  # an integer that no float can hold
+            good = math.isfinite(weight)
+    return None if good else f"a weight is a finite number, not {weight!r:.40}"

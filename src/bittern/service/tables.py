@@ -30,7 +30,7 @@ import pyarrow.csv
 import pyarrow.json
 import pyarrow.parquet
 
-from bittern.catalog.files import SUFFIXES
+from bittern.catalog.files import SUFFIXES, told
 from bittern.errors import BitternError, OptionError
 from bittern.service.csv_events import Rows, read_csv
 
@@ -54,16 +54,6 @@ def format_of(name: str, given: str | None, option: str = "--format") -> str:
         known = ", ".join(sorted(SUFFIXES))
         raise OptionError(f"{name}: the extension is none of {known}; say {option}")
     return SUFFIXES[suffix]
-
-
-@contextlib.contextmanager
-def _told(name: str) -> Iterator[None]:
-    """Turn what Arrow says about a file into one sentence that names it."""
-    try:
-        yield
-    except (pa.ArrowException, UnicodeDecodeError) as error:
-        reason = str(error).strip().split("\n")[0]
-        raise BitternError(f"{_shown(name)}: {reason}") from error
 
 
 def _shown(name: str) -> str:
@@ -108,7 +98,7 @@ def read_subscriptions(
     wanted = (id_column, expression_column, weight_column or "weight")
     if len(set(wanted)) < len(wanted):
         raise OptionError("id, expression and weight must be three different columns")
-    with _told(name):
+    with told(_shown(name)):
         if form == "csv":
             table = _subscriptions_csv(_read_all(name), wanted)
         elif form == "jsonl":
@@ -185,7 +175,7 @@ def columns_of(name: str, form: str, *enough: set[str]) -> list[str]:
 
     O(1), but O(bytes) for JSON lines of which none completes a set.
     """
-    with _told(name), _opened(name) as file:
+    with told(_shown(name)), _opened(name) as file:
         if form == "parquet":
             names: list[str] = pyarrow.parquet.ParquetFile(file).schema_arrow.names
             return names
@@ -217,7 +207,7 @@ def read_intervals(name: str, form: str) -> tuple[pa.ChunkedArray, pa.ChunkedArr
     Of CSV, an empty cell is no end; a word is that word, even if it is ``NA``.
     """
     wanted = ["low", "high"]
-    with _told(name):
+    with told(_shown(name)):
         data = pa.BufferReader(_read_all(name))
         if form == "csv":
             table = pyarrow.csv.read_csv(
@@ -243,7 +233,7 @@ def read_events(
     name: str, form: str, batch_size: int, reject: Callable[[str, str], None]
 ) -> Iterator[Rows]:
     """Batches of events; ``reject(place, reason)`` is told of rows that no batch can hold."""
-    with _told(name):
+    with told(_shown(name)):
         if form == "parquet":
             source = pa.BufferReader(_read_all(name)) if name == "-" else name
             yield from map(

@@ -23,7 +23,6 @@ Cost: O(rows); a task holds one row group, and for exploded output one piece of 
 from __future__ import annotations
 
 import contextlib
-import os
 import socket
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -35,6 +34,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark import TaskContext
 
+from bittern.engine.replace import sync
 from bittern.errors import OptionError
 from bittern.spark.operator import FIRST, TAIL, Batches, flat
 
@@ -135,12 +135,8 @@ class PartFile:
             return None, 0
         with self._writing():
             self._writer.close()
-            descriptor = os.open(self._path, os.O_RDONLY)
-            try:
-                os.fsync(descriptor)
-                return self._name, os.fstat(descriptor).st_size
-            finally:
-                os.close(descriptor)
+            sync(self._path)
+            return self._name, self._path.stat().st_size
 
     def discard(self) -> None:
         """Remove what was written."""
@@ -239,11 +235,7 @@ class Task:
                 rejects.discard()
             raise
         counts["rows"] = part.rows
-        report = [file, size, rejects_file, rejects_size, *counts.values()]
-        return pa.RecordBatch.from_arrays(
-            [pa.array([value], type_) for value, type_ in zip(report, REPORT.types, strict=True)],
-            schema=REPORT,
-        )
+        return row_of(REPORT, [file, size, rejects_file, rejects_size, *counts.values()])
 
     def _rows(self, batch: pa.RecordBatch) -> Batches:
         """What the matches' table gets of a batch."""
@@ -256,6 +248,12 @@ class Task:
             else:
                 versions = pa.repeat(pa.scalar(self.version, pa.int64()), rows.num_rows)
                 yield rows.append_column(VERSION, versions)
+
+
+def row_of(schema: pa.Schema, values: list[Any]) -> pa.RecordBatch:
+    """One row: what a task tells the driver."""
+    columns = [pa.array([value], type_) for value, type_ in zip(values, schema.types, strict=True)]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def _count(batch: pa.RecordBatch, counts: dict[str, int]) -> pa.RecordBatch:

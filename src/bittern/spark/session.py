@@ -208,6 +208,11 @@ def with_fields(lines: DataFrame, line: str, names: Sequence[str]) -> DataFrame:
     return lines.select(*fields, line)
 
 
+def is_connect(spark: object) -> bool:
+    """Is it a session of Spark Connect, whose driver is another process?"""
+    return type(spark).__module__.startswith("pyspark.sql.connect")
+
+
 def is_sparks(failure: Exception) -> bool:
     """Does an exception come from Spark, or from the bridge to it?"""
     return type(failure).__module__.startswith(("pyspark.", "py4j."))

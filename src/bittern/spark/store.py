@@ -40,6 +40,7 @@ from bittern.engine.manifest import MANIFEST
 from bittern.errors import OptionError, SnapshotError
 from bittern.spark import node_cache, transport
 from bittern.spark.node_cache import SnapshotRef
+from bittern.spark.session import is_connect
 
 ARTIFACTS = "artifacts"
 CACHE = "cache"
@@ -219,9 +220,8 @@ def _is_local(spark: Any) -> bool:
     """Whether the workers of a session are processes of this host."""
     if not re.fullmatch(r"local(\[[^\]]*\])?", spark.conf.get("spark.master", "")):
         return False
-    connect = type(spark).__module__.startswith("pyspark.sql.connect")
     # A Connect server may run anywhere, and its "local" is there; pyspark says if it started it.
-    return not connect or "SPARK_LOCAL_REMOTE" in os.environ
+    return not is_connect(spark) or "SPARK_LOCAL_REMOTE" in os.environ
 
 
 def _absolute(place: str) -> str:

@@ -184,6 +184,13 @@ def upload(folder: Path, uri: str) -> None:
         raise SnapshotError(f"cannot write the snapshot to {uri}: {error}") from error
 
 
+def read_file(uri: str) -> bytes:
+    """Read a small file."""
+    remote, path = filesystem(uri)
+    with remote.open_input_stream(path) as file:
+        return bytes(file.read())
+
+
 def write_file(uri: str, data: bytes) -> None:
     """Write a small file, which on a file system appears whole or not at all."""
     remote, path = filesystem(uri)

@@ -21,7 +21,7 @@ down before any of it is used (``state.py``): a replay lets the same matches pas
 
 Cost: one job, which sorts the batch together with what is remembered. An Edge remembers a row for
 each entity for which something holds, a Throttle one for whoever was sent something in the current
-window. docs/delivery.md has figures.
+window. docs/benchmarks/streaming.md has figures.
 """
 
 from __future__ import annotations

@@ -20,9 +20,19 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import ClassVar
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from bittern.catalog.catalog import Catalog
+from bittern.spark.streaming.outbox import BATCH, QUERY
+
+#: Times as ISO 8601 writes them, with all their digits, whatever the session's time zone.
+_JSON = {
+    "ignoreNullFields": "false",
+    "timeZone": "UTC",
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
+    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
+}
 
 
 @dataclass(frozen=True)
@@ -42,6 +52,16 @@ class Batch:
     #: Keys, subscription (string), version (bigint).
     matches: DataFrame
     catalog: Catalog
+
+    @property
+    def place(self) -> str:
+        """A folder's name that no other batch has, of this query or of another."""
+        return f"{QUERY}={self.query_id}/{BATCH}={self.batch_id}"
+
+
+def as_json(*columns: Column | str) -> Column:
+    """Columns as one JSON text: the same for the same values, and to the microsecond."""
+    return F.to_json(F.struct(*columns), _JSON)
 
 
 class Sink(abc.ABC):

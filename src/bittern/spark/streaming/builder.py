@@ -215,10 +215,8 @@ class Builder:
         return sorted(name for name in names if _BASE.fullmatch(name))
 
     def _read(self, name: str) -> dict[str, Any] | None:
-        filesystem, base = transport.filesystem(self.list_folder)
         try:
-            with filesystem.open_input_stream(f"{base}/{name}") as file:
-                told = json.loads(file.read())
+            told = json.loads(transport.read_file(transport.child(self.list_folder, name)))
             good = told["version"] == int(name[:20]) and transport.is_id(told["snapshot"])
         except (OSError, ValueError, KeyError, TypeError):
             return None  # half written, or removed by another driver

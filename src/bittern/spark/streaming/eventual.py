@@ -34,6 +34,7 @@ from bittern.errors import BitternError, SnapshotError
 from bittern.spark import store as stores
 from bittern.spark import transport
 from bittern.spark.node_cache import SnapshotRef
+from bittern.spark.session import is_connect
 from bittern.spark.streaming.builder import Builder
 from bittern.spark.views import Layer, View
 
@@ -73,7 +74,7 @@ def _look(pointer: str) -> View:
     if known is not None and now - known[0] < REFRESH:
         return known[1]
     try:
-        view = _parse(_read(pointer))
+        view = _parse(json.loads(transport.read_file(pointer)))
         view.matcher()
     except (OSError, ValueError, KeyError, TypeError, SnapshotError) as error:
         if known is None:
@@ -82,12 +83,6 @@ def _look(pointer: str) -> View:
         view = known[1]
     _seen[pointer] = (now, view)
     return view
-
-
-def _read(pointer: str) -> Any:
-    filesystem, path = transport.filesystem(pointer)
-    with filesystem.open_input_stream(path) as file:
-        return json.loads(file.read())
 
 
 def _parse(told: Any) -> View:
@@ -182,7 +177,7 @@ class Follower(threading.Thread):
 
 
 def _is_stopped(spark: Any) -> bool:
-    if type(spark).__module__.startswith("pyspark.sql.connect"):
+    if is_connect(spark):
         return bool(spark.is_stopped)
     return spark.sparkContext._jsc is None  # noqa: SLF001
 

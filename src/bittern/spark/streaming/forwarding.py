@@ -34,7 +34,7 @@ from bittern.errors import OptionError
 from bittern.spark.attributes import is_case_sensitive, names_of, quoted
 from bittern.spark.operator import SUBSCRIPTION
 from bittern.spark.part_files import VERSION
-from bittern.spark.streaming.batch import Batch, Sink
+from bittern.spark.streaming.batch import Batch, Sink, as_json
 from bittern.spark.streaming.outbox import BATCH, QUERY
 from bittern.spark.streaming.sources import (
     checked_options,
@@ -54,13 +54,6 @@ _KEY_DIGITS = 32
 #: How Spark's errors begin where no class implements a format.
 _MISSING = re.compile(r"\[(\w+_)?DATA_SOURCE_NOT_(FOUND|ENABLED)\b")
 _OWN_DELTA = ("txnappid", "txnversion")
-#: The same text for the same values, whatever the session's time zone, and to the microsecond.
-_CANONICAL = {
-    "ignoreNullFields": "false",
-    "timeZone": "UTC",
-    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
-    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
-}
 
 
 @dataclass(frozen=True, init=False)
@@ -123,10 +116,10 @@ class Kafka(Sink):
         """What is sent: the columns key and value, both text."""
         _check_free(batch, BATCH)
         # The order in which a pipeline names its keys makes no other key of a match.
-        identity = _text(*map(quoted, sorted(batch.keys)), SUBSCRIPTION, VERSION)
+        identity = as_json(*map(quoted, sorted(batch.keys)), SUBSCRIPTION, VERSION)
         return batch.matches.select(
             F.substring(F.sha2(identity, 256), 1, _KEY_DIGITS).alias("key"),
-            _text(*map(quoted, batch.keys), SUBSCRIPTION, VERSION, _number(batch)).alias("value"),
+            as_json(*map(quoted, batch.keys), SUBSCRIPTION, VERSION, _number(batch)).alias("value"),
         )
 
 
@@ -212,9 +205,7 @@ class Format(Sink):
         mode = self.mode
         if self.name.lower() in _FILES:
             options = {
-                name: f"{value.rstrip('/')}/{QUERY}={batch.query_id}/{BATCH}={batch.batch_id}"
-                if name.lower() == "path"
-                else value
+                name: f"{value.rstrip('/')}/{batch.place}" if name.lower() == "path" else value
                 for name, value in options.items()
             }
             mode = "overwrite"
@@ -245,10 +236,6 @@ def _set(sink: Sink, **values: object) -> None:
     """Fill in a frozen sink."""
     for name, value in values.items():
         object.__setattr__(sink, name, value)
-
-
-def _text(*columns: Column | str) -> Column:
-    return F.to_json(F.struct(*columns), _CANONICAL)
 
 
 def _number(batch: Batch) -> Column:

@@ -30,7 +30,7 @@ import pyarrow as pa
 from pyspark import TaskContext
 
 from bittern.spark.operator import Batches
-from bittern.spark.part_files import Table
+from bittern.spark.part_files import Table, row_of
 from bittern.spark.streaming.addresses import networks, shown
 from bittern.spark.streaming.delivery import Delivery, Outcome, Terms
 from bittern.spark.streaming.posting import Post, Request
@@ -111,11 +111,7 @@ class Task:
         except BaseException:
             part.discard()
             raise
-        report = [file, size, *counts.values(), sorted(given_up)]
-        return pa.RecordBatch.from_arrays(
-            [pa.array([value], type_) for value, type_ in zip(report, REPORT.types, strict=True)],
-            schema=REPORT,
-        )
+        return row_of(REPORT, [file, size, *counts.values(), sorted(given_up)])
 
     def requests(self, rows: Iterable[tuple[str, str | None, str]]) -> Iterator[Request]:
         """Cut the matches of each URL and subscriber, which stand together, into requests."""

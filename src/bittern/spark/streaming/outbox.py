@@ -31,7 +31,7 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
-from bittern.engine.replace import only_writer
+from bittern.engine.replace import only_writer, sync
 from bittern.errors import OptionError, PipelineError
 from bittern.spark.staging import Staging, local_path
 from bittern.spark.streaming.pins import create_once
@@ -111,21 +111,21 @@ class Outbox:
             written = staging.attempts / "written"
             frame.write.parquet(f"file:{written}")
             for file in written.glob("*.parquet"):
-                descriptor = os.open(file, os.O_RDONLY)
-                try:
-                    os.fsync(descriptor)
-                finally:
-                    os.close(descriptor)
+                sync(file)
                 file.rename(staging.attempts / file.name)
                 staging.accept(file.name, (staging.attempts / file.name).stat().st_size)
             staging.commit()
 
+    def batches(self) -> list[int]:
+        """Those that are there. O(batches)."""
+        names = [folder.name.removeprefix(f"{BATCH}=") for folder in self.path.glob(f"{BATCH}=*")]
+        return [int(name) for name in names if name.isdecimal()]
+
     def forget(self, before: int) -> None:
         """Remove the batches before this one."""
-        for folder in self.path.glob(f"{BATCH}=*"):
-            number = folder.name.removeprefix(f"{BATCH}=")
-            if number.isdecimal() and int(number) < before:
-                shutil.rmtree(folder, ignore_errors=True)
+        for batch_id in self.batches():
+            if batch_id < before:
+                shutil.rmtree(self.folder(batch_id), ignore_errors=True)
 
 
 def check_apart(**paths: str | os.PathLike[str] | None) -> None:

@@ -166,7 +166,7 @@ def _interval(trigger: str | None, events: DataFrame) -> dict[str, Any]:
 
 
 def _check_classic(spark: SparkSession) -> None:
-    if type(spark).__module__.startswith("pyspark.sql.connect"):
+    if session.is_connect(spark):
         raise OptionError(
             "a pipeline pins and commits in the driver's process: start it with a classic session, "
             "not through Spark Connect"

@@ -22,7 +22,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from bittern.errors import OptionError
-from bittern.spark.streaming.outbox import BATCH, Outbox
+from bittern.spark.streaming.outbox import Outbox
 
 
 class States:
@@ -56,6 +56,4 @@ class States:
 
     def _before(self, batch_id: int) -> int | None:
         """The last batch before this one that left something."""
-        names = [folder.name.removeprefix(f"{BATCH}=") for folder in self._table.path.glob("*=*")]
-        batches = [int(name) for name in names if name.isdecimal()]  # hidden ones are not
-        return max((batch for batch in batches if batch < batch_id), default=None)
+        return max((batch for batch in self._table.batches() if batch < batch_id), default=None)

@@ -7,11 +7,11 @@ in the checkpoint.
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -19,8 +19,7 @@ from pyspark.sql import functions as F
 from bittern.catalog.catalog import Catalog
 from bittern.errors import CatalogError, PipelineError
 from bittern.spark.attributes import project
-from bittern.spark.frames import Job, Source
-from bittern.spark.operator import SUBSCRIPTION, output_schema
+from bittern.spark.operator import SUBSCRIPTION, Operator, output_schema
 from bittern.spark.samples import sample_table
 from bittern.spark.sink import fill
 from bittern.spark.streaming.batch import After, Batch, Sink
@@ -30,8 +29,6 @@ from bittern.spark.streaming.metrics import BatchReport, Metrics
 from bittern.spark.streaming.outbox import Outbox
 from bittern.spark.streaming.pins import Checkpoint, Pin
 from bittern.spark.streaming.sending import Sender
-
-logger = logging.getLogger("bittern")
 
 
 @dataclass(frozen=True)
@@ -50,12 +47,16 @@ class Plan:
     after: tuple[After, ...]
     metrics: Metrics
 
-    @property
+    @cached_property
+    def table(self) -> Outbox | None:
+        """The sink's own folders, if it is one of files."""
+        return Outbox.at(self.sink.path) if isinstance(self.sink, Files) else None
+
+    @cached_property
     def outbox(self) -> Outbox:
-        """Where tasks write matches: the sink's own folder, where nothing comes in between."""
-        if isinstance(self.sink, Files) and not self.after:
-            return Outbox.at(self.sink.path)
-        return Outbox(self.checkpoint.own / "outbox")
+        """Where tasks write matches: the sink's own table, where nothing comes in between."""
+        direct = None if self.after else self.table
+        return direct or Outbox(self.checkpoint.own / "outbox")
 
 
 @dataclass
@@ -134,14 +135,10 @@ class Steps:
             if query_id is None:
                 raise PipelineError(f"the checkpoint {plan.checkpoint.path} has lost its metadata")
             plan.checkpoint.bind(plan.catalog.uid, query_id)
-            outboxes = {plan.outbox.path: plan.outbox}
-            if isinstance(plan.sink, Files):
-                outboxes[Outbox.at(plan.sink.path).path] = Outbox.at(plan.sink.path)
-            if plan.rejects is not None:
-                outboxes[plan.rejects.path] = plan.rejects
-            for outbox in outboxes.values():
-                outbox.claim(query_id)
-                outbox.tidy()
+            for outbox in dict.fromkeys((plan.outbox, plan.table, plan.rejects)):
+                if outbox is not None:
+                    outbox.claim(query_id)
+                    outbox.tidy()
             self._query_id = query_id
         return self._query_id
 
@@ -153,16 +150,14 @@ class Steps:
             attributes = self._builder.attributes()
         with watch.time("match"), ExitStack() as stack:
             projected = project(frame, plan.keys, attributes, plan.json)
-            source = Source(view, attributes, integer_ids=False)
-            job = Job(source, projected, plan.keys, plan.json, plan.limit, identified=True)
-            sent = self._sender.sent(view)
+            operator = Operator(self._sender.sent(view), plan.keys, plan.json, plan.limit)
             staging = stack.enter_context(plan.outbox.staging(batch_id))
             rejects = None
             if plan.rejects is not None:
                 rejects = stack.enter_context(plan.rejects.staging(batch_id))
             return fill(
                 projected,
-                job.operator(sent),
+                operator,
                 output_schema(projected.schema, plan.keys, integer_ids=False),
                 staging,
                 rejects,
@@ -173,9 +168,9 @@ class Steps:
 
     def _deliver(self, batch_id: int, pin: Pin, query_id: str) -> None:
         plan = self._plan
-        if isinstance(plan.sink, Files) and not plan.after:
-            return  # committing the folder was the delivery
         outbox = plan.outbox
+        if outbox == plan.table:
+            return  # committing the folder was the delivery
         batch = Batch(
             plan.spark,
             query_id,

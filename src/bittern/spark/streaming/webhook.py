@@ -57,7 +57,7 @@ from bittern.spark.operator import SUBSCRIPTION
 from bittern.spark.part_files import Table
 from bittern.spark.staging import Staging, local_path
 from bittern.spark.streaming.addresses import networks
-from bittern.spark.streaming.batch import Batch, Sink
+from bittern.spark.streaming.batch import Batch, Sink, as_json
 from bittern.spark.streaming.delivery import Terms
 from bittern.spark.streaming.letters import COUNTS, REPORT, Task
 from bittern.spark.streaming.posting import check_headers
@@ -73,13 +73,6 @@ _ORDERED = (
     TimestampNTZType,
     TimestampType,
 )
-#: As ISO 8601 writes them, with all their digits.
-_JSON = {
-    "ignoreNullFields": "false",
-    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
-    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
-    "timeZone": "UTC",
-}
 _TARGETS = pa.schema(
     [(SUBSCRIPTION, pa.string()), ("subscriber", pa.string()), ("url", pa.string())]
 )
@@ -173,7 +166,7 @@ class Webhook(Sink):
 
     def deliver(self, batch: Batch) -> None:
         """Deliver a batch; returns when every request was answered or is a dead letter."""
-        folder = self._folder(batch.query_id, batch.batch_id)
+        folder = f"{self._dead_letters}/{batch.place}"
         if local_path(folder).exists():
             return
         targets, skipped = self._targets(batch)
@@ -189,9 +182,6 @@ class Webhook(Sink):
                 self.last.requests,
                 folder,
             )
-
-    def _folder(self, query_id: str, batch_id: int) -> str:
-        return f"{self._dead_letters}/query={query_id}/batch={batch_id}"
 
     def _targets(self, batch: Batch) -> tuple[pa.Table, int]:
         """Where the batch's subscriptions want their matches, and how many matches go nowhere."""
@@ -243,7 +233,7 @@ def _rows(batch: Batch, targets: pa.Table) -> DataFrame:
         for at, key in enumerate(batch.keys)
         if isinstance(matches.schema[key].dataType, _ORDERED)
     }
-    text = F.to_json(F.struct(*(column.alias(name) for name, column in columns.items())), _JSON)
+    text = as_json(*(column.alias(name) for name, column in columns.items()))
     rows = matches.select(
         columns[SUBSCRIPTION].alias(SUBSCRIPTION),
         text.alias("match"),
