@@ -8,15 +8,23 @@
       color = 'red'  ->  None        color is missing: NULL
       AND            ->  None        not a match, and neither is NOT (...)
 
+EXISTS and FORALL go through ``documents``, oldest first, one by one::
+
+    EXISTS d IN LAST 2 (d.price > price)   on   {"price": 5}
+      documents            {"price": 9}, {"price": 4}, {}
+      window               {"price": 4}, {}
+      d.price > price  ->  False, None
+      EXISTS           ->  False         no document for which it is True
+
 A value has a kind (number, string, boolean, time) and, inside its kind, a key by which it is
 ordered. Values of different kinds are never compared: the answer is None. Nothing of ``bittern``
-is used here but the classes of the tree. O(predicates x length of values) per event.
+is used here but the classes of the tree. O(predicates x documents x length of values) per event.
 """
 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, TypeAlias
@@ -33,22 +41,53 @@ _MICROSECOND = dt.timedelta(microseconds=1)
 _FIRST_INEXACT = 2.0**53
 
 
-def matches(tree: syntax.Expression, event: Mapping[str, Any]) -> bool:
+def matches(
+    tree: syntax.Expression, event: Mapping[str, Any], documents: Sequence[Mapping[str, Any]] = ()
+) -> bool:
     """Say whether the event matches: only True does, unknown does not."""
-    return truth(tree, event) is True
+    return truth(tree, event, documents) is True
 
 
-def truth(tree: syntax.Expression, event: Mapping[str, Any]) -> Truth:
-    """Evaluate the tree on one event in three-valued logic."""
+def truth(
+    tree: syntax.Expression, event: Mapping[str, Any], documents: Sequence[Mapping[str, Any]] = ()
+) -> Truth:
+    """Evaluate the tree on one event, after these documents, in three-valued logic."""
+    return _truth(tree, event, documents, {})
+
+
+def _truth(
+    tree: syntax.Expression,
+    event: Mapping[str, Any],
+    documents: Sequence[Mapping[str, Any]],
+    document: Mapping[str, Any],
+) -> Truth:
+    """Evaluate the tree; inside a quantifier, for one document."""
+
+    def of(operands: Iterable[syntax.Expression]) -> list[Truth]:
+        return [_truth(operand, event, documents, document) for operand in operands]
+
     match tree:
         case syntax.Constant(value):
             return value
         case syntax.Not(operand):
-            return _not(truth(operand, event))
+            return _not(*of([operand]))
         case syntax.And(operands):
-            return _and(truth(operand, event) for operand in operands)
+            return _and(of(operands))
         case syntax.Or(operands):
-            return _not(_and(_not(truth(operand, event)) for operand in operands))
+            return _not(_and(map(_not, of(operands))))
+        case syntax.Quantified(universal, condition, window):
+            answers = [
+                _truth(condition, event, (), each) is True
+                for each in _window(window or syntax.Window(), event, documents)
+            ]
+            return all(answers) if universal else any(answers)
+        case syntax.OfDocument(predicate):
+            return _truth(predicate, document, (), {})
+        case syntax.Join(theirs, operator, ours):
+            return _compare(look_up(document, theirs), operator, look_up(event, ours))
+        case syntax.Pair(of_document, left, operator, right):
+            side = document if of_document else event
+            return _compare(look_up(side, left), operator, look_up(side, right))
         case syntax.IsNull(attribute):
             return look_up(event, attribute) is None
         case syntax.Compare(attribute, operator, operand):
@@ -68,6 +107,34 @@ def truth(tree: syntax.Expression, event: Mapping[str, Any]) -> Truth:
             value = look_up(event, attribute)
             return re2.search(pattern, value) is not None if isinstance(value, str) else None
     raise TypeError(f"not an expression: {tree!r}")
+
+
+def _window(
+    window: syntax.Window, event: Mapping[str, Any], documents: Sequence[Mapping[str, Any]]
+) -> list[Mapping[str, Any]]:
+    """Find the documents of a window; whatever is unknown about one keeps it out."""
+    inside = [
+        document
+        for document in documents
+        if all(
+            _compare(look_up(document, name), "=", look_up(event, name)) is True
+            for name in window.per
+        )
+        and (window.of is None or _is_recent(window, event, document))
+    ]
+    return inside if window.count is None else inside[-window.count :]
+
+
+def _is_recent(
+    window: syntax.Window, event: Mapping[str, Any], document: Mapping[str, Any]
+) -> bool:
+    assert window.of is not None
+    assert window.microseconds is not None
+    then = _kind_and_key(look_up(document, window.of))
+    now = _kind_and_key(look_up(event, window.of))
+    if then is None or now is None or (then[0], now[0]) != ("time", "time"):
+        return False
+    return bool(then[1] >= now[1] - window.microseconds)
 
 
 def path(attribute: str) -> list[str]:
@@ -114,7 +181,7 @@ def _and(answers: Iterable[Truth]) -> Truth:
     return None if None in answers else True
 
 
-def _compare(value: Any, operator: str, operand: syntax.Value) -> Truth:
+def _compare(value: Any, operator: str, operand: Any) -> Truth:
     ours, theirs = _kind_and_key(value), _kind_and_key(operand)
     if ours is None or theirs is None or ours[0] != theirs[0]:
         return None

@@ -1,7 +1,8 @@
 """Every rule of the language as data: expression, event, answer, and Spark's answer.
 
 ``docs/language.md`` shows these rules as tables and ``test_semantics.py`` runs each of them
-against the oracle, the engine and Spark. After a change here, run this file: it writes the tables
+against the oracle, the engine and Spark (those of quantifiers: ``test_quantifiers.py``, for there
+is nothing like them in a filter of Spark). After a change here, run this file: it writes the tables
 into the document again.
 
     rule("NULL in a list", "n IN (1, NULL)", ({"n": 1}, True), ({"n": 2}, None))
@@ -75,6 +76,17 @@ class Refused:
     instead: str
 
 
+@dataclass(frozen=True)
+class Joined:
+    """A rule of EXISTS and FORALL: what an expression says of an event after some documents."""
+
+    name: str
+    expression: str
+    documents: tuple[Mapping[str, Any], ...]
+    event: Mapping[str, Any]
+    answer: bool
+
+
 def rule(name: str, expression: str, *cases: Any, why: str = "") -> Rule:
     made = tuple(Case(case[0], case[1], case[-1]) for case in cases)
     assert any(case.differs for case in made) == bool(why), name
@@ -143,6 +155,21 @@ RULES: dict[str, tuple[Rule, ...]] = {
             ({"n": 6}, False),
             ({"b": False}, False),
             ({}, None),
+        ),
+        rule(
+            "a chain of comparisons",
+            "1 <= n < 5",
+            ({"n": 1}, True, ERROR),
+            ({"n": 5}, False, ERROR),
+            ({}, None, ERROR),
+            why="Spark compares the answer to the first comparison with the second number",
+        ),
+        rule(
+            "signs for operators",
+            "n ≥ 1 AND n ≠ 5",
+            ({"n": 1}, True, ERROR),
+            ({"n": 5}, False, ERROR),
+            why="Spark does not know ≠, ≤ and ≥",
         ),
         rule(
             "three-valued OR",
@@ -468,7 +495,7 @@ REFUSED: tuple[Refused, ...] = (
     Refused("decimals of 19 digits", "x < 0.1234567890123456789", "an exponent, or fewer digits"),
     Refused("a list of several kinds", "n IN (5, '6')", "values of one kind: `n IN (5, 6)`"),
     Refused("ends of different kinds", "n BETWEEN 5 AND '6'", "ends of one kind"),
-    Refused("two attributes", "n = x", "compare an attribute with a literal"),
+    Refused("two attributes", "n = x", "compare an attribute with a literal; or with a document's"),
     Refused("arithmetic", "n + 1 = 6", "write the result: `n = 5`"),
     Refused("functions", "upper(s) = 'A'", "`s RLIKE '(?i)^a$'`"),
     Refused("null-safe equality", "n <=> 5", "`n = 5`, or `n IS NULL`"),
@@ -476,6 +503,50 @@ REFUSED: tuple[Refused, ...] = (
     Refused("look-around", "s RLIKE 'a(?=b)'", "RE2 has none; use two predicates"),
     Refused("back references", r"s RLIKE '(a)\\1'", "RE2 has none"),
 )
+
+_TEN, _NINE = ({"n": 10},), ({"n": 9},)
+_HOUR = dt.timedelta(hours=1)
+
+JOINED: tuple[Joined, ...] = (
+    Joined("EXISTS: some document", "EXISTS d (d.n > n)", ({"n": 1}, {"n": 10}), {"n": 9}, True),
+    Joined("", "EXISTS d (d.n > n)", ({"n": 1}, {"n": 10}), {"n": 10}, False),
+    Joined("FORALL: every document", "FORALL d (d.n < n)", ({"n": 1}, {"n": 10}), {"n": 11}, True),
+    Joined("", "FORALL d (d.n < n)", ({"n": 1}, {"n": 10}), {"n": 10}, False),
+    Joined("EXISTS without documents", "EXISTS d (TRUE)", (), {"n": 5}, False),
+    Joined("FORALL without documents", "FORALL d (FALSE)", (), {"n": 5}, True),
+    Joined("unknown is not satisfied", "EXISTS d (d.n != n)", ({},), {"n": 5}, False),
+    Joined("", "FORALL d (d.n != n)", ({},), {"n": 5}, False),
+    Joined("", "NOT EXISTS d (d.n = n)", ({},), {"n": 5}, True),
+    Joined("the event lacks the attribute", "EXISTS d (d.n = n)", _TEN, {}, False),
+    Joined("", "NOT EXISTS d (d.n = n)", _TEN, {}, True),
+    Joined("kinds never mix", "EXISTS d (d.n != n)", ({"n": "10"},), {"n": 5}, False),
+    Joined("different names", "EXISTS d (d.old = new)", ({"old": 1},), {"new": 1}, True),
+    Joined("one document satisfies all", "EXISTS d (d.n = n AND d.s = s)",
+           ({"n": 1, "s": "a"}, {"n": 2, "s": "b"}), {"n": 1, "s": "b"}, False),
+    Joined("two quantifiers, two documents", "EXISTS d (d.n = n) AND EXISTS d (d.s = s)",
+           ({"n": 1, "s": "a"}, {"n": 2, "s": "b"}), {"n": 1, "s": "b"}, True),
+    Joined("constants on the document", "EXISTS d (d.n = n AND d.s LIKE 'a%')",
+           ({"n": 1, "s": "ab"},), {"n": 1}, True),
+    Joined("a bare attribute of it", "FORALL d (NOT d.sold)", ({"sold": False},), {}, True),
+    Joined("two attributes of it", "EXISTS d (d.low < d.high)", ({"low": 1, "high": 2},), {}, True),
+    Joined("a chain", "EXISTS d (d.low <= n < d.high)", ({"low": 1, "high": 5},), {"n": 1}, True),
+    Joined("IN LAST n: the newest", "EXISTS d IN LAST 1 (d.n = n)", _TEN + _NINE, {"n": 9}, True),
+    Joined("", "EXISTS d IN LAST 1 (d.n = n)", _TEN + _NINE, {"n": 10}, False),
+    Joined("IN LAST of a time", "EXISTS d IN LAST '1 hour' OF t (TRUE)",
+           ({"t": _NEW_YEAR},), {"t": _NEW_YEAR + _HOUR}, True),
+    Joined("", "EXISTS d IN LAST '1 hour' OF t (TRUE)",
+           ({"t": _NEW_YEAR},), {"t": _NEW_YEAR + _HOUR + _TICK}, False),
+    Joined("an event without the time", "EXISTS d IN LAST '1 hour' OF t (TRUE)",
+           ({"t": _NEW_YEAR},), {}, False),
+    Joined("", "FORALL d IN LAST '1 hour' OF t (FALSE)", ({"t": _NEW_YEAR},), {}, True),
+    Joined("what arrived before is before", "EXISTS d IN LAST '1 hour' OF t (TRUE)",
+           ({"t": _NEW_YEAR + _HOUR},), {"t": _NEW_YEAR}, True),
+    Joined("PER: the same group", "FORALL d PER s (d.n < n)",
+           ({"s": "a", "n": 1}, {"s": "b", "n": 10}), {"s": "a", "n": 5}, True),
+    Joined("the newest of the group", "EXISTS d IN LAST 1 PER s (d.n = n)",
+           ({"s": "a", "n": 1}, {"s": "b", "n": 10}), {"s": "a", "n": 1}, True),
+    Joined("an event without a group", "FORALL d PER s (FALSE)", ({"s": "a"}, {}), {}, True),
+)  # fmt: skip
 
 # ------------------------------------------------------------------ as Markdown
 
@@ -485,7 +556,7 @@ MARKS: Final = ("<!-- rules: written by tests/semantics.py -->\n", "<!-- end of 
 
 def tables() -> str:
     """Write all rules as Markdown tables, one per section."""
-    return "\n".join([*_rule_tables(), *_refused_table(), ""])
+    return "\n".join([*_rule_tables(), *_joined_table(), *_refused_table(), ""])
 
 
 def documented() -> str:
@@ -512,6 +583,23 @@ def _rule_tables() -> Iterator[str]:
                 yield "| " + " | ".join(shown) + " |"
                 name = expression = ""
         yield ""
+
+
+def _joined_table() -> Iterator[str]:
+    yield "### Quantifiers\n"
+    yield "| rule | expression | documents, oldest first | event | answer |"
+    yield "|---|---|---|---|---|"
+    for one in JOINED:
+        documents = _code(", ".join(map(event_text, one.documents))) if one.documents else "none"
+        shown = [
+            one.name,
+            _code(one.expression),
+            documents,
+            _code(event_text(one.event)),
+            _answer(one.answer),
+        ]
+        yield "| " + " | ".join(shown) + " |"
+    yield ""
 
 
 def _refused_table() -> Iterator[str]:

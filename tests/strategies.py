@@ -11,6 +11,9 @@ and literals are kept to those that they compare exactly as well::
     TYPED  n int64   x double   d decimal(18,4)   s string   t timestamp   day date   b boolean
            st struct<i int64, s string, deep struct<f double>>
 
+On top of the free world stand quantified predicates over documents (``JOINED``), whose values come
+from few enough constants that an event finds some of its own in the documents before it.
+
 Constants come from small pools that literals and event values share, so that equalities hold and
 bounds are met exactly about as often as not.
 """
@@ -35,11 +38,16 @@ from bittern.language.syntax import (
     Expression,
     In,
     IsNull,
+    Join,
     Like,
     Literal,
     Not,
+    OfDocument,
     Or,
+    Pair,
+    Quantified,
     Regex,
+    Window,
 )
 
 if TYPE_CHECKING:
@@ -302,6 +310,138 @@ def free_events() -> SearchStrategy[dict[str, Any]]:
             "unheard of": st.just("?"),
         },
     )
+
+
+# ------------------------------------------------------------------ quantifiers and documents
+
+_MINUTE = dt.timedelta(minutes=1)
+_NOON = dt.datetime(2024, 1, 1, 12, tzinfo=dt.UTC)
+#: Values that events and documents share: few, and hard to tell apart.
+JOINED_VALUES: dict[str, tuple[Any, ...]] = {
+    "number": (
+        *(0, -0.0, 1, 1.0, Decimal("1.0"), 2, 2.5, Decimal("2.50"), -3, math.nan, math.inf),
+        *(0.1, Decimal("0.1"), Decimal("0.100000000000000005"), _TWO53, float(_TWO53), _TWO53 + 1),
+    ),
+    "string": ("", "a", "b", "ab", "abcdefgh", "abcdefghi", "abcdefgh\0", "é", "😀", "\uff5e"),
+    "boolean": (False, True),
+    "time": (
+        *(_NOON + k * _MINUTE for k in range(4)),
+        *(_NOON + _TICK, _NOON.replace(tzinfo=None), _NOON.date(), dt.date(2024, 1, 2)),
+    ),
+}
+#: The attributes of events and documents, with the kind that each carries most of the time. One of
+#: them has the name that the printer would give the document.
+JOINED: dict[str, str | None] = {
+    "a": "number",
+    "b": "number",
+    "s": "string",
+    "d": "string",
+    "t": "time",
+    "u": "boolean",
+    "m": None,
+    "n.x": "number",
+    "`y.z`": "string",
+}
+_joined_value = {kind: _pick(values) for kind, values in JOINED_VALUES.items()}
+_any_joined_value = st.one_of(*_joined_value.values())
+
+
+def joined_events() -> SearchStrategy[dict[str, Any]]:
+    """Events and documents alike: missing keys, NULLs, wrong kinds, and much that is equal."""
+
+    def value(kind: str | None) -> SearchStrategy[Any]:
+        if kind is None:
+            return _any_joined_value
+        odd = st.one_of(st.none(), _any_joined_value, _pick([[1], {"z": 1}]))
+        return _mostly(_joined_value[kind], odd)
+
+    flat = {name: value(kind) for name, kind in JOINED.items() if name not in ("n.x", "`y.z`")}
+    nested = st.fixed_dictionaries({}, optional={"x": value("number")})
+    return st.fixed_dictionaries(
+        {}, optional={**flat, "n": _mostly(nested, value("number")), "y.z": value("string")}
+    )
+
+
+def documents(max_size: int = 6) -> SearchStrategy[list[dict[str, Any]]]:
+    """What came before an event, oldest first."""
+    return batches(joined_events(), max_size)
+
+
+def _joined_predicates() -> SearchStrategy[Any]:
+    """Ordinary predicates, of events or of documents."""
+
+    def writable(kind: str) -> SearchStrategy[Any]:
+        values = JOINED_VALUES[kind]
+        if kind == "number":
+            values = tuple(v for v in values if math.isfinite(v))
+        if kind == "time":
+            values = tuple(v for v in values if getattr(v, "tzinfo", dt.UTC) is not None)
+        return _pick(values)
+
+    def on(name: str, kind: str) -> SearchStrategy[Expression]:
+        return predicates_on(name, writable(kind), text=kind == "string")
+
+    return st.one_of(
+        *(on(name, own) for name, kind in JOINED.items() for own in ([kind] if kind else KINDS))
+    )
+
+
+@st.composite
+def _two_attributes(draw: st.DrawFn) -> tuple[str, str, str]:
+    """Two names with an operator between them, most often of one kind."""
+    left = draw(_pick(list(JOINED)))
+    alike = [name for name, kind in JOINED.items() if kind == JOINED[left] or kind is None]
+    right = draw(_mostly(_pick(alike), _pick(list(JOINED))))
+    return left, draw(_pick(OPERATORS)), right
+
+
+def _condition_leaves() -> SearchStrategy[Expression]:
+    joins = _two_attributes().map(lambda drawn: Join(*drawn))
+    equalities = _pick(list(JOINED)).map(lambda name: Join(name, "=", name))
+    pairs = st.builds(lambda side, drawn: Pair(side, *drawn), st.booleans(), _two_attributes())
+    of_document: SearchStrategy[Expression] = _joined_predicates().map(OfDocument)
+    others = st.one_of(pairs, _joined_predicates(), _constants)
+    return st.one_of(joins, joins, equalities, of_document, others)
+
+
+def conditions() -> SearchStrategy[Expression]:
+    """What stands in a quantifier's parentheses: at most two levels, so that terms stay few."""
+    leaf = _condition_leaves()
+    literal = _mostly(leaf, leaf.map(Not), 3)
+
+    def group(make: Callable[[Any], Expression], of: SearchStrategy[Expression], n: int) -> Any:
+        return st.lists(of, min_size=2, max_size=n).map(tuple).map(make)
+
+    either = st.one_of(literal, group(Or, literal, 2))
+    both = st.one_of(literal, group(And, literal, 2))
+    return st.one_of(
+        literal,
+        group(And, literal, 3),
+        group(And, either, 3),
+        _mostly(group(Or, both, 3), group(And, either, 2).map(Not), 2),
+    )
+
+
+def windows() -> SearchStrategy[Window | None]:
+    """The last few documents, the last minutes, per group, or all of them."""
+    per = st.lists(_pick(["a", "s", "m", "n.x"]), max_size=2).map(tuple)
+    minutes = _pick([1, 60_000_000, 90_000_000, 86_400_000_000])
+    window = st.one_of(
+        st.builds(Window, count=st.integers(1, 4), per=per),
+        st.builds(Window, microseconds=minutes, of=_mostly(st.just("t"), st.just("m")), per=per),
+        st.builds(Window, per=per),
+    )
+    return st.one_of(st.none(), window.map(lambda drawn: None if drawn == Window() else drawn))
+
+
+def quantified() -> SearchStrategy[Quantified]:
+    """EXISTS and FORALL with everything that may stand inside."""
+    return st.builds(Quantified, st.booleans(), conditions(), windows())
+
+
+def joined_expressions(depth: int = 2) -> SearchStrategy[Expression]:
+    """Whole expressions with quantified and ordinary predicates under AND, OR and NOT."""
+    return expressions(st.one_of(quantified(), quantified(), _joined_predicates()), depth)
 
 
 # ------------------------------------------------------------------ the typed world

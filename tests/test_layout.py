@@ -11,7 +11,17 @@ import pytest
 
 PACKAGE = Path(__file__).parent.parent / "src" / "bittern"
 #: From left to right; a room imports itself and rooms to its left.
-ROOMS = ("language", "model", "stabbing", "matching", "engine", "catalog", "spark", "service")
+ROOMS = (
+    "language",
+    "model",
+    "stabbing",
+    "matching",
+    "history",
+    "engine",
+    "catalog",
+    "spark",
+    "service",
+)
 #: What every room may import (docs/decisions/0001-kernels.md).
 SHARED = ("bittern.errors", "bittern.engine.jit")
 MAX_LINES = 420

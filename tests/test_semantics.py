@@ -129,8 +129,12 @@ def test_spark_accepts_what_is_refused(spark: Any) -> None:
 
 def test_document_shows_the_limits_and_its_examples_are_valid() -> None:
     text = semantics.DOCUMENT.read_text(encoding="utf-8")
-    sizes = (limits.MAX_LENGTH, limits.MAX_DEPTH, limits.MAX_PREDICATES, limits.MAX_REGEX_LENGTH)
+    sizes = (
+        *(limits.MAX_LENGTH, limits.MAX_DEPTH, limits.MAX_PREDICATES, limits.MAX_REGEX_LENGTH),
+        *(limits.MAX_WINDOW_COUNT, limits.MAX_WINDOW_DAYS),
+    )
     for size in sizes:
         assert f"| {size:,} " in text
-    examples = text.partition("```sql\n")[2].partition("```")[0].splitlines()
-    assert len([parse(example) for example in examples]) > 3
+    blocks = [rest.partition("```")[0] for rest in text.split("```sql\n")[1:]]
+    examples = [example for block in blocks for example in block.splitlines()]
+    assert len([parse(example) for example in examples]) > 12

@@ -27,7 +27,8 @@ from bittern.errors import BadSubscription
 from bittern.language.limits import MAX_DEPTH
 from bittern.language.parser import parse
 from bittern.language.printer import print_expression
-from bittern.language.shapes import Shapes, Template
+from bittern.language.shapes import Shapes
+from bittern.language.templates import Template
 
 Row = tuple[Any, ...]
 REPEATED = "this id was given before; ids are unique"

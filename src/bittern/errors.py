@@ -95,5 +95,9 @@ class PipelineError(BitternError):
     """A pipeline cannot start or go on; nothing that was committed is lost."""
 
 
+class HistoryError(BitternError):
+    """A history's documents are damaged, in use by another writer, or of another release."""
+
+
 class OptionError(BitternError, ValueError):
     """An argument or option has a value that makes no sense; the message lists what does."""

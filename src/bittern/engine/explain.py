@@ -18,7 +18,7 @@ import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
@@ -35,16 +35,24 @@ from bittern.language.syntax import (
     Expression,
     In,
     IsNull,
+    Join,
     Like,
     Literal,
     Not,
+    OfDocument,
     Or,
+    Pair,
     Predicate,
+    Quantified,
     Regex,
 )
+from bittern.language.trees import walk
 from bittern.model.documents import is_variant_column
 from bittern.model.mappings import plain_value
 from bittern.model.numbers import exact
+
+if TYPE_CHECKING:
+    from bittern.engine.joins import Joins
 
 Truth = bool | None
 _WORDS = {True: "true", False: "false", None: "unknown"}
@@ -96,6 +104,8 @@ class Explanation:
     id: str | int
     expression: str
     step: Step
+    #: How the last batch's quantified predicates were answered, if any were.
+    phases: str = ""
 
     @property
     def matched(self) -> bool:
@@ -108,13 +118,15 @@ class Explanation:
 
     def __str__(self) -> str:
         verdict = "matches" if self.matched else "does not match"
-        return "\n".join([f"{self.id!r} {verdict}", *(f"  {line}" for line in self.step.lines())])
+        lines = [f"{self.id!r} {verdict}", *(f"  {line}" for line in self.step.lines())]
+        return "\n".join([*lines, *([f"  phases: {self.phases}"] if self.phases else [])])
 
 
 def explain(index: HasExpressions, event: Any, id_: str | int) -> Explanation:
     """Why ``event`` matches subscription ``id_`` of an index or live matcher, or why it does not.
 
-    ``event`` is one mapping, JSON text, or an Arrow table or record batch of one row.
+    ``event`` is one mapping, JSON text, or an Arrow table or record batch of one row. A live matcher
+    with a history compares it with the documents that are there now; the event becomes none.
 
     >>> import bittern
     >>> index = bittern.Index.build({"s1": "price < 10 AND color = 'red'"})
@@ -125,7 +137,15 @@ def explain(index: HasExpressions, event: Any, id_: str | int) -> Explanation:
         color = 'red': unknown, color is missing
     """
     text = index.expression(id_)
-    return Explanation(id_, text, _evaluate(parse(text), _as_mapping(event)))
+    tree, mapping = parse(text), _as_mapping(event)
+    asked = [node for node in walk(tree) if isinstance(node, Quantified)]
+    joins: Joins | None = getattr(index, "joins", None)
+    if not asked or joins is None:
+        return Explanation(id_, text, _evaluate(tree, mapping, {}))
+    answers = dict(zip(asked, joins.holds(asked, mapping), strict=True))
+    found = f"among {len(joins.history):,} documents"
+    steps = {each: Step(print_expression(each), answers[each], found) for each in asked}
+    return Explanation(id_, text, _evaluate(tree, mapping, steps), str(joins.estimate or ""))
 
 
 def _as_mapping(event: Any) -> Mapping[str, Any]:
@@ -166,7 +186,9 @@ def _maps(row: Mapping[str, Any]) -> list[list[tuple[str, Any]]]:
     ]
 
 
-def _evaluate(tree: Expression, event: Mapping[str, Any]) -> Step:
+def _evaluate(
+    tree: Expression, event: Mapping[str, Any], answered: Mapping[Quantified, Step]
+) -> Step:
     """Post-order over the tree without recursion: expressions may be deep."""
     done: list[Step] = []
     stack: list[tuple[Expression, bool]] = [(tree, False)]
@@ -183,7 +205,11 @@ def _evaluate(tree: Expression, event: Mapping[str, Any]) -> Step:
             done.append(_combine(node, parts))
         elif isinstance(node, Constant):
             done.append(Step(print_expression(node), node.value))
+        elif isinstance(node, Quantified):
+            unknown = Step(print_expression(node), None, "there is no history to look in")
+            done.append(answered.get(node, unknown))
         else:
+            assert not isinstance(node, OfDocument | Join | Pair), "only quantifiers have these"
             done.append(_predicate(node, event))
     return done[0]
 

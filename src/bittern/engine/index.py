@@ -27,7 +27,8 @@ from bittern.errors import (
     SubscriptionError,
     UnknownSubscriptionError,
 )
-from bittern.language.shapes import Shapes, Template
+from bittern.language.shapes import Shapes
+from bittern.language.templates import Template
 from bittern.matching.compile import Compiled, compile_catalog
 from bittern.matching.contract import Refused, SubscriptionIndex
 from bittern.matching.cover import cell_mass

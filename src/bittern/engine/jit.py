@@ -55,7 +55,8 @@ def _array(item: Any, dimensions: int, *, readonly: bool) -> Any:
 i4r, i8r, f8r, u1r, u8r, b1r = (_array(t, 1, readonly=True) for t in (i4, i8, f8, u1, u8, b1))
 i4w, i8w, f8w, u1w, u8w, b1w = (_array(t, 1, readonly=False) for t in (i4, i8, f8, u1, u8, b1))
 i4r2, i4w2 = _array(i4, 2, readonly=True), _array(i4, 2, readonly=False)
-i8r2 = _array(i8, 2, readonly=True)
+i8r2, i8w2 = _array(i8, 2, readonly=True), _array(i8, 2, readonly=False)
+u1r2 = _array(u1, 2, readonly=True)
 
 
 def tuple_type(cls: type[NamedTuple], *fields: Any) -> Any:

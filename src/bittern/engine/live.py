@@ -7,14 +7,18 @@ delta, of which there are few.
 
 from __future__ import annotations
 
+import contextlib
+import os
 import threading
 import time
 from collections.abc import Sequence
 from typing import Any
 
 from bittern.engine.index import Index
+from bittern.engine.joins import Joins
 from bittern.engine.layers import Layers
 from bittern.engine.matcher import StateMatcher
+from bittern.history.history import History
 from bittern.model.matches import Matches
 
 #: While a match is under way, a writer pauses after so many changes.
@@ -33,8 +37,20 @@ class LiveMatcher(Layers):
     [['s1']]
     """
 
-    def __init__(self, index: Index | None = None, version: int = 0) -> None:
+    def __init__(
+        self,
+        index: Index | None = None,
+        version: int = 0,
+        *,
+        history: History | str | os.PathLike[str] | None = None,
+    ) -> None:
+        """Begin with an index; ``history`` are documents seen before, or the folder they are in."""
         super().__init__(index, version)
+        self._own_history: History | None = None
+        if history is not None and not isinstance(history, History):
+            history = self._own_history = History(history)
+        #: What answers quantified predicates; None without a history.
+        self.joins = None if history is None else Joins(history)
         self._counting = threading.Lock()
         self._matching = 0  # calls of match that are under way
         self._changes = 0
@@ -71,16 +87,38 @@ class LiveMatcher(Layers):
             time.sleep(1e-4)
 
     def match(
-        self, events: Any, *, limit: int | None = None, json: str | Sequence[str] = ()
+        self,
+        events: Any,
+        *,
+        limit: int | None = None,
+        json: str | Sequence[str] = (),
+        remember: bool = True,
+        at_once: bool = False,
     ) -> Matches:
-        """Which subscriptions does each event satisfy now? As ``Matcher.match``."""
-        matcher = StateMatcher(self.seal())
+        """Which subscriptions does each event satisfy now? As ``Matcher.match``.
+
+        With a history each event is compared with the documents before it, those of the same call
+        included unless they come ``at_once``, and then becomes one, unless ``remember`` is False.
+        Such calls wait for each other: answers depend on the order of arrival.
+        """
+        matcher = StateMatcher(self.seal(), self.joins)
         with self._counting:
             self._matching += 1
         try:
-            found = matcher.match(events, limit=limit, json=json)
+            with contextlib.nullcontext() if self.joins is None else self.joins.history.lock:
+                found = matcher.match(
+                    events, limit=limit, json=json, remember=remember, at_once=at_once
+                )
         finally:
             with self._counting:  # a lock of its own: a reader that is done waits for nobody
                 self._matching -= 1
         self.last_statistics, self.sample = matcher.last_statistics, matcher.last_block
         return found
+
+    def close(self) -> None:
+        """Stop what goes on in the background, and let go of the history."""
+        if self.joins is not None:
+            self.joins.close()
+        if self._own_history is not None:
+            self._own_history.close()
+        super().close()

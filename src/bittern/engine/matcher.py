@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,8 +14,12 @@ from bittern.engine.delta import ALL_ALIVE, State, state_weights
 from bittern.engine.index import Index
 from bittern.errors import EventError, OptionError
 from bittern.model.columns import from_frame
+from bittern.model.events import Encoded
 from bittern.model.matches import Matches, best, concatenate, merge
 from bittern.model.mistyped import Strays, listed
+
+if TYPE_CHECKING:
+    from bittern.engine.joins import Joins
 
 #: Events matched at once: enough to visit each posting list for many, few enough for the cache.
 BLOCK = 16_384
@@ -47,6 +51,7 @@ class Matcher:
         a value that no subscription compares are in ``matches.mistyped``.
         """
         check_limit(limit)
+        refuse_joins([self.index])
         totals = new_totals()
         parts = []
         for block in blocks(events):
@@ -61,24 +66,48 @@ class Matcher:
 class StateMatcher:
     """Matches batches of events against a snapshot and deltas, as one index of what is alive."""
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: State, joins: Joins | None = None) -> None:
         self._state = state
+        self._joins = joins
         self.last_statistics: dict[str, int] = {}
         #: The last events of the last call.
         self.last_block: Any = None
 
     def match(
-        self, events: Any, *, limit: int | None = None, json: str | Sequence[str] = ()
+        self,
+        events: Any,
+        *,
+        limit: int | None = None,
+        json: str | Sequence[str] = (),
+        remember: bool = True,
+        at_once: bool = False,
     ) -> Matches:
-        """Which subscriptions does each event satisfy? As ``Matcher.match``."""
+        """Which subscriptions does each event satisfy? As ``Matcher.match``.
+
+        With joins, ``remember`` makes documents of the events, and ``at_once`` says that none of
+        them comes before another.
+        """
         check_limit(limit)
         state, totals = self._state, new_totals()
+        indexes = [segment.index for segment in state.segments]
         weights = state_weights(state) if limit is not None else None
-        parts = []
-        for block in blocks(events):
+        parts, size, joins = [], BLOCK, self._joins
+        if joins is None:
+            refuse_joins(indexes)
+        else:
+            joins.prepare(indexes)
+            size = joins.block_size(BLOCK)
+            before = joins.lookups
+        for block in blocks(events, size):
+            reads = [index.encoder.read(block, json) for index in indexes]
+            added: Sequence[Any] = [None] * len(reads)
+            if joins is not None:
+                added = joins.run(block, json, reads, remember=remember, at_once=at_once)
             found = [
-                match_block(segment.index, block, json, marks, totals)
-                for segment, marks in zip(state.segments, state.marks, strict=True)
+                match_read(segment.index, read.encoded(more), marks, totals)
+                for segment, read, more, marks in zip(
+                    state.segments, reads, added, state.marks, strict=True
+                )
             ]
             first, *others = [matches for matches, _ in found]
             matches = merge(first, others, state.ids)
@@ -87,8 +116,19 @@ class StateMatcher:
             self.last_block = block
         totals["events"] //= len(state.segments)
         totals["rejects"] //= len(state.segments)
+        if joins is not None:
+            totals["join_evaluations"] = joins.lookups - before
         self.last_statistics = totals
         return concatenate(parts)
+
+
+def refuse_joins(indexes: Sequence[Index]) -> None:
+    """Without a history nobody can tell what documents came before."""
+    if any(index.encoder.hidden is not None for index in indexes):
+        raise OptionError(
+            "some subscriptions compare events with documents seen before (EXISTS, FORALL): match "
+            "them with LiveMatcher(index, history=...)"
+        )
 
 
 def new_totals() -> dict[str, int]:
@@ -102,20 +142,20 @@ def check_limit(limit: int | None) -> None:
         raise OptionError(f"limit is a positive integer or None, not {limit!r}")
 
 
-def blocks(events: Any) -> Iterator[Any]:
-    """Cut a batch into blocks of at most ``BLOCK`` events; at least one block, maybe empty."""
+def blocks(events: Any, size: int = BLOCK) -> Iterator[Any]:
+    """Cut a batch into blocks of at most ``size`` events; at least one block, maybe empty."""
     if isinstance(events, Mapping | str):
         yield events
     elif isinstance(events, pa.Table | pa.RecordBatch | pa.Array | pa.ChunkedArray):
         n = events.num_rows if isinstance(events, pa.Table | pa.RecordBatch) else len(events)
-        for start in range(0, max(1, n), BLOCK):
-            yield events.slice(start, min(BLOCK, n - start))
+        for start in range(0, max(1, n), size):
+            yield events.slice(start, min(size, n - start))
     elif isinstance(events, list | tuple):
-        for start in range(0, max(1, len(events)), BLOCK):
-            yield events[start : start + BLOCK]
+        for start in range(0, max(1, len(events)), size):
+            yield events[start : start + size]
     elif hasattr(events, "__dataframe__"):
         try:
-            yield from blocks(from_frame(events))
+            yield from blocks(from_frame(events), size)
         except ValueError as wrong:
             raise EventError(str(wrong)) from None
     else:
@@ -134,7 +174,13 @@ def match_block(
     The matches do not list the values that stray yet: whether a value does depends on the other
     indexes, where there are several.
     """
-    encoded = index.encoder.encode(events, json)
+    return match_read(index, index.encoder.encode(events, json), alive, totals)
+
+
+def match_read(
+    index: Index, encoded: Encoded, alive: npt.NDArray[np.uint8], totals: dict[str, int]
+) -> tuple[Matches, Strays]:
+    """Match one block that has been encoded for the index already."""
     found = index.subscriptions.match(encoded.events)
     rows, classes = found.rows, found.classes
     if encoded.rejects:  # whatever lacks all attributes would match "a IS NULL"

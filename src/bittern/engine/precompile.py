@@ -26,7 +26,7 @@ from bittern.engine.jit import Kernel
 
 _PACKAGE = Path(__file__).parent.parent
 #: The rooms that have kernels.
-_ROOMS = ("model", "stabbing", "matching")
+_ROOMS = ("model", "stabbing", "matching", "history", "engine")
 
 
 def modules() -> list[str]:

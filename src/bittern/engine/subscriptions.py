@@ -24,7 +24,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from bittern.errors import BadSubscription, ExpressionError, OptionError, SubscriptionError
-from bittern.language.shapes import Shapes, Template
+from bittern.language.shapes import Shapes
+from bittern.language.templates import Template
 from bittern.model.columns import from_frame, plain
 from bittern.model.ids import Ids, id_problem, normal_id
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bittern.language.lexer import KEYWORDS, Token, is_complete
+from bittern.language.lexer import KEYWORDS, QUANTIFIERS, Token, is_complete, is_quantifier
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,8 +31,13 @@ _UNKNOWN_OPERATORS = {
 }
 
 
-def explain_token(tokens: Sequence[Token], token: Token, expected: str) -> str:
-    """Say what was expected, what was found, and what to write instead where that is known."""
+def explain_token(
+    tokens: Sequence[Token], token: Token, expected: str, *, quantified: bool = False
+) -> str:
+    """Say what was expected, what was found, and what to write instead where that is known.
+
+    ``quantified`` if the token stands inside EXISTS or FORALL, where attributes can be compared.
+    """
     kind, raw = token.kind, token.text
     if kind == "other":
         return _explain_other(raw)
@@ -52,15 +57,31 @@ def explain_token(tokens: Sequence[Token], token: Token, expected: str) -> str:
     if kind == "attribute":
         if raw.upper() in _UNKNOWN_OPERATORS:
             return _UNKNOWN_OPERATORS[raw.upper()]
+        if before is not None and before.kind == "attribute" and is_quantifier(before.text):
+            return _needs_a_name(before.text)
         if after is not None and after.kind == "(":
-            return f"functions such as {_short(raw)}(...) are not supported"
+            return no_function(token)
         if expected == "a constant":
+            compared = "by IN or BETWEEN" if quantified else "outside of EXISTS and FORALL"
             return (
                 f"expected a constant, found the attribute {_short(raw)}: two attributes cannot be "
-                "compared, and a string needs quotes"
+                f"compared {compared}, and a string needs quotes"
             )
-    hint = f"; to use {raw} as an attribute name, write `{raw}`" if kind in KEYWORDS else ""
+    reserved = kind in KEYWORDS or (kind in QUANTIFIERS and raw.isalpha())
+    hint = f"; to use {raw} as an attribute name, write `{raw}`" if reserved else ""
     return f"expected {expected}, found {_found(token)}{hint}"
+
+
+def no_function(token: Token) -> str:
+    """Say why a parenthesis cannot follow a name."""
+    if is_quantifier(token.text):
+        return _needs_a_name(token.text)
+    return f"functions such as {_short(token.text)}(...) are not supported"
+
+
+def _needs_a_name(raw: str) -> str:
+    word = raw.upper()
+    return f"{word} needs a plain name for the document, as in {word} d (...)"
 
 
 def incomplete(token: Token) -> str:

@@ -12,6 +12,9 @@ Attributes, numbers and strings are the *parameters* of an expression, counted b
 that ``shapes`` can take a text apart without the lexer and never disagree with it. No letter and
 no digit is ever outside of a word, so nothing is found in the middle of another thing.
 
+EXISTS and FORALL, DATE and TIMESTAMP are words of the language only where something of theirs
+follows: a bare name, a string. Anywhere else they are attributes like any other.
+
 These expressions do not backtrack: every repetition is possessive, and a string or a number
 always succeeds (to be refused later if it does not end well). So both are O(length) on any input.
 """
@@ -26,6 +29,8 @@ KEYWORDS = frozenset(
 )
 #: Keywords only in front of a string, so that they can also name attributes.
 _TYPES = frozenset(("DATE", "TIMESTAMP"))
+#: Keywords only in front of a bare name, which is then the document's.
+QUANTIFIERS = frozenset(("EXISTS", "FORALL"))
 
 _SPACE = r"[ \t\n\r\f\v]"
 _BARE = r"[^\W\d]\w*+"
@@ -47,13 +52,22 @@ WORD = re.compile(rf"((?=[\w'\"`+.-])(?:{_NAME}|{_NUMBER}|{_STRING}))", re.DOTAL
 
 _TOKEN = re.compile(
     rf"{_SPACE}++|(?P<word>{_NAME})|(?P<number>{_NUMBER})|(?P<string>{_STRING})"
-    r"|(?P<operator>==|!=|<=>|<>|<=|>=|[=<>(),])|(?P<other>--|/\*|.)",
+    r"|(?P<operator>==|!=|<=>|<>|<=|>=|[=<>(),≠≤≥∃∀])|(?P<other>--|/\*|.)",
     re.DOTALL,
 )
 _CLOSED_STRING = re.compile(_string("Q", "Q"), re.DOTALL)
 _PLAIN_NUMBER = re.compile(rf"(?:[+-]{_SPACE}*+)?{_DIGITS}")
 _BARE_PART = re.compile(_BARE)
-_SYNONYMS = {"==": "=", "<>": "!="}
+#: Operators and quantifiers with a sign, by that sign.
+_SYNONYMS = {
+    "==": "=",
+    "<>": "!=",
+    "≠": "!=",
+    "≤": "<=",
+    "≥": ">=",
+    "∃": "EXISTS",
+    "∀": "FORALL",
+}
 
 
 class Token(NamedTuple):
@@ -78,6 +92,9 @@ def tokens(text: str) -> list[Token]:
             kind = _SYNONYMS.get(raw, raw)
         elif kind == "word":
             kind = name_kind(raw)
+            if kind == "attribute" and found and is_bare(raw) and _is_quantifier(found):
+                n_parameters -= 1
+                found[-1] = found[-1]._replace(kind=found[-1].text.upper(), number=-1)
         elif kind == "string" and found and is_type(found[-1].text):
             n_parameters -= 1
             found[-1] = found[-1]._replace(kind=found[-1].text.upper(), number=-1)
@@ -98,6 +115,19 @@ def name_kind(raw: str) -> str:
     if first.isascii() and first.upper() in KEYWORDS:
         return "other" if dot else first.upper()
     return "attribute"
+
+
+def _is_quantifier(found: list[Token]) -> bool:
+    """Whether the last token, with a bare name coming next, is EXISTS or FORALL.
+
+    It is not where it is itself the name that such a word is followed by.
+    """
+    return is_quantifier(found[-1].text) and (len(found) < 2 or found[-2].kind not in QUANTIFIERS)
+
+
+def is_quantifier(raw: str) -> bool:
+    """Whether a word in front of a bare name says that the name is a document's."""
+    return raw.isascii() and raw.upper() in QUANTIFIERS
 
 
 def is_type(raw: str) -> bool:

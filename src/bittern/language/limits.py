@@ -24,3 +24,9 @@ MAX_REGEX_BYTES = 1 << 20
 
 #: Digits of a decimal literal, so that its unscaled value is an int64.
 MAX_DECIMAL_DIGITS = 18
+
+#: Documents that the window of a quantifier may count.
+MAX_WINDOW_COUNT = 1_000_000_000
+
+#: Days that the window of a quantifier may last, so that microseconds of it never overflow.
+MAX_WINDOW_DAYS = 1_000_000

@@ -22,12 +22,20 @@ import datetime as dt
 import math
 import re
 from decimal import Decimal
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from bittern.language.limits import MAX_DECIMAL_DIGITS
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
     from bittern.language.syntax import Literal
+
+#: The first character of names that stand for quantified predicates (``quantifiers.py``). They hold
+#: any text as it is, in one part; no attribute of an expression may start with it.
+HIDDEN = "\0"
+#: How the word of such a name starts.
+HIDDEN_WORD = "`" + HIDDEN
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _MICROSECOND = dt.timedelta(microseconds=1)
@@ -81,16 +89,25 @@ def attribute_name(raw: str) -> str:
     """Give an attribute's canonical name: parts joined by dots, back-quoted only where needed."""
     if "`" not in raw:
         return raw
+    if raw.startswith(HIDDEN_WORD):
+        return raw[1:-1].replace("``", "`")
     if _SURROGATE.search(raw):
         raise ValueError("an attribute name cannot hold half a surrogate pair")
     parts = [bare or quoted.replace("``", "`") for quoted, bare in _PART.findall(raw)]
     if not all(parts):
         raise ValueError("an attribute name cannot be empty")
+    return attribute_of(parts)
+
+
+def attribute_of(parts: Iterable[str]) -> str:
+    """Give the canonical name of an attribute with the parts of its path."""
     return ".".join(_quoted(part) if "." in part or "`" in part else part for part in parts)
 
 
 def attribute_parts(name: str) -> tuple[str, ...]:
     """Split a canonical attribute name into the parts of its path."""
+    if name.startswith(HIDDEN):
+        return (name,)
     if "`" not in name:
         return tuple(name.split("."))
     return tuple(bare or quoted.replace("``", "`") for quoted, bare in _PART.findall(name))
@@ -200,3 +217,13 @@ def time_value(kind: str, raw: str) -> int:
     if kind == "timestamp":
         return (timestamp_literal(raw) - _EPOCH) // _MICROSECOND
     return (date_literal(raw).toordinal() - _EPOCH.toordinal()) * 86_400_000_000
+
+
+#: How the raw text of a parameter of each kind is read.
+READERS: dict[str, Callable[[str], Any]] = {
+    "attribute": attribute_name,
+    "number": number_value,
+    "string": string_value,
+    "date": date_literal,
+    "timestamp": timestamp_literal,
+}

@@ -12,7 +12,8 @@ pushed to the leaves first. What remains, AND and OR, never makes TRUE out of FA
 from there on both are one thing, *never*. The result is
 
 - ``Constant(True)`` (always) or ``Constant(False)`` (never), or a tree without any constant;
-- ``Not`` only around In (two or more values), Between, Like, Regex and IsNull;
+- ``Not`` only around In (two or more values), Between, Like, Regex and IsNull (or OfDocument with
+  one of these inside), and around Quantified, which stays as it is written;
 - AND and OR with two or more operands, AND never directly in AND, nor OR in OR.
 
 Only the NULL keyword is folded, no other value: what holds for one set of constants holds for
@@ -28,10 +29,13 @@ from bittern.language.syntax import (
     Constant,
     Expression,
     In,
+    Join,
+    Leaf,
     Literal,
     Not,
+    OfDocument,
     Or,
-    Predicate,
+    Pair,
 )
 from bittern.language.trees import Branch, Draft, flatten
 
@@ -39,7 +43,7 @@ ALWAYS = Constant(True)
 NEVER = Constant(False)
 
 _NULL = Literal(None)
-_OPPOSITE = {"=": "!=", "!=": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
+OPPOSITE = {"=": "!=", "!=": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 
 
 def normal_form(tree: Expression) -> Expression:
@@ -80,8 +84,10 @@ def _fold(operator: type[And | Or], operands: list[Draft]) -> Draft:
     return live[0] if live else neutral
 
 
-def _positive(node: Predicate) -> Expression:
+def _positive(node: Leaf) -> Expression:
     """Fold a predicate that must be TRUE."""
+    if isinstance(node, OfDocument):
+        return _of_document(_positive(node.predicate))
     if isinstance(node, Compare):
         return NEVER if node.operand == _NULL else node
     if isinstance(node, Between):
@@ -94,10 +100,16 @@ def _positive(node: Predicate) -> Expression:
     return node
 
 
-def _negative(node: Predicate) -> Expression:
+def _negative(node: Leaf) -> Expression:
     """Fold a predicate that must be FALSE."""
+    if isinstance(node, OfDocument):
+        return _of_document(_negative(node.predicate))
+    if isinstance(node, Join):
+        return Join(node.document, OPPOSITE[node.operator], node.event)
+    if isinstance(node, Pair):
+        return Pair(node.of_document, node.left, OPPOSITE[node.operator], node.right)
     if isinstance(node, Compare):
-        return _positive(Compare(node.attribute, _OPPOSITE[node.operator], node.operand))
+        return _positive(Compare(node.attribute, OPPOSITE[node.operator], node.operand))
     if isinstance(node, Between):
         # NOT BETWEEN is a < low OR a > high: one side still decides when the other is NULL.
         if node.low == _NULL:
@@ -111,3 +123,12 @@ def _negative(node: Predicate) -> Expression:
         if len(node.values) == 1:
             return Compare(node.attribute, "!=", node.values[0])
     return Not(node)
+
+
+def _of_document(folded: Expression) -> Expression:
+    """Say of the document what a folded predicate says."""
+    if folded is NEVER:
+        return NEVER
+    if isinstance(folded, Not):
+        return Not(OfDocument(folded.operand))  # type: ignore[arg-type]
+    return OfDocument(folded)  # type: ignore[arg-type]

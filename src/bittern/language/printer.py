@@ -2,16 +2,19 @@
 
 ``Not(In("odd name", (Literal(1),)))`` becomes ```odd name` NOT IN (1)``. Parentheses stand only
 where they are needed: around OR inside AND, and around both inside NOT. Strings escape what would
-not survive a text file. Printing is O(nodes) and does not recurse.
+not survive a text file. The document of a quantifier is called ``d``, or ``d1``, ``d2`` ... where
+the event has an attribute of that name. Printing is O(nodes) and does not recurse.
 """
 
 from __future__ import annotations
 
 import datetime as dt
+import itertools
 import re
 from decimal import Decimal
 
-from bittern.language.lexer import is_bare
+from bittern.language.durations import print_duration
+from bittern.language.lexer import is_bare, is_quantifier
 from bittern.language.literals import attribute_parts
 from bittern.language.syntax import (
     And,
@@ -21,12 +24,20 @@ from bittern.language.syntax import (
     Expression,
     In,
     IsNull,
+    Join,
     Like,
     Literal,
     Not,
+    OfDocument,
     Or,
+    Pair,
     Predicate,
+    Quantified,
+    Window,
 )
+from bittern.language.trees import walk
+
+_ALIAS = "d"
 
 #: Control characters, and the line ends and invisible marks that editors and diffs mangle.
 _ESCAPED = re.compile("[\\\\'\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060\ufeff]")
@@ -37,6 +48,7 @@ def print_expression(tree: Expression) -> str:
     """Write a tree as text; ``parse`` of it gives the same tree back. O(nodes)."""
     pieces: list[str] = []
     waiting: list[Expression | str] = [tree]
+    alias = _ALIAS
     while waiting:
         node = waiting.pop()
         if isinstance(node, str):
@@ -51,15 +63,70 @@ def print_expression(tree: Expression) -> str:
             operand = node.operand
             if isinstance(operand, And | Or):
                 waiting.extend((")", operand, "NOT ("))
-            elif isinstance(operand, Compare | Constant | Not):
+            elif isinstance(operand, Not | Quantified):
                 waiting.extend((operand, "NOT "))
             else:
-                pieces.append(_predicate(operand, "NOT "))
-        elif isinstance(node, Constant):
-            pieces.append(print_literal(Literal(node.value)))
+                pieces.append(print_leaf(node, alias))
+        elif isinstance(node, Quantified):
+            alias = alias_for(node)
+            word = "FORALL" if node.universal else "EXISTS"
+            waiting.extend((")", node.condition, f"{word} {alias}{_window(node.window)} ("))
         else:
-            pieces.append(_predicate(node, ""))
+            pieces.append(print_leaf(node, alias))
     return "".join(pieces)
+
+
+def print_leaf(leaf: Expression, alias: str = _ALIAS) -> str:
+    """Write one leaf (or NOT of one) but no quantifier; inside one, the document has an alias."""
+    negation = ""
+    if isinstance(leaf, Not):
+        leaf, negation = leaf.operand, "NOT "
+    of_document = f"{alias}."
+    if isinstance(leaf, Constant):
+        return negation + print_literal(Literal(leaf.value))
+    if isinstance(leaf, Join):
+        document, event = print_attribute(leaf.document), print_attribute(leaf.event)
+        return f"{negation}{of_document}{document} {leaf.operator} {event}"
+    if isinstance(leaf, Pair):
+        before = of_document if leaf.of_document else ""
+        left, right = print_attribute(leaf.left), print_attribute(leaf.right)
+        return f"{negation}{before}{left} {leaf.operator} {before}{right}"
+    before = of_document if isinstance(leaf, OfDocument) else ""
+    predicate: Predicate = leaf.predicate if isinstance(leaf, OfDocument) else leaf  # type: ignore[assignment]
+    if isinstance(predicate, Compare):
+        return f"{negation}{before}{_predicate(predicate, '')}"
+    return before + _predicate(predicate, negation)
+
+
+def alias_for(quantified: Quantified) -> str:
+    """A name for the document that no path of the event starts with. O(nodes)."""
+    window = quantified.window or Window()
+    event = [*window.per, *([] if window.of is None else [window.of])]
+    for node in walk(quantified.condition):
+        if isinstance(node, Join):
+            event.append(node.event)
+        elif isinstance(node, Pair):
+            event.extend(() if node.of_document else (node.left, node.right))
+        elif not isinstance(node, And | Or | Not | Constant | OfDocument | Quantified):
+            event.append(node.attribute)
+    taken = {attribute_parts(name)[0] for name in event}
+    numbered = (f"{_ALIAS}{number}" for number in itertools.count(1))
+    return next(name for name in itertools.chain([_ALIAS], numbered) if name not in taken)
+
+
+def _window(window: Window | None) -> str:
+    if window is None:
+        return ""
+    text = ""
+    if window.count is not None:
+        text = f" IN LAST {window.count}"
+    elif window.microseconds is not None and window.of is not None:
+        # A bare EXISTS before PER would be taken for a quantifier.
+        name = f"`{window.of}`" if is_quantifier(window.of) else print_attribute(window.of)
+        text = f" IN LAST '{print_duration(window.microseconds)}' OF {name}"
+    if window.per:
+        text += f" PER {', '.join(map(print_attribute, window.per))}"
+    return text
 
 
 def _predicate(node: Predicate, negation: str) -> str:

@@ -20,39 +20,34 @@ parameter beyond its kind depends on that parameter alone (and on its ESCAPE). T
 done here once for each distinct text: numbers in range, escapes, dates, regular expressions; and
 the form of a LIKE pattern chooses among the shapes of a key. Whatever is not plainly fine goes to
 the parser, which alone decides, and alone raises errors.
+
+A quantified predicate is one parameter: before a text is looked up, it becomes ``IS NOT NULL`` of
+an attribute that stands for it (``quantifiers.py``), of kind *join* and letter j.
 """
 
 from __future__ import annotations
 
 import operator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bittern.errors import BadSubscription, ExpressionError, OptionError, SubscriptionError
-from bittern.language.lexer import WORD, Token, is_complete, is_type, word_kind
-from bittern.language.limits import MAX_LENGTH
-from bittern.language.literals import (
-    attribute_name,
-    date_literal,
-    number_value,
-    string_value,
-    timestamp_literal,
+from bittern.language.lexer import (
+    QUANTIFIERS,
+    WORD,
+    Token,
+    is_complete,
+    is_quantifier,
+    is_type,
+    word_kind,
 )
+from bittern.language.limits import MAX_DEPTH, MAX_LENGTH, MAX_PREDICATES
+from bittern.language.literals import READERS, date_literal, string_value, timestamp_literal
 from bittern.language.normalize import normal_form
-from bittern.language.parser import Parser
-from bittern.language.patterns import LikeForm, LikeParts, compile_regex, like_parts
-from bittern.language.syntax import (
-    Between,
-    Compare,
-    Constant,
-    Expression,
-    In,
-    Like,
-    Literal,
-    Predicate,
-    Regex,
-)
-from bittern.language.trees import flat, map_leaves, unflat
+from bittern.language.parser import Parser, check_text, parse
+from bittern.language.patterns import LikeParts, compile_regex, like_parts
+from bittern.language.quantifiers import HIDDEN_WORD, hidden_word, hide, is_hidden
+from bittern.language.templates import Slot, Template
+from bittern.language.trees import flat
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -62,81 +57,16 @@ _MAX_REMEMBERED = 4_000_000
 #: From so many keys on, the predicates of a conjunction are read in sorted order.
 _MANY_KEYS = 1000
 
-_READERS: dict[str, Callable[[str], Any]] = {
-    "attribute": attribute_name,
-    "number": number_value,
-    "string": string_value,
-    "date": date_literal,
-    "timestamp": timestamp_literal,
-}
 #: What must be checked of a string because of where it stands.
 _CHECKS: dict[str, Callable[[str], Any]] = {
     "date": date_literal,
     "timestamp": timestamp_literal,
     "regex": lambda raw: compile_regex(string_value(raw)),
 }
+#: Letters of words that a predicate starts with.
+_NAMES = frozenset("aj")
 #: The escape character of a LIKE without ESCAPE, as it would be written.
 _BACKSLASH = r"r'\'"
-
-
-@dataclass(frozen=True, slots=True)
-class Slot:
-    """Where a template takes a parameter: its number in the text and its kind.
-
-    ``kind`` is attribute, number, string, date or timestamp. ``form`` is set for the pattern of a
-    LIKE: all texts of the template have patterns of that form.
-    """
-
-    number: int
-    kind: str
-    form: LikeForm | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Template:
-    """The normal form that texts of one shape share.
-
-    In ``tree``, a ``Slot`` stands for every attribute name, for every literal except TRUE, FALSE
-    and NULL, and for every pattern. ``kinds`` has one kind per slot, used by the tree or not.
-    """
-
-    tree: Expression
-    kinds: tuple[str, ...]
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _template, (flat(self.tree), self.kinds)  # pickling a deep tree recurses
-
-    def fill(self, parameters: Sequence[str]) -> Expression:
-        """Put the parameters of one text into the tree. O(nodes)."""
-
-        def value(slot: Any) -> Any:
-            if not isinstance(slot, Slot):
-                return slot
-            return Literal(_READERS[slot.kind](parameters[slot.number]))
-
-        def fill(node: Predicate | Constant) -> Expression:
-            if isinstance(node, Constant):
-                return node
-            slot: Any = node.attribute
-            name = attribute_name(parameters[slot.number])
-            if isinstance(node, Compare):
-                return Compare(name, node.operator, value(node.operand))
-            if isinstance(node, Between):
-                return Between(name, value(node.low), value(node.high))
-            if isinstance(node, In):
-                return In(name, tuple(value(each) for each in node.values))
-            if isinstance(node, Like):
-                return Like(name, value(node.pattern).value, node.escape)
-            if isinstance(node, Regex):
-                return Regex(name, value(node.pattern).value)
-            return type(node)(name)
-
-        return map_leaves(self.tree, fill)
-
-
-def _template(nodes: tuple[Any, ...], kinds: tuple[str, ...]) -> Template:
-    """A template from its pickle."""
-    return Template(unflat(nodes), kinds)
 
 
 class Reading(NamedTuple):
@@ -175,8 +105,10 @@ class _SlotParser(Parser):
         self.checks: list[tuple[int, str]] = []
         self.likes: list[tuple[int, int]] = []
 
-    def _name(self, token: Token, name: str) -> Any:  # noqa: ARG002
-        return Slot(token.number, "attribute")
+    def _name(self, token: Token, name: str) -> Any:
+        if is_hidden(name):
+            self.kinds[token.number] = "join"
+        return Slot(token.number, self.kinds[token.number])
 
     def _value(self, token: Token, kind: str, value: Any) -> Any:  # noqa: ARG002
         self.kinds[token.number] = kind
@@ -209,9 +141,10 @@ class Shapes:
         self.templates: list[Template] = []
         self._ids: dict[tuple[Any, ...], int] = {}
         self._keys: dict[str, _Known] = {}
-        # Word -> letter of its kind or keyword; (check, parameter) -> what it found. Only what is
-        # fine is remembered.
+        # Word -> letter of its kind or keyword; quantified predicate -> word that stands for it;
+        # (check, parameter) -> what it found. Only what is fine is remembered.
         self._letters: dict[str, str] = {}
+        self._joins: dict[str, str] = {}
         self._passed: dict[tuple[str, str], Any] = {}
 
     def add(self, template: Template) -> int:
@@ -226,7 +159,7 @@ class Shapes:
     def read(self, text: str) -> tuple[int, tuple[str, ...]]:
         """Read one text: its shape id and its raw parameters in slot order. O(length)."""
         if not isinstance(text, str) or len(text) > MAX_LENGTH:
-            return self._parse(text, None)  # which says what is wrong
+            check_text(text)  # which says what is wrong
         parts = WORD.split(text)
         words = parts[1::2]
         letters = list(map(self._letters.get, words))
@@ -235,7 +168,18 @@ class Shapes:
                 letter or self._letter(word) for letter, word in zip(letters, words, strict=True)
             ]
             if None in letters:
+                parse(text)
                 return self._parse(text, None)
+            if not QUANTIFIERS.isdisjoint(letters):
+                return self._read_quantified(text, parts)
+        if not text.isascii() and ("∃" in text or "∀" in text):
+            return self._read_quantified(text, parts)
+        return self._look_up(text, parts, words, letters)
+
+    def _look_up(
+        self, text: str, parts: list[str], words: list[str], letters: list[Any]
+    ) -> tuple[int, tuple[str, ...]]:
+        """Find the shape of a text by its key."""
         # Letters stand only for words, never in the skeleton, so a key can be read in one way.
         parts[1::2] = letters
         key = "\0".join(parts)
@@ -249,6 +193,35 @@ class Shapes:
         if shape_id < 0 and (shape_id := self._choose(known, parameters)) < 0:
             return self._parse(text, key)
         return shape_id, parameters
+
+    def _read_quantified(self, text: str, parts: list[str]) -> tuple[int, tuple[str, ...]]:
+        """Read a text that has quantifiers, or attributes of that name, in plain words."""
+        if _may_exceed(text):
+            parse(text)  # which counts inside of quantifiers, too
+        try:
+            hidden = hide(parts, self._join)
+            words = hidden[1::2]
+            letters = [self._letters.get(word) or self._letter_of_name(word) for word in words]
+            return self._look_up("".join(hidden), hidden, words, letters)
+        except ExpressionError:
+            parse(text)  # the same mistake, where the user made it
+            raise
+
+    def _join(self, piece: str) -> str:
+        """Give the word that stands for a quantified predicate."""
+        word = self._joins.get(piece)
+        if word is None:
+            word = hidden_word(piece)
+            if len(self._joins) >= _MAX_REMEMBERED:
+                self._joins.clear()
+            self._joins[piece] = word
+        return word
+
+    def _letter_of_name(self, word: str) -> str | None:
+        """Give the letter of a hidden name, or of EXISTS as the name of an attribute."""
+        if word.startswith(HIDDEN_WORD):
+            return "j"
+        return "a" if is_quantifier(word) else self._letter(word)
 
     def _read_sorted(
         self, text: str, parts: list[str], words: list[str], letters: list[Any]
@@ -314,14 +287,16 @@ class Shapes:
 
     def _letter(self, word: str) -> str | None:
         """Give the letter of a word's kind, or a keyword itself, if its text is fine."""
+        if is_quantifier(word):
+            return word.upper()  # not remembered, so that every text with it is looked at
         kind = letter = word_kind(word)
-        if kind == "other":
+        if kind == "other" or word.startswith(HIDDEN_WORD):
             return None
-        if kind in _READERS:
+        if kind in READERS:
             if not is_complete(word):
                 return None
             try:
-                _READERS[kind](word)
+                READERS[kind](word)
             except ValueError:
                 return None
             # DATE before a string is no attribute, so it cannot share a letter with one.
@@ -382,15 +357,23 @@ class Shapes:
         return shape_id, parameters
 
 
+def _may_exceed(text: str) -> bool:
+    """Whether a text may have more predicates or levels than allowed, those inside counted."""
+    if len(text) <= MAX_DEPTH:
+        return False
+    levels = 2 * text.count("(") + text.upper().count("NOT") + 4
+    return len(text) > 2 * MAX_PREDICATES or levels > MAX_DEPTH
+
+
 def _conjuncts(parts: list[str], letters: list[Any]) -> list[tuple[str, int, int]] | None:
     """Cut ``predicate AND predicate AND ...`` into (key, first word, end) of each predicate.
 
     ``parts`` are skeleton and letters in turn. None if the text may be anything else: each
-    predicate starts with an attribute and ends before a plain `` AND `` or the end of the text.
+    predicate starts with a name and ends before a plain `` AND `` or the end of the text.
     """
-    if parts[0] or parts[-1] or letters[0] != "a" or "OR" in letters:
+    if parts[0] or parts[-1] or letters[0] not in _NAMES or "OR" in letters:
         return None
-    starts = [place for place, letter in enumerate(letters) if letter == "a"]
+    starts = [place for place, letter in enumerate(letters) if letter in _NAMES]
     for start in starts[1:]:
         if letters[start - 1] != "AND" or parts[2 * start] != " " or parts[2 * start - 2] != " ":
             return None

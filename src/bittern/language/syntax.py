@@ -106,4 +106,59 @@ class Or:
 
 
 Predicate: TypeAlias = Compare | Between | In | Like | Regex | IsNull
-Expression: TypeAlias = Predicate | Constant | Not | And | Or
+
+
+@dataclass(frozen=True, slots=True)
+class OfDocument:
+    """``d.price < 10``: a predicate on the document. Only inside a quantifier, as the next two."""
+
+    predicate: Predicate
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """``d.document operator event``: an attribute of the document against one of the event."""
+
+    document: str
+    operator: str
+    event: str
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """``left operator right``: two attributes of the document, or two of the event."""
+
+    of_document: bool
+    left: str
+    operator: str
+    right: str
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Which documents a quantifier ranges over.
+
+    The last ``count``, or those whose time ``of`` is at most ``microseconds`` before the event's;
+    with ``per``, only documents that have the event's values in these attributes.
+    """
+
+    count: int | None = None
+    microseconds: int | None = None
+    of: str | None = None
+    per: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Quantified:
+    """``EXISTS d (condition)`` or, if universal, ``FORALL d (condition)``; always TRUE or FALSE.
+
+    The leaves of the condition are predicates (on the event), OfDocument, Join, Pair and Constant.
+    """
+
+    universal: bool
+    condition: Expression
+    window: Window | None = None
+
+
+Leaf: TypeAlias = Predicate | OfDocument | Join | Pair | Quantified | Constant
+Expression: TypeAlias = Leaf | Not | And | Or

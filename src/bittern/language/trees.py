@@ -5,14 +5,15 @@ A parser and a normaliser both produce nested AND and OR; the tree wants them fl
     Branch(And, [a, Branch(And, [b, c]), Branch(Or, [d, e])])   ->   And((a, b, c, Or((d, e))))
 
 ``flatten`` does that in one pass, moving every operand once, so it costs O(nodes) however the
-text was parenthesised. Nothing here uses Python's stack, so no depth can overflow it.
+text was parenthesised. Nothing here uses Python's stack, so no depth can overflow it. A quantified
+predicate is a leaf, whatever stands inside.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from bittern.language.syntax import And, Constant, Expression, Not, Or, Predicate
+from bittern.language.syntax import And, Expression, Leaf, Not, Or
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -105,9 +106,7 @@ def unflat(nodes: Sequence[Any]) -> Expression:
     return done[0]
 
 
-def map_leaves(
-    tree: Expression, change: Callable[[Predicate | Constant], Expression]
-) -> Expression:
+def map_leaves(tree: Expression, change: Callable[[Leaf], Expression]) -> Expression:
     """Build the same tree with every predicate and constant replaced by its change. O(nodes)."""
     nodes = flat(tree)
     return unflat([n if n is Not or isinstance(n, tuple) else change(n) for n in nodes])

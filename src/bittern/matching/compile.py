@@ -24,7 +24,7 @@ import pyarrow as pa
 
 from bittern.errors import OptionError
 from bittern.language.literals import attribute_name
-from bittern.language.shapes import Template
+from bittern.language.templates import Template
 from bittern.matching.classes import Classes, StructureArrays, classify
 from bittern.matching.expand import ABSENT, FIRST_READER, Expanded, Expander
 from bittern.matching.structure import AND, TEST, Structure

@@ -22,7 +22,6 @@ from typing import Any, NamedTuple
 
 from bittern.language.literals import number_value, string_value, time_value
 from bittern.language.patterns import LikeForm, Wildcard, like_parts
-from bittern.language.shapes import Slot, Template
 from bittern.language.syntax import (
     And,
     Between,
@@ -38,6 +37,7 @@ from bittern.language.syntax import (
     Predicate,
     Regex,
 )
+from bittern.language.templates import Slot, Template
 from bittern.matching.structure import AND, OR, TEST, Nested
 from bittern.model.numbers import exact
 from bittern.model.patterns import CONTAINS, LIKE, REGEX

@@ -58,6 +58,11 @@ def rows_of(pairs: Pairs) -> npt.NDArray[np.int64]:
     return (pairs & _ROW_MASK).astype(np.int64)
 
 
+def cells_of(pairs: Pairs) -> npt.NDArray[np.int64]:
+    """The cell of each pair."""
+    return (pairs >> _SHIFT).astype(np.int64)
+
+
 class Constants:
     """A rank space with its patterns, and its constants in other forms, computed once if asked."""
 

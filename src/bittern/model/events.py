@@ -31,8 +31,8 @@ beforehand, and ``Encoder.mistyped_columns`` judges them.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -40,8 +40,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bittern.errors import EventError, OptionError
-from bittern.model.batch import Batch, Constants, rows_of
-from bittern.model.columns import from_frame, plain, read_column
+from bittern.language.literals import HIDDEN
+from bittern.model.attributes import Attributes, Taken, refuse_twins
+from bittern.model.batch import Batch, Constants, Pairs, cells_of, rows_of
+from bittern.model.columns import Column, from_frame, plain, read_column
 from bittern.model.documents import (
     Document,
     check_json,
@@ -53,16 +55,15 @@ from bittern.model.documents import (
     read_variants,
 )
 from bittern.model.encoded import EncodedEvents, encode_pairs
-from bittern.model.mappings import Names, flatten, path_part
-from bittern.model.maps import key_entries, map_entries, map_names, tag_entries
+from bittern.model.mappings import flatten, path_part
+from bittern.model.maps import key_entries, map_entries, tag_entries
 from bittern.model.mistyped import Kinds, Strays, joined, listed
+from bittern.model.numbers import Number
 from bittern.model.patterns import PatternSet
-from bittern.model.rank import STRING, RankSpace
-from bittern.model.strings import StringTable, arrow_strings
+from bittern.model.rank import ANY, STRING, RankSpace
 from bittern.model.tagged import TaggedValues
 
 Rows = npt.NDArray[Any]
-Taken = npt.NDArray[np.uint8]  # by attribute: 1 if it has a column of its own
 Rejects = list[tuple[int, str]]
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -80,34 +81,57 @@ class Encoded(NamedTuple):
         return listed([self.strays])
 
 
-class Encoder:
+class Read(NamedTuple):
+    """Events that were read and not sorted into their two views yet."""
+
+    pairs: Pairs
+    n_events: int
+    rejects: Rejects
+    strays: Strays
+    bases: npt.NDArray[np.int32]
+
+    def encoded(self, added: Pairs | None = None) -> Encoded:
+        """The events in rank space, with some more pairs ``cell << 32 | event``."""
+        pairs = self.pairs if added is None else np.concatenate((self.pairs, added))
+        return Encoded(encode_pairs(pairs, self.n_events, self.bases), self.rejects, self.strays)
+
+
+class Encoder(Attributes):
     """Encodes events for one rank space. Immutable; threads may share it."""
 
     def __init__(self, rank: RankSpace, patterns: Mapping[int, PatternSet]) -> None:
+        super().__init__(rank.attribute_names())
         self.constants = Constants(rank, patterns)
-        self.table = rank.names
-        self.names = Names(rank.attribute_names())
-        self.map_names = map_names(list(self.names.numbers))
-        prefixes = pa.array(sorted(self.names.prefixes), type=pa.large_string())
-        self.prefixes = StringTable.build(*arrow_strings(prefixes)[:2], 0)
         self.kinds = Kinds(rank.arrays.channels, patterns, self.names.numbers)
+        #: By cell, whether it belongs to a hidden attribute, which no event carries; None: none do.
+        self.hidden = _hidden_cells(rank, self.names.numbers)
+
+    def hidden_cell(self, name: str) -> int:
+        """The cell that says that a hidden attribute is there."""
+        arrays = self.constants.arrays
+        return int(arrays.bases[arrays.channels[self.names.numbers[name], ANY]])
 
     def encode(self, events: Any, json: str | Sequence[str] = ()) -> Encoded:
         """Read a batch in any of the forms above. O(values).
 
         ``json`` names columns of a table whose text is JSON objects.
         """
-        reader = _Reader(self, json_names(json))
+        return self.read(events, json).encoded()
+
+    def read(self, events: Any, json: str | Sequence[str] = ()) -> Read:
+        """The first half of ``encode``, for those who have pairs to add."""
+        batch = Batch(self.constants)
+        reader = EventReader(self, batch, json, self.kinds)
         n_events = reader.read(events)
-        rejects = sorted(dict(reversed(reader.rejects)).items())  # the first reason of each row
-        pairs = reader.batch.pairs()
+        rejects, pairs = reader.rejected(), batch.pairs()
         strays = joined(reader.strays) if reader.strays else self.kinds.no_strays()
         if rejects:
             kept = np.ones(n_events, dtype=np.bool_)
             kept[[row for row, _ in rejects]] = False
             pairs, strays = pairs[kept[rows_of(pairs)]], strays.among(kept)
-        events = encode_pairs(pairs, n_events, self.constants.arrays.bases)
-        return Encoded(events, rejects, strays)
+        if self.hidden is not None:
+            pairs = pairs[~self.hidden[cells_of(pairs)]]
+        return Read(pairs, n_events, rejects, strays, self.constants.arrays.bases)
 
     def mistyped_columns(
         self, schema: pa.Schema, json: str | Sequence[str] = ()
@@ -128,39 +152,68 @@ class Encoder:
                     found.append((path, why))
         return found
 
-    def none_taken(self) -> Taken:
-        """No attribute has a column of its own yet."""
-        return np.zeros(max(1, len(self.names.numbers)), dtype=np.uint8)
 
-    def columns(
-        self, path: str, array: pa.Array, taken: Taken
-    ) -> Iterator[tuple[int, str, pa.Array]]:
-        """The attributes in a column and in its fields, which are ``taken`` from now on."""
-        attribute = self.names.numbers.get(path)
-        if attribute is not None and not taken[attribute]:
-            taken[attribute] = 1
-            yield attribute, path, array
-        opaque = not pa.types.is_struct(array.type) or is_variant(array.type)
-        if opaque or path not in self.names.prefixes:
-            return
-        _refuse_twins([field.name for field in array.type], f"in {path!r}")
-        for field, inner in zip(array.type, array.flatten(), strict=True):
-            inner_path = f"{path}.{path_part(field.name)}"
-            if inner_path in self.names.numbers or inner_path in self.names.prefixes:
-                yield from self.columns(inner_path, plain(inner), taken)
+def _hidden_cells(rank: RankSpace, numbers: Mapping[str, int]) -> npt.NDArray[np.bool_] | None:
+    attributes = [number for name, number in numbers.items() if name.startswith(HIDDEN)]
+    if not attributes:
+        return None
+    channels = rank.arrays.channels[attributes, ANY]
+    hidden = np.zeros(rank.n_cells, dtype=np.bool_)
+    hidden[rank.arrays.bases[channels]] = True
+    return hidden
 
 
-class _Reader:
-    """One batch being read: pairs, rejects and strays pile up."""
+class Sink(Protocol):
+    """Where the values of a batch go, in whatever form they came; ``Batch`` is one."""
 
-    def __init__(self, encoder: Encoder, json: tuple[str, ...]) -> None:
-        self._encoder = encoder
-        self._names = encoder.names
-        self._json = json
+    def add_column(self, attribute: int, column: Column) -> None:
+        """The values of a column stand in the rows where it has them."""
+
+    def add_tagged(self, values: TaggedValues) -> None:
+        """Values of any kind; those that no payload holds come once more, in the next two."""
+
+    def add_exact_numbers(self, numbers: list[tuple[int, int, Number]]) -> None:
+        """(row, attribute, number): what mappings hold and ``add_tagged`` left out."""
+
+    def add_variant_numbers(self, values: TaggedValues) -> None:
+        """Tagged values of documents, among them what ``add_tagged`` left out."""
+
+    def mark(self) -> int:
+        """Where the next values will be, for ``move_rows``."""
+
+    def move_rows(self, mark: int, rows: Rows) -> None:
+        """Values since ``mark`` that are in row i belong in ``rows[i]``."""
+
+
+class Stored(Protocol):
+    """Events that were kept, and know how to be read again (``history/segments.py``)."""
+
+    def read_into(self, attributes: Attributes, sink: Sink) -> tuple[int, Rejects]:
+        """Read what they say of these attributes; how many there are, and which are unreadable."""
+
+
+class EventReader:
+    """One batch being read into a sink: rejects and, where kinds are given, strays pile up."""
+
+    def __init__(
+        self,
+        attributes: Attributes,
+        sink: Sink,
+        json: str | Sequence[str],
+        kinds: Kinds | None = None,
+    ) -> None:
+        self._attributes = attributes
+        self._names = attributes.names
+        self._sink = sink
+        self._json = json_names(json)
+        self._kinds = kinds
         self._seen: list[npt.NDArray[np.int64]] | None = None
-        self.batch = Batch(encoder.constants)
-        self.rejects: Rejects = []
+        self._rejects: Rejects = []
         self.strays: list[Strays] = []
+
+    def rejected(self) -> Rejects:
+        """The rows that could not be read, ascending, each with the first reason."""
+        return sorted(dict(reversed(self._rejects)).items())
 
     def read(self, events: Any) -> int:
         """Read events of any form; returns how many there are."""
@@ -170,6 +223,11 @@ class _Reader:
         if isinstance(events, pa.Array | pa.ChunkedArray):
             self._array(plain(events))
             return len(events)
+        if hasattr(events, "read_into"):
+            stored: Stored = events
+            n_events, rejects = stored.read_into(self._attributes, self._sink)
+            self._rejects += rejects
+            return n_events
         if isinstance(events, str | Mapping):
             events = [events]
         elif hasattr(events, "__dataframe__") and not isinstance(events, Sequence):
@@ -186,7 +244,7 @@ class _Reader:
         if any(isinstance(event, str) for event in events):
             self._texts([event if isinstance(event, str) else None for event in events])
             events = [None if isinstance(event, str) else event for event in events]
-        self._mappings(events, report=True)
+        self._mappings(events, self._attributes.none_taken(), report=True)
         return len(events)
 
     def _refuse_json(self, form: str) -> None:
@@ -199,10 +257,10 @@ class _Reader:
             array = pa.array(texts, type=pa.large_string())
         except UnicodeEncodeError:
             bad = {row for row, text in enumerate(texts) if text and _SURROGATE.search(text)}
-            self.rejects += [(row, "the text holds half a surrogate pair") for row in sorted(bad)]
+            self._rejects += [(row, "the text holds half a surrogate pair") for row in sorted(bad)]
             readable = [None if row in bad else text for row, text in enumerate(texts)]
             array = pa.array(readable, type=pa.large_string())
-        self._document(self._read_json(array), self._encoder.none_taken())
+        self._document(self._read_json(array), self._attributes.none_taken())
 
     def _array(self, array: pa.Array) -> None:
         if pa.types.is_struct(array.type) and not is_variant(array.type):
@@ -210,13 +268,13 @@ class _Reader:
             return
         self._refuse_json(f"an array of {array.type}")
         if is_variant(array.type):
-            self._document(self._read_variants(array), self._encoder.none_taken())
+            self._document(self._read_variants(array), self._attributes.none_taken())
         elif pa.types.is_map(array.type):
-            self._maps([array], self._encoder.none_taken())
+            self._maps([array], self._attributes.none_taken())
         elif pa.types.is_null(array.type):
             return
         elif read_column(array).kind == STRING:
-            self._document(self._read_json(array), self._encoder.none_taken())
+            self._document(self._read_json(array), self._attributes.none_taken())
         else:
             raise EventError(
                 f"an Arrow array of events holds JSON text, structs or maps, not {array.type}"
@@ -224,9 +282,9 @@ class _Reader:
 
     def _table(self, table: pa.Table | pa.RecordBatch) -> None:
         names = table.schema.names
-        _refuse_twins(names, "of the events")
+        refuse_twins(names, "of the events")
         check_json(self._json, table.schema)
-        taken = self._encoder.none_taken()
+        taken = self._attributes.none_taken()
         maps, documents = [], []
         for name, field in zip(names, table.schema, strict=True):
             if name in self._json or is_json(field.type):
@@ -247,14 +305,14 @@ class _Reader:
 
     def _column(self, path: str, array: pa.Array, taken: Taken, rows: Rows | None = None) -> None:
         """A column and its fields; with ``rows``, its values stand in these."""
-        mark = self.batch.mark()
-        for attribute, _, own in self._encoder.columns(path, array, taken):
+        mark = self._sink.mark()
+        for attribute, _, own in self._attributes.columns(path, array, taken):
             column = read_column(own)
-            self.batch.add_column(attribute, column)
+            self._sink.add_column(attribute, column)
             if rows is not None:
                 self._see(rows[column.rows], attribute)
         if rows is not None:
-            self.batch.move_rows(mark, rows)
+            self._sink.move_rows(mark, rows)
 
     def _see(self, rows: Rows, attributes: Any) -> None:
         """These rows have values for these attributes, so that later columns do not count."""
@@ -281,13 +339,13 @@ class _Reader:
                 self._struct_entries(array, keys, items, taken)
                 continue
             column = read_column(items)
-            entries = map_entries(array, keys, column, self._encoder.map_names, taken)
+            entries = map_entries(array, keys, column, self._attributes.map_names, taken)
             unseen = self._unseen(entries.rows, entries.attributes)
             if unseen is not None:
                 entries = entries.at(unseen)
             if not (column.exact or column.scale):
                 self._see(entries.rows, entries.attributes)
-                self.batch.add_tagged(tag_entries(column, entries))
+                self._sink.add_tagged(tag_entries(column, entries))
                 continue
             names = list(self._names.numbers)
             for attribute in np.unique(entries.attributes).tolist():
@@ -306,7 +364,7 @@ class _Reader:
         for event in events:
             for key in [key for key in event if path_part(key) in gone]:
                 del event[key]
-        self._mappings(events, report=False)
+        self._mappings(events, taken, report=False)
 
     def _struct_entries(
         self, array: pa.Array, keys: pa.Array, items: pa.Array, taken: Taken
@@ -320,37 +378,34 @@ class _Reader:
                 self._column(path_part(key), own_items, taken.copy(), rows)
 
     def _read_json(self, array: pa.Array) -> Document:
-        return read_json(array, self._encoder.table)
+        return read_json(array, self._attributes.table)
 
     def _read_variants(self, array: pa.Array) -> Document:
-        return read_variants(array, self._encoder.table, self._encoder.prefixes)
+        return read_variants(array, self._attributes.table, self._attributes.prefixes)
 
     def _document(self, document: Document, taken: Taken) -> None:
         """What documents say about attributes that no column before them has."""
         values, rejects = document
-        self.rejects += rejects
+        self._rejects += rejects
         if taken.any():
             values = values.at(taken[values.attributes] == 0)
         unseen = self._unseen(values.rows, values.attributes)
         if unseen is not None:
             values = values.at(unseen)
         self._tagged(values, report=True)
-        self.batch.add_variant_numbers(values)
+        self._sink.add_variant_numbers(values)
 
-    def _mappings(self, events: Sequence[Any], *, report: bool) -> None:
-        flattened = flatten(events, self._names)
-        self.rejects += flattened.rejected
-        self._tagged(flattened.values, report=report)
-        self.batch.add_exact_numbers(flattened.exact)
+    def _mappings(self, events: Sequence[Any], taken: Taken, *, report: bool) -> None:
+        values, exact, rejected = flatten(events, self._names)
+        self._rejects += rejected
+        if taken.any():
+            values = values.at(taken[values.attributes] == 0)
+            exact = [number for number in exact if not taken[number[1]]]
+        self._tagged(values, report=report)
+        self._sink.add_exact_numbers(exact)
 
     def _tagged(self, values: TaggedValues, *, report: bool) -> None:
         self._see(values.rows, values.attributes)
-        self.batch.add_tagged(values)
-        if report:
-            self.strays.append(self._encoder.kinds.strays(values))
-
-
-def _refuse_twins(names: list[str], where: str) -> None:
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise EventError(f"two columns {where} are named {twice!r}")
+        self._sink.add_tagged(values)
+        if report and self._kinds is not None:
+            self.strays.append(self._kinds.strays(values))

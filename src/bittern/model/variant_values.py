@@ -190,10 +190,20 @@ class LongDecimals(NamedTuple):
         lows[small] = lows[small].astype(np.uint32).view(np.int32).astype(np.int64).view(np.uint64)
         narrow = kinds != _DECIMAL16
         highs[narrow] = (lows[narrow].view(np.int64) >> 63).view(np.uint64)
+        return cls.of_words(lows, highs, data[headers + 1])
+
+    @classmethod
+    def of_words(
+        cls,
+        lows: npt.NDArray[np.uint64],
+        highs: npt.NDArray[np.uint64],
+        places: npt.NDArray[np.uint8],
+    ) -> LongDecimals:
+        """From the two halves of mantissas with a sign, which are written over. O(n)."""
         negative = highs.view(np.int64) < 0
         lows[negative] = ~lows[negative] + np.uint64(1)
         highs[negative] = ~highs[negative] + (lows[negative] == 0)
-        return cls(np.where(negative, -1, 1), highs, lows, data[headers + 1])
+        return cls(np.where(negative, -1, 1), highs, lows, places)
 
     def approximate(self) -> npt.NDArray[np.float64]:
         """Floats that are off by a few units in the last place at most."""

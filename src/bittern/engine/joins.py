@@ -1,0 +1,231 @@
+"""The join phase: which quantified predicates hold for each event, as attributes that it then has.
+
+For a block of events, with the guards (``engine/guards.py``) of every segment of the state::
+
+    pre-filter       demands that no document meets   -> guards that cannot lead to a match
+    constants first  guards that hold for an event    -> the entries that it needs
+    joins first      guards that are alive            -> the entries that all events need
+    join table       entries needed, one pass         -> entries that hold, by event
+    each segment     an entry that holds              -> the cell of its hidden attribute
+
+Which phase goes first is estimated for each block (``engine/phases.py``). Arrival is what answers
+depend on, so one block at a time is matched, under the history's lock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import numpy.typing as npt
+
+from bittern.engine.conditions import IndexedConditions
+from bittern.engine.guards import Guards
+from bittern.engine.index import Index
+from bittern.engine.phases import AUTO, CONSTANTS, Estimate, check_phases
+from bittern.history.demands import Demands
+from bittern.history.history import History
+from bittern.history.passes import Rows
+from bittern.history.sections import Batch, Mask
+from bittern.history.table import JoinTable
+from bittern.language.quantifiers import hidden_name
+from bittern.language.syntax import Quantified
+from bittern.model.events import Read
+
+Pairs = npt.NDArray[np.uint64]
+Int64s = npt.NDArray[np.int64]
+#: Answers of at most so many entries are held at a time where all events ask all entries.
+_MOST_ANSWERS = 1 << 24
+#: How much of the average of what events need is what the last block needed.
+_NEWS = 0.25
+
+
+class _Guarded(NamedTuple):
+    """An index with its guards, and where their entries and demands are in the whole."""
+
+    guards: Guards
+    entries: Int64s  # in the join table
+    demands: Int64s  # among the demands
+    cells: Int64s  # by entry of the join table: the cell of the hidden attribute, or -1
+
+
+class Joins:
+    """Answers quantified predicates from a history. One thread at a time, under its lock.
+
+    ``phases`` is "auto", "joins first" or "constants first"; ``prefilter`` says whether
+    subscriptions that no document lets match are left out beforehand.
+    """
+
+    def __init__(self, history: History) -> None:
+        self.history = history
+        self.prefilter = True
+        self._phases = AUTO
+        self._table = JoinTable(history.documents, IndexedConditions, history.keep)
+        self._demands = Demands(history.documents, IndexedConditions, history.keep)
+        self._known: WeakKeyDictionary[Index, Guards | None] = WeakKeyDictionary()
+        self._indexes: tuple[Index, ...] = ()
+        self._guarded: list[_Guarded | None] = []
+        self._needed: float | None = None
+        self._held: float | None = None
+        #: The counts that chose the phase of the last block; None before the first.
+        self.estimate: Estimate | None = None
+        history.follow(self)
+
+    @property
+    def phases(self) -> str:
+        """Which phase goes first."""
+        return self._phases
+
+    @phases.setter
+    def phases(self, wanted: str) -> None:
+        self._phases = check_phases(wanted)
+
+    @property
+    def lookups(self) -> int:
+        """How many lookups and searches were made so far."""
+        return self._table.lookups
+
+    def close(self) -> None:
+        """Let the history serve another matcher."""
+        self.history.unfollow(self)
+
+    def take(self, batch: Batch) -> None:
+        """Documents have come that were not matched."""
+        self._table.run(batch)
+        self._demands.take(batch)
+
+    def forget(self) -> None:
+        """Documents have gone: what is known of all is built again. O(documents)."""
+        self._table.rebuild()
+        self._demands.rebuild()
+
+    def prepare(self, indexes: Sequence[Index]) -> bool:
+        """Be ready for these segments; False if none of them has a quantified predicate."""
+        if tuple(indexes) != self._indexes:
+            found = [self._guards(index) for index in indexes]
+            present = [guards for guards in found if guards is not None]
+            names = dict.fromkeys(name for guards in present for name in guards.entries)
+            self._table.use(list(names))
+            self._demands.use([each for guards in present for each in guards.constraints])
+            self._guarded = [
+                None if guards is None else self._placed(index, guards)
+                for index, guards in zip(indexes, found, strict=True)
+            ]
+            self._indexes = tuple(indexes)
+        return any(each is not None for each in self._guarded)
+
+    def _guards(self, index: Index) -> Guards | None:
+        if index not in self._known:
+            self._known[index] = Guards.of(index)
+        return self._known[index]
+
+    def _placed(self, index: Index, guards: Guards) -> _Guarded:
+        entries = self._table.add(guards.entries)
+        cells = np.full(len(self._table), -1, dtype=np.int64)
+        cells[entries] = [index.encoder.hidden_cell(name) for name in guards.entries]
+        return _Guarded(guards, entries, self._demands.use(guards.constraints), cells)
+
+    def block_size(self, most: int) -> int:
+        """How many events to take at once: all answers have to be held."""
+        if self._choice(0.0, len(self._table)).choice == CONSTANTS:
+            return most
+        return max(64, min(most, _MOST_ANSWERS // max(1, len(self._table))))
+
+    def _choice(self, attributes: float, entries: int) -> Estimate:
+        return Estimate(
+            sum(map(len, self._indexes)),
+            len(self.history),
+            entries,
+            self._needed,
+            self._held or 0.0,
+            attributes,
+            self._phases,
+        )
+
+    def run(
+        self,
+        events: Any,
+        json: str | Sequence[str],
+        reads: Sequence[Read],
+        *,
+        remember: bool,
+        at_once: bool,
+    ) -> list[Pairs]:
+        """For each segment, pairs to add to the block that it has read.
+
+        With ``remember`` the events become documents; ``at_once``: none comes before another.
+        """
+        n = reads[0].n_events
+        asks = np.ones(n, dtype=np.bool_)
+        asks[[row for row, _ in reads[0].rejects]] = False
+        joins = asks if remember else np.zeros(n, dtype=np.bool_)
+        batch = self.history.remember(events, json, asks, joins, at_once=at_once)
+        met = self._demands.take(batch)
+        if not self.prefilter:
+            met = np.ones_like(met)
+        alive = [
+            None if each is None else each.guards.alive(met[each.demands]) for each in self._guarded
+        ]
+        active = np.zeros(len(self._table), dtype=np.bool_)
+        for each, own in zip(self._guarded, alive, strict=True):
+            if each is not None and own is not None:
+                active[each.entries[each.guards.entries_alive(own)]] = True
+        attributes = sum(len(read.pairs) for read in reads) / max(1, n)
+        self.estimate = self._choice(attributes, int(active.sum()))
+        needed = None
+        if self.estimate.choice == CONSTANTS:
+            needed = self._all_needed(events, json, n, alive)
+            self._needed = _averaged(self._needed, len(needed.numbers) / max(1, n))
+        holding = self._table.run(batch, active, needed)
+        return [self._pairs(each, holding) for each in self._guarded]
+
+    def holds(self, quantified: Sequence[Quantified], event: Any) -> list[bool]:
+        """Do these predicates hold for an event that would come now?"""
+        with self.history.lock:
+            entries = self._table.add([hidden_name(each) for each in quantified])
+            ask, nobody = np.ones(1, dtype=np.bool_), np.zeros(1, dtype=np.bool_)
+            batch = self.history.remember([event], (), ask, nobody, at_once=True)
+            needed = Rows(np.array([0, len(entries)]), entries)
+            found = self._table.run(batch, None, needed).numbers
+            return [bool(held) for held in np.isin(entries, found)]
+
+    def _all_needed(
+        self, events: Any, json: str | Sequence[str], n: int, alive: Sequence[Mask | None]
+    ) -> Rows:
+        """The entries that each event needs for any segment, each once."""
+        found, held = [], 0
+        for each, own in zip(self._guarded, alive, strict=True):
+            if each is not None:
+                needed, n_held = each.guards.needed(events, json, own)
+                found.append(Rows(needed.starts, each.entries[needed.numbers]))
+                held += n_held
+        self._held = _averaged(self._held, held / max(1, n))
+        if len(found) == 1:
+            return found[0]
+        keys = [
+            np.repeat(np.arange(n), np.diff(rows.starts)) * len(self._table) + rows.numbers
+            for rows in found
+        ]
+        distinct = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *keys]))
+        starts = np.searchsorted(distinct, np.arange(n + 1) * len(self._table))
+        return Rows(starts.astype(np.int64), distinct % max(1, len(self._table)))
+
+    def _pairs(self, each: _Guarded | None, holding: Rows) -> Pairs:
+        """What holds, as cells of the segment's hidden attributes."""
+        if each is None:
+            return np.empty(0, dtype=np.uint64)
+        cells = each.cells[holding.numbers]
+        events = np.repeat(np.arange(len(holding.starts) - 1), np.diff(holding.starts))
+        known = cells >= 0
+        packed: Pairs = (cells[known] << 32 | events[known]).astype(np.uint64)
+        return packed
+
+    def statistics(self) -> dict[str, Any]:
+        """What is known of the documents, and the choice of phases for the last block."""
+        return self._table.statistics() | {"phases": str(self.estimate or "")}
+
+
+def _averaged(known: float | None, news: float) -> float:
+    return news if known is None else (1 - _NEWS) * known + _NEWS * news

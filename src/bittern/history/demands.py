@@ -1,0 +1,55 @@
+"""All demands of all subscriptions, in pre-filters that were made as subscriptions came.
+
+Like the join table (``history/table.py``), demands that are new get a pre-filter of their own,
+which is shown the documents that are there; when there are too many, all become one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from bittern.history.implied import Constraint
+from bittern.history.prefilter import PreFilter
+from bittern.history.sections import Batch, ConditionsOf
+from bittern.history.table import MOST_SECTIONS, Stored, stored_batches
+
+Numbers = npt.NDArray[np.int64]
+
+
+class Demands:
+    """Which demands the documents meet, by number. One thread at a time."""
+
+    def __init__(self, documents: Stored, conditions_of: ConditionsOf, keep: int | None) -> None:
+        self._documents = documents
+        self._conditions_of = conditions_of
+        self._keep = keep
+        self._filters: list[PreFilter] = []
+        self._numbers: dict[Constraint, int] = {}
+
+    def use(self, constraints: Sequence[Constraint]) -> Numbers:
+        """The numbers of these demands; new ones are looked up in all documents."""
+        new = [each for each in dict.fromkeys(constraints) if each not in self._numbers]
+        if new:
+            if len(self._filters) >= MOST_SECTIONS:
+                new = [*self._numbers, *new]
+                self._filters, self._numbers = [], {}
+            made = PreFilter(new, self._conditions_of)
+            for batch in stored_batches(self._documents, self._keep):
+                made.take(batch)
+            self._filters.append(made)
+            self._numbers |= {each: len(self._numbers) + i for i, each in enumerate(new)}
+        return np.array([self._numbers[each] for each in constraints], dtype=np.int64)
+
+    def take(self, batch: Batch) -> npt.NDArray[np.bool_]:
+        """Take a batch's documents; which demands are met at some moment of it."""
+        met = [each.take(batch) for each in self._filters]
+        return np.concatenate([np.empty(0, dtype=np.bool_), *met])
+
+    def rebuild(self) -> None:
+        """Look everything up again: documents have gone."""
+        known = list(self._numbers)
+        self._filters, self._numbers = [], {}
+        self.use(known)

@@ -1,0 +1,359 @@
+"""Documents seen before, whole and durable, in order of arrival.
+
+Documents are numbered as they arrive, from 0. Those that live are ``[first, end)``. They stand in
+segments (``history/segments.py``), which are rows of a table in SQLite::
+
+    history/documents.sqlite     start  count  data
+                                 0      8192   blocks ...    full: not written again
+        first 5000               8192   512    blocks ...
+        end   8777               8704   64     blocks ...
+                                 8768   8      blocks ...
+                                 8776   1      blocks ...    the last append
+
+An append adds a segment. Eight in a row that are alike in size become one, in the same
+transaction, and smaller ones before a larger one become part of it. So there are O(log n) segments
+besides the full ones, and a document is written O(log n) times until it is in a full one. Expiring
+moves ``first`` and deletes segments that are all below it; the file reuses their room, and gives it
+back when half of the file is empty.
+
+``append`` is durable when it returns, and what a killed process had begun is undone when the folder
+is next opened (``history/document_file.py``). A document that cannot be read again as it was
+written is told, never passed over: bytes have checksums, and numbers have to follow each other.
+
+Why SQLite and not a folder of Parquet files: appends of one event and of many take about half as
+long, although there are four syncs to each instead of two, and reading two of nine attributes takes
+less time too; only in room is Parquet better, with little more than half of it. Merging and
+expiring are one transaction with the append, where files would have to be put right after a crash,
+tables of different columns share a segment, and Arrow's types stay exactly what they were. A row
+for each document instead of each append is faster for appends of one event, and many times slower
+and larger in all else. Figures: ``python -m benchmarks.history.store``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import weakref
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from bittern.errors import HistoryError, OptionError
+from bittern.history.arrivals import Arrivals
+from bittern.history.document_file import checksum, claim, connect, create, take, translated
+from bittern.history.segments import StoredEvents, merge, pack, unpack
+from bittern.model.typed import Typed, TypedReader
+
+#: So many segments of one level become one of the next: a level is so many bits of documents.
+_FAN, _LEVEL_BITS = 8, 3
+#: With as many documents, or bytes, a segment is full, and of this level.
+_FULL, _FULL_BYTES, _FULL_LEVEL = 1 << 13, 1 << 24, 5
+#: A longer append makes several segments, and so does a larger one: SQLite's rows have 10**9 bytes.
+_MOST, _MOST_BYTES = 1 << 16, 1 << 29
+
+
+class _Segment(NamedTuple):
+    start: int
+    n_documents: int
+    n_bytes: int
+
+    @property
+    def stop(self) -> int:
+        return self.start + self.n_documents
+
+    @property
+    def level(self) -> int:
+        if self.n_documents >= _FULL or self.n_bytes >= _FULL_BYTES:
+            return _FULL_LEVEL
+        return (self.n_documents.bit_length() - 1) // _LEVEL_BITS
+
+
+class _State(NamedTuple):
+    """What is true of the documents between two changes."""
+
+    first: int
+    end: int
+    segments: list[_Segment]
+
+
+class Documents:
+    """The documents of a history. Threads may share it."""
+
+    def __init__(self, path: str | os.PathLike[str] | None = None) -> None:
+        """Open or create the documents in a folder of their own; without a path, in memory.
+
+        ``HistoryError`` if the folder holds something else, is in use, or is damaged.
+        """
+        self._lock = threading.RLock()
+        self._walks = 0
+        with contextlib.ExitStack() as opened:
+            self._file = ":memory:" if path is None else claim(path, opened)
+            with translated(self._file):
+                self._db = opened.enter_context(contextlib.closing(connect(self._file)))
+                if path is None:
+                    create(self._db)
+                take(self._db, self._file)
+                self._state = self._stored_state()
+            self._release = weakref.finalize(self, opened.pop_all().close)
+
+    @property
+    def first(self) -> int:
+        """The number of the oldest document that lives."""
+        return self._state.first
+
+    @property
+    def end(self) -> int:
+        """The number that the next document gets."""
+        return self._state.end
+
+    def __len__(self) -> int:
+        return self._state.end - self._state.first
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the folder; everything is on disk already."""
+        with self._lock:
+            self._release()
+
+    def append(
+        self, events: Any, json: str | Sequence[str] = (), keep: npt.ArrayLike | None = None
+    ) -> int:
+        """Add events of any form that is matched; returns the number of the first. O(bytes).
+
+        ``json`` names columns of a table whose text is JSON objects. ``keep`` says of each event
+        whether it becomes a document. They are on disk when this returns; if it fails, none is.
+        """
+        arrivals = Arrivals(events, json, keep)
+        packed = []
+        for start in range(0, len(arrivals), _MOST):
+            packed += self._packed(arrivals, start, min(len(arrivals), start + _MOST))
+        with self._lock:
+            first, end, segments = self._state
+            if packed:
+                with self._writing():
+                    at, segments = end, segments.copy()
+                    for n_documents, data in packed:
+                        segments.append(self._insert(at, n_documents, data))
+                        at = segments[-1].stop
+                        self._merge(segments)
+                    self._commit(_State(first, at, segments))
+        return end
+
+    def expire(self, before: int) -> None:
+        """Have all documents with lower numbers gone."""
+        with self._lock:
+            first, end, segments = self._state
+            if before > end:
+                raise OptionError(
+                    f"documents before {before} cannot expire: there are none from {end} on"
+                )
+            if before <= first:
+                return
+            gone = bisect_right(segments, before, key=lambda segment: segment.stop)
+            with self._writing():
+                at = segments[gone].start if gone < len(segments) else end
+                self._db.execute("DELETE FROM segments WHERE start < ?", (at,))
+                self._commit(_State(before, end, segments[gone:]))
+            with self._using():
+                if self._pragma("freelist_count") > self._pragma("page_count") // 2:
+                    self._db.executescript("PRAGMA incremental_vacuum")  # execute: one page
+
+    def scan(
+        self, attributes: Sequence[str], start: int | None = None, stop: int | None = None
+    ) -> Iterator[tuple[int, Typed]]:
+        """Values in order of arrival, as (number of the first document, values of it and more).
+
+        Of the documents that live now, from ``start`` up to ``stop``; one that expires before it is
+        reached is left out. O(bytes + values).
+        """
+        reader = TypedReader(attributes)
+        first, end, _ = self._state
+        start = first if start is None else start
+        return self._scan(reader, start, end if stop is None else min(stop, end))
+
+    def stored(self) -> Iterator[tuple[int, StoredEvents]]:
+        """The documents that live now, in order of arrival: (number of the first, events).
+
+        The first events may have expired: numbers tell.
+        """
+        first, end, _ = self._state
+        for _, start, events in self._walk(first, end):
+            yield start, events
+
+    def statistics(self) -> dict[str, Any]:
+        """Documents, segments, their bytes, and those of the file."""
+        with self._lock, self._using():
+            segments = self._state.segments
+            return {
+                "documents": len(self),
+                "segments": len(segments),
+                "segment_bytes": sum(segment.n_bytes for segment in segments),
+                "file_bytes": self._pragma("page_count") * self._pragma("page_size"),
+            }
+
+    def check(self) -> None:
+        """Read everything; ``HistoryError`` says what is damaged."""
+        with self._lock, self._using():
+            (found,) = self._db.execute("PRAGMA integrity_check(1)").fetchone()
+            if found != "ok":
+                raise self._damaged(found)
+            if self._stored_state() != self._state:
+                raise self._damaged("somebody else has written to it")
+            for segment in self._state.segments:
+                for block in unpack(self._data(segment)):
+                    block.rows.validate()
+                    places = block.explicit(0)
+                    if not 0 <= places.min() <= places.max() < segment.n_documents:
+                        raise self._damaged(f"documents from {segment.start} on have no place")
+
+    # ------------------------------------------------------------------ segments
+
+    def _packed(self, arrivals: Arrivals, start: int, stop: int) -> list[tuple[int, bytes]]:
+        """Documents as segments, (documents, bytes) each; in halves where one is too large."""
+        data = pack(arrivals.blocks(start, stop))
+        if len(data) <= _MOST_BYTES:
+            return [(stop - start, data)]
+        if stop - start == 1:
+            raise HistoryError(
+                f"a document of {len(data)} bytes is too large for a history, which takes up to "
+                f"{_MOST_BYTES}"
+            )
+        middle = (start + stop) // 2
+        return self._packed(arrivals, start, middle) + self._packed(arrivals, middle, stop)
+
+    def _insert(self, start: int, n_documents: int, data: bytes) -> _Segment:
+        row = start, n_documents, checksum(start, n_documents, data), data
+        self._db.execute("INSERT INTO segments VALUES (?, ?, ?, ?)", row)
+        return _Segment(start, n_documents, len(data))
+
+    def _merge(self, segments: list[_Segment]) -> None:
+        """Unless somebody is reading, make one of several at the end, as often as it is due."""
+        while n_last := 0 if self._walks else _to_merge(segments):
+            last = segments[-n_last:]
+            data = merge((segment.n_documents, self._data(segment)) for segment in last)
+            start, stop = last[0].start, last[-1].stop
+            self._db.execute("DELETE FROM segments WHERE start >= ?", (start,))
+            segments[-n_last:] = [self._insert(start, stop - start, data)]
+
+    def _data(self, segment: _Segment) -> bytes:
+        """The bytes of a segment, just as they were written."""
+        query = "SELECT count, checksum, data FROM segments WHERE start = ?"
+        count, expected, data = self._db.execute(query, (segment.start,)).fetchone() or (0, 0, None)
+        if (
+            not isinstance(data, bytes)
+            or count != segment.n_documents
+            or expected != checksum(segment.start, segment.n_documents, data)
+        ):
+            raise self._damaged(f"documents {segment.start} to {segment.stop - 1} are unreadable")
+        return data
+
+    def _walk(self, at: int, stop: int) -> Iterator[tuple[int, int, StoredEvents]]:
+        """Segments from document ``at`` on: (its number, that of the segment's first, events)."""
+        with self._lock:
+            self._walks += 1  # so that segments do not merge with those that were passed
+        try:
+            while True:
+                with self._lock, self._using():
+                    at = max(at, self._state.first)
+                    if at >= stop:
+                        return
+                    segments = self._state.segments
+                    segment = segments[bisect_right(segments, at, key=lambda each: each.start) - 1]
+                    data = self._data(segment)
+                yield at, segment.start, StoredEvents(data, segment.n_documents)
+                at = segment.stop
+        finally:
+            with self._lock:
+                self._walks -= 1
+
+    def _scan(self, reader: TypedReader, at: int, stop: int) -> Iterator[tuple[int, Typed]]:
+        for begin, start, events in self._walk(at, stop):
+            typed = reader.read(events).typed
+            end = min(stop, start + events.n_documents)
+            if end - begin < events.n_documents:
+                typed = typed.take(np.arange(begin - start, end - start))
+            yield begin, typed
+
+    # ------------------------------------------------------------------ the database
+
+    def _stored_state(self) -> _State:
+        """The two numbers and the list of segments, which have to agree."""
+        states = self._db.execute("SELECT * FROM state").fetchall()
+        query = "SELECT start, count, length(data) FROM segments ORDER BY start"
+        rows = self._db.execute(query).fetchall()
+        if len(states) != 1 or not all(type(n) is int for row in (*states, *rows) for n in row):
+            raise self._damaged("its numbers are unreadable")
+        first, end, expected = states[0]
+        if expected != checksum(first, end):
+            raise self._damaged("its numbers are not those that were written")
+        segments = list(map(_Segment._make, rows))
+        # The first one may begin with documents that have expired.
+        at = min(first, segments[0].start) if segments else first
+        if segments and segments[0].stop <= first:
+            raise self._damaged(f"documents before {first} have not expired")
+        for segment in segments:
+            if segment.start != at or segment.n_documents < 1:
+                raise self._damaged(f"documents from {at} on are missing")
+            at = segment.stop
+        if at != end:
+            raise self._damaged(f"documents from {at} to {end - 1} are missing")
+        return _State(first, end, segments)
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[None]:
+        """A transaction, which ends with ``_commit`` or comes to nothing."""
+        with self._using():
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+            except BaseException:
+                if self._db.in_transaction:
+                    self._db.execute("ROLLBACK")
+                raise
+
+    def _commit(self, state: _State) -> None:
+        """Have a new state on disk, and only then here."""
+        numbers = state.first, state.end, checksum(state.first, state.end)
+        self._db.execute('UPDATE state SET first = ?, "end" = ?, checksum = ?', numbers)
+        self._db.execute("COMMIT")
+        self._state = state
+
+    @contextlib.contextmanager
+    def _using(self) -> Iterator[None]:
+        if not self._release.alive:
+            raise HistoryError(f"the documents in {self._file} were closed: open them again")
+        with translated(self._file):
+            yield
+
+    def _pragma(self, name: str) -> int:
+        (value,) = self._db.execute(f"PRAGMA {name}").fetchone()
+        return int(value)
+
+    def _damaged(self, why: str) -> HistoryError:
+        return HistoryError(f"{self._file} is damaged: {why}; put a copy in its place")
+
+
+def _to_merge(segments: Sequence[_Segment]) -> int:
+    """How many segments at the end should become one; 0 if none.
+
+    A run of one level should, once it is long enough, and so should smaller ones that stand before
+    a larger one, which would never be part of such a run.
+    """
+    level = segments[-1].level
+    n_run = n_joining = 0
+    for segment in reversed(segments):
+        if segment.level > level or (n_run and segment.level == _FULL_LEVEL):
+            break
+        n_run += 1
+        if segment.level < level:
+            n_joining = n_run
+    return n_joining or (n_run if n_run >= _FAN else 0)

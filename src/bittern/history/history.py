@@ -1,0 +1,150 @@
+"""The history: documents seen before, durable if they have a folder, and who is told of new ones.
+
+``LiveMatcher(history=History("folder"))`` compares each event with the documents before it, and
+then remembers it as a document. A history of its own is for filling one beforehand, for letting go
+of old documents and for looking at what is there::
+
+    number     0    1    2    3    4    5
+    documents  gone gone  a    b    c    (next)         first 2, end 5, len 3
+
+With ``keep=n`` only the n newest documents count, whatever is still on disk.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Sequence
+from typing import Any, Protocol, Self
+
+import numpy as np
+
+from bittern.errors import OptionError
+from bittern.history.documents import Documents
+from bittern.history.sections import Batch
+from bittern.model.typed import TypedReader
+
+
+def check_keep(keep: int | None) -> None:
+    """How many documents count is None, for all, or a whole number."""
+    if keep is not None and (isinstance(keep, bool) or not isinstance(keep, int) or keep < 1):
+        raise OptionError(f"keep is how many documents count, 1 or more, not {keep!r:.80}")
+
+
+class Follower(Protocol):
+    """Somebody who wants to see every new document: a matcher's joins."""
+
+    def take(self, batch: Batch) -> None:
+        """Documents have come."""
+
+    def forget(self) -> None:
+        """Documents have gone."""
+
+
+class History:
+    """Documents seen before. Threads may share it; it serves one matcher at a time.
+
+    ``path`` is a folder of its own, or None to keep documents in memory; ``keep`` how many of the
+    newest documents count (None: all).
+
+    >>> with History() as history:
+    ...     history.append([{"price": 10}, {"price": 25}])
+    ...     len(history)
+    0
+    2
+    """
+
+    def __init__(
+        self, path: str | os.PathLike[str] | None = None, *, keep: int | None = None
+    ) -> None:
+        check_keep(keep)
+        self.path = path
+        self.keep = keep
+        self.documents = Documents(path)
+        self.lock = threading.RLock()
+        self._follower: Follower | None = None
+        self._reader = TypedReader([])
+
+    @property
+    def first(self) -> int:
+        """The number of the oldest document that counts."""
+        documents = self.documents
+        return documents.first if self.keep is None else max(documents.first, self.end - self.keep)
+
+    @property
+    def end(self) -> int:
+        """The number that the next document gets."""
+        return self.documents.end
+
+    def __len__(self) -> int:
+        return self.end - self.first
+
+    def __repr__(self) -> str:
+        return f"<bittern.history.History of {len(self):,} documents>"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def append(self, events: Any, *, json: str | Sequence[str] = ()) -> int:
+        """Remember events without matching them; returns the first's number. O(bytes).
+
+        Events are of any form that is matched; those that cannot be read become no documents.
+        """
+        with self.lock:
+            reading = self._reader.read(events, json)
+            readable = np.ones(reading.n_events, dtype=np.bool_)
+            readable[[row for row, _ in reading.rejects]] = False
+            batch = self.remember(events, json, ~readable & False, readable, at_once=False)
+            if self._follower is not None:
+                self._follower.take(batch)
+            return batch.number
+
+    def remember(self, events: Any, json: Any, asks: Any, joins: Any, *, at_once: bool) -> Batch:
+        """Store the events that become documents; what the join table needs to take them."""
+        number, first = self.documents.end, self.documents.first
+        if joins.any():
+            self.documents.append(events, json, joins)
+            if self.keep is not None:
+                self._let_go()
+        return Batch(events, json, len(asks), asks, joins, number, first, self.keep, at_once)
+
+    def _let_go(self) -> None:
+        """Delete what no longer counts, a lot at a time."""
+        assert self.keep is not None
+        if len(self.documents) > 2 * self.keep:
+            self.documents.expire(self.end - self.keep)
+
+    def expire(self, before: int) -> None:
+        """Let documents with lower numbers go, for good. O(documents that stay)."""
+        with self.lock:
+            if before <= self.documents.first:
+                return
+            self.documents.expire(before)
+            if self._follower is not None:
+                self._follower.forget()
+
+    def follow(self, follower: Follower) -> None:
+        """Have somebody told of documents that come and go; only one can be."""
+        with self.lock:
+            if self._follower is not None:
+                raise OptionError(
+                    "this history serves another matcher already; close that one first"
+                )
+            self._follower = follower
+
+    def unfollow(self, follower: Follower) -> None:
+        """Tell it no more."""
+        with self.lock:
+            if self._follower is follower:
+                self._follower = None
+
+    def statistics(self) -> dict[str, Any]:
+        """What is kept of the documents."""
+        return {"first": self.first, "end": self.end} | self.documents.statistics()
+
+    def close(self) -> None:
+        """Let go of the folder. Nothing is lost without it."""
+        self.documents.close()

@@ -1,0 +1,167 @@
+"""Mappings as rows of a table, one for each value, and tagged values out of them again.
+
+A mapping holds values of any type under any name, and types differ from one to the next, so there
+are no columns to keep. ``{"isbn": "c", "user": {"age": 30}}`` and ``{"isbn": 10**40}`` are::
+
+    places  path      tag      payload  text
+    0       isbn      STRING            c
+    0       user      OTHER                                 there is a value, which compares not
+    0       user.age  INTEGER  30
+    1       isbn      EXACT             0x1d6329f1c35c...   a number that no machine type holds
+
+Paths are numbered once for all rows, so that finding those asked for does not look at strings. All
+attributes are in use here, so a mapping that no subscription minded may hold what cannot be read,
+half a surrogate pair say: that value alone is kept as one that compares with nothing.
+
+One Python loop over the values on the way in, none on the way out but for ``EXACT`` numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from bittern.errors import EventError
+from bittern.model.events import Sink
+from bittern.model.mappings import MAX_DEPTH, Flattened, Names, flatten
+from bittern.model.numbers import Number
+from bittern.model.strings import arrow_strings, gather_strings
+from bittern.model.tagged import EXACT, STRING, TaggedValues
+
+#: Mappings with as many different attributes are refused; so many only a mapping within itself has.
+MOST_ATTRIBUTES = 1 << 20
+#: What stands for a value that cannot be read: one without a kind.
+_UNREADABLE = object()
+
+
+def rows_of(events: Sequence[Any]) -> tuple[pa.Table, npt.NDArray[np.int32]]:
+    """The rows of mappings, and the place of each row's mapping among them."""
+    flattened, paths = _flatten(events)
+    if flattened.rejected:
+        readable = list(events)
+        for place, _ in flattened.rejected:
+            readable[place] = _readable(events[place], 0)
+        flattened, paths = _flatten(readable)
+    values = flattened.values
+    text = _texts(values, [_text(number).encode() for _, _, number in flattened.exact])
+    columns = {
+        "path": pa.DictionaryArray.from_arrays(
+            values.attributes, pa.array(paths, type=pa.large_string())
+        ),
+        "tag": values.tags,
+        "payload": np.where((values.tags == STRING) | (values.tags == EXACT), 0, values.payloads),
+        "text": text,
+    }
+    return pa.table(columns), values.rows
+
+
+def add_values(
+    rows: pa.Table, places: npt.NDArray[np.int32], paths: Sequence[str], sink: Sink
+) -> None:
+    """Add what the rows say about the attributes of these paths. O(rows)."""
+    path, tag, payload, text = (column.combine_chunks() for column in rows.columns)
+    asked = pc.index_in(path.dictionary, value_set=pa.array(paths, type=pa.large_string()))
+    attributes = asked.fill_null(-1).to_numpy()[path.indices.to_numpy()]
+    own = np.flatnonzero(attributes >= 0)
+    tags = tag.to_numpy()[own]
+    data, offsets, _ = arrow_strings(text)
+    is_string = tags == STRING
+    values = TaggedValues(
+        places[own],
+        attributes[own].astype(np.int32),
+        tags,
+        np.where(is_string, offsets[own], payload.to_numpy()[own]),
+        np.where(is_string, np.diff(offsets)[own], 0).astype(np.int32),
+        data,
+    )
+    sink.add_tagged(values)
+    exact = np.flatnonzero(tags == EXACT)
+    numbers = map(_number, text.take(pa.array(own[exact])).to_pylist())
+    where = values.rows[exact].tolist(), values.attributes[exact].tolist()
+    sink.add_exact_numbers(list(zip(*where, numbers, strict=True)))
+
+
+class _Numbers(dict[str, int]):
+    """Numbers by path; a path that was not seen before gets the next one."""
+
+    def get(self, path: str, default: Any = None) -> Any:
+        number = super().get(path)
+        if number is None and is_utf8(path):  # what is not, no expression can name
+            if len(self) == MOST_ATTRIBUTES:
+                raise OverflowError
+            number = self[path] = len(self)
+        return default if number is None else number
+
+
+class _Everything(set[str]):
+    """Every path leads to an attribute."""
+
+    def __contains__(self, _: object) -> bool:
+        return True
+
+
+def _flatten(events: Sequence[Any]) -> tuple[Flattened, list[str]]:
+    """Tagged values of all attributes, and the attributes' paths."""
+    names = Names(())
+    names.numbers, names.prefixes = _Numbers(), _Everything()
+    flattened = flatten(events, names)
+    if len(names.numbers) == MOST_ATTRIBUTES:
+        raise EventError(
+            f"mappings with {MOST_ATTRIBUTES:,} different attributes cannot become documents: "
+            f"append fewer at once, and none that holds itself"
+        )
+    return flattened, list(names.numbers)
+
+
+def _readable(event: Any, depth: int) -> dict[Any, Any]:
+    """A mapping with something that has no kind in the place of what cannot be read."""
+    readable: dict[Any, Any] = {}
+    try:
+        for key, value in event.items():
+            if isinstance(value, Mapping) and depth < MAX_DEPTH:
+                readable[key] = _readable(value, depth + 1)
+            else:
+                wrong = flatten([{"value": value}], Names(["value"])).rejected
+                readable[key] = _UNREADABLE if wrong else value
+    except Exception:  # noqa: BLE001  what is no mapping, or one that fails, has no more values
+        return readable
+    return readable
+
+
+def _texts(values: TaggedValues, numbers: list[bytes]) -> pa.Array:
+    """The strings among the values, the texts of the exact numbers, and nothing for the others."""
+    starts, lengths = values.payloads.copy(), values.lengths.copy()
+    exact = np.flatnonzero(values.tags == EXACT)
+    lengths[exact] = list(map(len, numbers))
+    starts[exact] = len(values.data) + np.cumsum(lengths[exact]) - lengths[exact]
+    offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    text = np.empty(int(offsets[-1]), dtype=np.uint8)
+    data = np.frombuffer(b"".join([values.data.tobytes(), *numbers]), dtype=np.uint8)
+    gather_strings(data, starts, lengths, offsets, text)
+    buffers = pa.py_buffer(offsets), pa.py_buffer(text)
+    return pa.LargeStringArray.from_buffers(len(lengths), *buffers)
+
+
+def _text(number: Number) -> str:
+    # In hexadecimal, since Python refuses to write long integers as decimals.
+    return hex(number) if isinstance(number, int) else str(number)
+
+
+def _number(text: str) -> Number:
+    return int(text, 16) if "x" in text else Decimal(text)
+
+
+def is_utf8(text: str) -> bool:
+    """Can the text be written as UTF-8? Half a surrogate pair cannot."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -1,0 +1,316 @@
+"""From entries to a plan: the summaries that answer them, and what is left to document sets.
+
+A term is a lookup in a summary if it joins by equalities and at most one other comparison::
+
+    d.isbn = isbn AND d.price > price AND d.shop = 's3' AND d.title LIKE '%bird%'
+        conditions on the document   title LIKE '%bird%'
+        key                          isbn, shop          (looked up with the event's and with 's3')
+        question                     MAX of price
+
+Terms that differ in nothing but the names on the event's side, in constants that they compare with,
+or in ``>`` and ``>=``, share a summary. With a key and several other comparisons the summary is a
+list of the group's documents. Terms that differ in other conditions (LIKE, IN) have summaries of
+their own, each with room for all its groups, so only some of a kind have one. Everything else
+(several order comparisons without a key, a pair of attributes, windows that mix with a history that
+forgets) goes to document sets. O(entries), in Python: once for each distinct quantified predicate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from bittern.history.groups import (
+    ARRIVAL,
+    COUNT,
+    DISTINCT,
+    KINDS,
+    LIST,
+    MAX,
+    MIN,
+    NEWEST,
+    NO_AXIS,
+    PLACES,
+    TIMES,
+    Specs,
+)
+from bittern.history.intake import Intake
+from bittern.history.lookups import COLUMNS, NO_VALUE, Lookups
+from bittern.history.outcomes import ABOVE, ANYHOW, APART, BELOW, EQUAL, OUTCOMES
+from bittern.history.passes import Pass
+from bittern.language.syntax import Compare, Value, Window
+from bittern.language.terms import Condition, Entry, Term
+from bittern.model.typed import Typed, TypedReader
+
+Int64s = npt.NDArray[np.int64]
+#: So many summaries may differ in nothing but their conditions.
+MOST_ALIKE = 8
+#: Outcomes that a summary tells without the documents: its question, and whether strictly.
+_QUESTIONS = {
+    ABOVE: (MAX, 1),
+    ABOVE | EQUAL: (MAX, 0),
+    BELOW: (MIN, 1),
+    BELOW | EQUAL: (MIN, 0),
+    BELOW | ABOVE: (DISTINCT, 0),
+    APART: (KINDS, 0),
+}
+
+
+class SetTerm(NamedTuple):
+    """A term that document sets answer, and the entry that it belongs to."""
+
+    entry: int
+    term: Term
+    window: Window
+
+
+class Plan(NamedTuple):
+    """What has to be known of events and documents, and how entries are answered from it."""
+
+    attributes: list[str]  # the rows of the batch's values
+    conditions: list[str]  # whatever has to be TRUE, or not, of events and documents
+    run: Pass
+    set_terms: list[SetTerm]
+
+
+def plan_of(entries: Sequence[Entry], *, forgets: bool) -> Plan:
+    """How to answer these entries; ``forgets`` if the history keeps only so many documents."""
+    maker = _Maker(forgets=forgets)
+    for number, entry in enumerate(entries):
+        maker.add(number, entry)
+    return maker.plan(entries)
+
+
+class _Spec(NamedTuple):
+    """A summary, as it is told apart from others."""
+
+    question: int
+    axis: int
+    axis_of: int
+    value: int
+    keys: tuple[int, ...]
+    listed: tuple[int, ...]
+    conditions: tuple[int, ...]
+
+
+class _Other(NamedTuple):
+    """A comparison that is no key: a document's value, good outcomes, and the code of another."""
+
+    document: int
+    outcomes: int
+    code: int
+
+
+class _Maker:
+    """Numbers everything in the order in which it is first needed."""
+
+    def __init__(self, *, forgets: bool) -> None:
+        self._forgets = forgets
+        self._attributes: dict[str, int] = {}
+        self._conditions: dict[str, int] = {}
+        self._specs: dict[_Spec, int] = {}
+        # Columns of the table, codes of the key, conditions on the event, residuals.
+        self._lookups: list[tuple[list[int], list[int], list[int], list[int]]] = []
+        self._filed_under: list[int] = []
+        self._set_terms: list[SetTerm] = []
+        self._constants: dict[tuple[type, Value], int] = {}
+        self._alike: dict[_Spec, int] = {}
+
+    def _row(self, attribute: str) -> int:
+        return self._attributes.setdefault(attribute, len(self._attributes))
+
+    def _coded(self, conditions: Sequence[Condition]) -> list[int]:
+        numbers = self._conditions
+        return sorted(
+            2 * numbers.setdefault(each.text, len(numbers)) + int(each.holds) for each in conditions
+        )
+
+    def add(self, number: int, entry: Entry) -> None:
+        for term in entry.terms:
+            if not self._lookup(number, term, entry.window):
+                self._set_terms.append(SetTerm(number, term, entry.window))
+                self._name_all(term, entry.window)
+
+    def _name_all(self, term: Term, window: Window) -> None:
+        """Document sets want to see these."""
+        self._coded(term.document)
+        self._coded(term.event)
+        for sides in term.sides():
+            for attribute in sides:
+                self._row(attribute)
+        for pair, _ in term.pairs:
+            self._row(pair.left)
+            self._row(pair.right)
+        for attribute in (*window.per, *((window.of,) if window.of else ())):
+            self._row(attribute)
+
+    def _lookup(self, number: int, term: Term, window: Window) -> bool:
+        """Make a lookup of a term, if it can be one."""
+        is_windowed = window.microseconds is not None or (window.count is not None and window.per)
+        if term.pairs or (is_windowed and self._forgets):
+            return False
+        keys, others, conditions = self._parts(term, window)
+        if len(others) > 1 and not keys:
+            return False
+        axis, axis_of, of, counter = self._axis(window)
+        question, strict, document_value, value = NEWEST, 0, -1, NO_VALUE
+        residuals: list[int] = []
+        listed: tuple[int, ...] = ()
+        if len(others) == 1 and others[0].outcomes in _QUESTIONS:
+            document_value, value = others[0].document, others[0].code
+            question, strict = _QUESTIONS[others[0].outcomes]
+        elif others:
+            question, listed = LIST, tuple(sorted({other.document for other in others}))
+            for other in others:
+                residuals += [listed.index(other.document), other.outcomes, other.code]
+        spec = _Spec(
+            question,
+            axis,
+            axis_of,
+            document_value,
+            tuple(document for document, _ in keys),
+            listed,
+            tuple(self._coded(conditions)),
+        )
+        if not self._has_room(spec):
+            return False
+        summary = self._specs.setdefault(spec, len(self._specs))
+        last = -1 if window.count is None else window.count
+        microseconds = -1 if window.microseconds is None else window.microseconds
+        columns = [number, summary, value, strict, last, microseconds, of, counter]
+        codes = [code for _, code in keys]
+        self._lookups.append((columns, codes, self._coded(term.event), residuals))
+        needed = [*codes, of, *(other.code for other in others if not other.outcomes & APART)]
+        self._filed_under.append(next((row for row in needed if row >= 0), -1))
+        return True
+
+    def _parts(
+        self, term: Term, window: Window
+    ) -> tuple[list[tuple[int, int]], list[_Other], list[Condition]]:
+        """Keys (row, code), other comparisons, and conditions that are none."""
+        row = self._row
+        keys = {(row(name), row(name)) for name in window.per}
+        others = [_Other(row(each.document), APART, row(each.event)) for each in term.apart]
+        conditions = []
+        for join in term.joins:
+            if join.operator == "=":
+                keys.add((row(join.document), row(join.event)))
+            else:
+                others.append(_Other(row(join.document), OUTCOMES[join.operator], row(join.event)))
+        for join in term.denied:
+            outcomes = ANYHOW ^ OUTCOMES[join.operator]
+            others.append(_Other(row(join.document), outcomes, row(join.event)))
+        for condition in term.document:
+            compares = condition.compares
+            if compares is None:
+                conditions.append(condition)
+                continue
+            outcomes = OUTCOMES[compares.operator]
+            if not condition.holds:
+                outcomes ^= ANYHOW
+            if outcomes == EQUAL:
+                keys.add((row(compares.attribute), self._fixed(compares)))
+            else:
+                others.append(_Other(row(compares.attribute), outcomes, self._fixed(compares)))
+        return sorted(keys), others, conditions
+
+    def _fixed(self, compares: Compare) -> int:
+        """The code of a constant."""
+        value = compares.operand.value
+        numbers = self._constants
+        return -1 - numbers.setdefault((type(value), value), len(numbers))  # 1 is not TRUE
+
+    def _axis(self, window: Window) -> tuple[int, int, int, int]:
+        """What ages are, where they come from; the row of a window's time, the COUNT of places."""
+        if window.microseconds is not None:
+            assert window.of is not None, "a window of time has an attribute"
+            row = self._row(window.of)
+            return TIMES, row, row, -1
+        if window.count is not None and window.per:
+            rows = tuple(map(self._row, sorted(window.per)))
+            spec = _Spec(COUNT, NO_AXIS, -1, -1, rows, (), ())
+            counter = self._specs.setdefault(spec, len(self._specs))
+            return PLACES, counter, -1, counter
+        return ARRIVAL if self._forgets or window.count is not None else NO_AXIS, -1, -1, -1
+
+    def _has_room(self, spec: _Spec) -> bool:
+        """Are there few enough summaries that differ in their conditions alone?"""
+        if not spec.conditions or spec in self._specs:
+            return True
+        alike = spec._replace(conditions=())
+        self._alike[alike] = self._alike.get(alike, 0) + 1
+        return self._alike[alike] <= MOST_ALIKE
+
+    def plan(self, entries: Sequence[Entry]) -> Plan:
+        n_rows, n_conditions = len(self._attributes), len(self._conditions)
+        run = Pass(
+            self._all_specs(),
+            self._all_lookups(entries, n_rows),
+            self._intake(),
+            _typed([value for _, value in self._constants]),
+            n_conditions,
+        )
+        return Plan(list(self._attributes), list(self._conditions), run, self._set_terms)
+
+    def _all_specs(self) -> Specs:
+        specs = list(self._specs)
+        columns = np.array([spec[:4] for spec in specs], dtype=np.int64).reshape(-1, 4).T.copy()
+        keys, listed = _csr([spec.keys for spec in specs]), _csr([spec.listed for spec in specs])
+        question, axis, axis_of, value = columns
+        return Specs(question, axis, axis_of, value, *keys, *listed)
+
+    def _all_lookups(self, entries: Sequence[Entry], n_rows: int) -> Lookups:
+        table = np.zeros((len(self._lookups), COLUMNS), dtype=np.int64)
+        lists: list[int] = []
+        for i, (columns, keys, conditions, residuals) in enumerate(self._lookups):
+            ends = np.cumsum([len(lists), len(keys), len(conditions), len(residuals)])
+            table[i] = [*columns, ends[0], ends[1], ends[1], ends[2], ends[3]]
+            lists += keys + conditions + residuals
+        has_sets = np.zeros(len(entries), dtype=np.uint8)
+        has_sets[[each.entry for each in self._set_terms]] = 1
+        under = np.array(self._filed_under, dtype=np.int64)
+        order = np.argsort(under, kind="stable")
+        return Lookups(
+            table,
+            np.array(lists, dtype=np.int64),
+            np.searchsorted(table[:, 0], np.arange(len(entries) + 1)).astype(np.int64),
+            np.array([entry.negated for entry in entries], dtype=np.uint8),
+            has_sets,
+            np.searchsorted(under[order], np.arange(n_rows + 1)).astype(np.int64),
+            order.astype(np.int64),
+            order[: np.count_nonzero(under < 0)].astype(np.int64),
+        )
+
+    def _intake(self) -> Intake:
+        filed: list[list[int]] = [[] for _ in self._conditions]
+        unfiled, counters = [], []
+        for number, spec in enumerate(self._specs):
+            required = [code >> 1 for code in spec.conditions if code & 1]
+            if spec.question == COUNT:
+                counters.append(number)
+            elif required:
+                filed[required[0]].append(number)
+            else:
+                unfiled.append(number)
+        return Intake(
+            *_csr(filed),
+            np.array(unfiled, dtype=np.int64),
+            np.array(counters, dtype=np.int64),
+            *_csr([spec.conditions for spec in self._specs]),
+        )
+
+
+def _typed(constants: Sequence[Value]) -> Typed:
+    """Constants as values, in one row."""
+    events = [{"value": constant} for constant in constants]
+    return TypedReader(["value"]).read(events).typed
+
+
+def _csr(lists: Sequence[Sequence[int]]) -> tuple[Int64s, Int64s]:
+    """Lists one after the other, and where each begins."""
+    starts = np.zeros(len(lists) + 1, dtype=np.int64)
+    np.cumsum([len(each) for each in lists], out=starts[1:])
+    return starts, np.array([item for each in lists for item in each], dtype=np.int64)

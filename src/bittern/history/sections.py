@@ -1,0 +1,230 @@
+"""A section of the join table: some entries, all that is known of the documents for them.
+
+The first entries make the first section, entries that come later one of their own, built from the
+documents that are there by then. A batch passes each section in turn::
+
+    events -> values of the section's attributes   (model/typed.py)
+           -> its conditions that are TRUE         (matched like subscriptions)
+           -> one pass over its summaries          (history/passes.py)
+           -> document sets for what is pending    (history/sets.py)
+           -> entries that hold, by event
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from bittern.history.groups import empty_groups
+from bittern.history.passes import Answers, Rows
+from bittern.history.plans import Plan, SetTerm, plan_of
+from bittern.history.sets import DocumentSets
+from bittern.language.syntax import Pair
+from bittern.language.terms import Entry
+from bittern.model.typed import Typed, TypedReader
+
+Mask = npt.NDArray[np.bool_]
+
+
+class Conditions(Protocol):
+    """Expressions that are matched like subscriptions (``engine/conditions.py``)."""
+
+    def __call__(self, events: Any, json: Any) -> Rows:
+        """Which of them are TRUE for each event of a batch, in whatever form it comes."""
+
+
+#: Makes that from the conditions' texts.
+ConditionsOf = Callable[[Sequence[str]], Conditions]
+
+
+class Batch(NamedTuple):
+    """Events on their way through the table."""
+
+    events: Any
+    json: Any
+    n: int
+    asks: Mask  # which are looked up
+    joins: Mask  # which become documents
+    number: int  # of the first that does
+    first: int  # documents before it have expired
+    keep: int | None  # so many documents stay
+    at_once: bool  # no event comes before another of the batch
+
+    def live(self) -> int:
+        """The number of the first document that is live when the batch begins."""
+        return self.first if self.keep is None else max(self.first, self.number - self.keep)
+
+    def numbers(self) -> npt.NDArray[np.int64]:
+        """The number of the first document that each event does not see."""
+        if self.at_once:
+            return np.full(self.n, self.number, dtype=np.int64)
+        return self.number + np.cumsum(self.joins) - self.joins
+
+
+class Section:
+    """Some entries of the join table, in order. One thread at a time."""
+
+    def __init__(
+        self, entries: Sequence[Entry], conditions_of: ConditionsOf, *, keep: int | None
+    ) -> None:
+        self.n_entries = len(entries)
+        self.plan: Plan = plan_of(entries, forgets=keep is not None)
+        self._reader = TypedReader(self.plan.attributes)
+        texts = self.plan.conditions
+        self._conditions = conditions_of(texts) if texts else None
+        self._groups = empty_groups(64, 64, 64, 1024)
+        self._sets = _Sets(self.plan) if self.plan.set_terms else None
+        #: Lookups and searches of document sets so far.
+        self.lookups = self.searches = 0
+
+    def run(self, batch: Batch, active: Mask, needed: Rows | None) -> Rows:
+        """Take a batch; entries that hold, by event. Only ``active`` ones are asked."""
+        typed = self._reader.read(batch.events, batch.json).typed
+        true = _no_rows(batch.n)
+        if self._conditions is not None:
+            true = self._conditions(batch.events, batch.json)
+        if self._sets is not None and batch.joins.any():
+            self._sets.append(batch, typed, true)
+        none = np.zeros(batch.n, dtype=np.bool_)
+        if not batch.at_once:
+            answers = self._pass(batch, typed, true, batch.asks, batch.joins, active, needed)
+        else:
+            answers = self._pass(batch, typed, true, batch.asks, none, active, needed)
+            self._pass(batch, typed, true, none, batch.joins, active, needed)
+        self.lookups += answers.lookups
+        if not len(answers.pending.numbers):
+            return answers.holding
+        assert self._sets is not None, "only entries with set terms are pending"
+        self.searches += len(answers.pending.numbers)
+        found = self._sets.search(batch, typed, true, answers.pending)
+        return _united(answers, found != self.plan.run.lookups.negated[answers.pending.numbers])
+
+    def _pass(
+        self,
+        batch: Batch,
+        typed: Typed,
+        true: Rows,
+        asks: Mask,
+        joins: Mask,
+        active: Mask,
+        needed: Rows | None,
+    ) -> Answers:
+        answers, self._groups = self.plan.run.run(
+            self._groups,
+            typed,
+            true,
+            asks=asks,
+            joins=joins,
+            active=active,
+            number=batch.number,
+            first=batch.first,
+            keep=batch.keep,
+            needed=needed,
+        )
+        return answers
+
+    def nbytes(self) -> int:
+        """Bytes of all that is kept of the documents."""
+        sets = 0 if self._sets is None else self._sets.sets.nbytes
+        return sum(array.nbytes for array in self._groups) + sets
+
+    def statistics(self) -> dict[str, int]:
+        """What it consists of."""
+        groups, _, steps, _ = self._groups.used.tolist()
+        return {
+            "entries": self.n_entries,
+            "summaries": len(self.plan.run.specs.question),
+            "lookups": len(self.plan.run.lookups.table),
+            "groups": groups,
+            "steps": steps,
+            "set_terms": len(self.plan.set_terms),
+            "conditions": len(self.plan.conditions),
+            "bytes": self.nbytes(),
+        }
+
+
+class _Sets:
+    """The document sets of a section, with the numbers that they know things by."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._rows = {name: row for row, name in enumerate(plan.attributes)}
+        self._texts = plan.conditions
+        self._terms: dict[int, list[SetTerm]] = {}
+        attributes: dict[str, None] = {}
+        conditions: dict[str, None] = {}
+        pairs: dict[Pair, None] = {}
+        for each in plan.set_terms:
+            self._terms.setdefault(each.entry, []).append(each)
+            term = each.term
+            names = [document for document, _ in term.sides()]
+            names += [*each.window.per, *((each.window.of,) if each.window.of else ())]
+            for pair, _ in term.pairs:
+                if pair.of_document:
+                    pairs[pair] = None
+                    names += [pair.left, pair.right]
+            attributes |= dict.fromkeys(names)
+            conditions |= dict.fromkeys(condition.text for condition in term.document)
+        self.sets = DocumentSets(list(attributes), list(conditions), list(pairs))
+        self._own_rows = np.array([self._rows[name] for name in attributes], dtype=np.int64)
+        own = {text: number for number, text in enumerate(conditions)}
+        self._own_conditions = np.array([own.get(text, -1) for text in plan.conditions] or [-1])
+
+    def append(self, batch: Batch, typed: Typed, true: Rows) -> None:
+        """Take the events that become documents."""
+        starts, numbers = true
+        counts = np.diff(starts)
+        own = self._own_conditions[numbers]
+        kept = (own >= 0) & np.repeat(batch.joins, counts)
+        events = np.repeat(np.arange(batch.n), counts)[kept]
+        documents: npt.NDArray[np.int64] = np.cumsum(batch.joins) - batch.joins
+        offsets = np.zeros(int(batch.joins.sum()) + 1, dtype=np.int64)
+        np.add.at(offsets, documents[events] + 1, 1)
+        kinds, words, ties, heap = typed
+        rows = self._own_rows
+        chosen = Typed(kinds[rows], words[rows], ties[rows], heap)
+        self.sets.append(batch.number, chosen.take(batch.joins), (np.cumsum(offsets), own[kept]))
+
+    def search(
+        self, batch: Batch, typed: Typed, true: Rows, pending: Rows
+    ) -> npt.NDArray[np.bool_]:
+        """For each pending entry: does a document satisfy one of its set terms?"""
+        stops = batch.numbers()
+        found = np.zeros(len(pending.numbers), dtype=np.bool_)
+        events = np.repeat(np.arange(batch.n), np.diff(pending.starts))
+        last, satisfied = -1, set[str]()
+        for i, (event, entry) in enumerate(
+            zip(events.tolist(), pending.numbers.tolist(), strict=True)
+        ):
+            if event != last:
+                own = true.numbers[true.starts[event] : true.starts[event + 1]].tolist()
+                last, satisfied = event, {self._texts[number] for number in own}
+            stop = int(stops[event])
+            first = batch.first if batch.keep is None else max(batch.first, stop - batch.keep)
+            found[i] = any(
+                self.sets.find(
+                    each.term, each.window, typed, self._rows, event, satisfied, stop, first
+                )
+                for each in self._terms[entry]
+            )
+        if batch.keep is not None:
+            self.sets.expire(int(batch.number + batch.joins.sum()) - batch.keep)
+        return found
+
+
+def _no_rows(n: int) -> Rows:
+    return Rows(np.zeros(n + 1, dtype=np.int64), np.zeros(0, dtype=np.int64))
+
+
+def _united(answers: Answers, holds: npt.NDArray[np.bool_]) -> Rows:
+    """Entries that hold by lookups, and pending ones that turned out to, by event."""
+    n = len(answers.holding.starts) - 1
+    events = [np.repeat(np.arange(n), np.diff(rows.starts)) for rows in answers[:2]]
+    numbers = np.concatenate((answers.holding.numbers, answers.pending.numbers[holds]))
+    by = np.concatenate((events[0], events[1][holds]))
+    order = np.argsort(by, kind="stable")
+    starts = np.zeros(n + 1, dtype=np.int64)
+    np.cumsum(np.bincount(by, minlength=n), out=starts[1:])
+    return Rows(starts, numbers[order])

@@ -1,0 +1,146 @@
+"""The join table: every distinct quantified predicate once, and which of them hold for an event.
+
+Entries are known by their text. Those that are asked for the first time become a section
+(``history/sections.py``), built from the documents that are there; sections are made one again
+when there are too many, and entries that nobody asks for are left out then::
+
+    use(["EXISTS d (d.price > price)", "FORALL d (d.isbn != isbn)"])    section 0: entries 0, 1
+    use([..., "EXISTS d (d.year = year)"])                              section 1: entry 2
+
+Each entry is evaluated at most once for an event, whatever the number of subscriptions that need
+it. O(documents) for a new section; for a batch see ``history/passes.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from bittern.history.passes import Rows
+from bittern.history.sections import Batch, ConditionsOf, Mask, Section
+from bittern.language.quantifiers import quantified_of
+from bittern.language.terms import entry_of
+
+#: With more sections than this, all become one.
+MOST_SECTIONS = 6
+Numbers = npt.NDArray[np.int64]
+
+
+class Stored(Protocol):
+    """Documents that are there already (``history/documents.py``)."""
+
+    @property
+    def first(self) -> int:
+        """The number of the oldest one."""
+
+    @property
+    def end(self) -> int:
+        """The number of the next one to come."""
+
+    def stored(self) -> Iterator[tuple[int, Any]]:
+        """(number of the first, events), in order of arrival; the first ones may have expired."""
+
+
+def stored_batches(documents: Stored, keep: int | None) -> Iterator[Batch]:
+    """Documents that are there, as batches that ask nothing."""
+    for number, events in documents.stored():
+        n, first = events.n_documents, documents.first
+        joins = np.arange(number, number + n) >= first
+        nobody = np.zeros(n, dtype=np.bool_)
+        yield Batch(events, (), n, nobody, joins, max(number, first), first, keep, at_once=False)
+
+
+class JoinTable:
+    """Which entries hold for events, given the documents before them. One thread at a time."""
+
+    def __init__(self, documents: Stored, conditions_of: ConditionsOf, keep: int | None) -> None:
+        self._documents = documents
+        self._conditions_of = conditions_of
+        self._keep = keep
+        self._sections: list[Section] = []
+        self._numbers: dict[str, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    @property
+    def lookups(self) -> int:
+        """How many lookups and searches were made so far."""
+        return sum(section.lookups + section.searches for section in self._sections)
+
+    def use(self, names: Sequence[str]) -> None:
+        """Have these entries and, now or later, no others."""
+        new = [name for name in dict.fromkeys(names) if name not in self._numbers]
+        unused = len(self._numbers) + len(new) - len(set(names))
+        if new and (len(self._sections) >= MOST_SECTIONS or unused > len(names)):
+            self._sections, self._numbers = [], {}
+        self.add(names)
+
+    def add(self, names: Sequence[str]) -> Numbers:
+        """The numbers of the entries with these hidden names; new ones are built. O(documents)."""
+        new = [name for name in dict.fromkeys(names) if name not in self._numbers]
+        if new:
+            entries = [entry_of(quantified_of(name)) for name in new]
+            section = Section(entries, self._conditions_of, keep=self._keep)
+            self._fill(section)
+            self._numbers |= {name: len(self._numbers) + i for i, name in enumerate(new)}
+            self._sections.append(section)
+        return np.array([self._numbers[name] for name in names], dtype=np.int64)
+
+    def rebuild(self) -> None:
+        """Make all sections anew: documents have gone."""
+        names = list(self._numbers)
+        self._sections, self._numbers = [], {}
+        self.add(names)
+
+    def _fill(self, section: Section) -> None:
+        """Show a section the documents that are there."""
+        nobody = np.zeros(section.n_entries, dtype=np.bool_)
+        for batch in stored_batches(self._documents, self._keep):
+            section.run(batch, nobody, None)
+
+    def run(self, batch: Batch, active: Mask | None = None, needed: Rows | None = None) -> Rows:
+        """Take a batch through all sections; the entries that hold, by event.
+
+        ``needed`` has the entries to ask for each event, else all that are ``active`` are asked.
+        """
+        if active is None:
+            active = np.ones(len(self), dtype=np.bool_)
+        if len(self._sections) == 1:
+            return self._sections[0].run(batch, active, needed)
+        parts, first = [], 0
+        for section in self._sections:
+            own = slice(first, first + section.n_entries)
+            asked = None if needed is None else _between(needed, own)
+            parts.append((first, section.run(batch, active[own], asked)))
+            first += section.n_entries
+        return _joined(parts, batch.n)
+
+    def statistics(self) -> dict[str, int]:
+        """What all sections consist of."""
+        total: dict[str, int] = {"entries": 0, "bytes": 0}
+        for section in self._sections:
+            for name, value in section.statistics().items():
+                total[name] = total.get(name, 0) + value
+        return total | {"sections": len(self._sections)}
+
+
+def _between(rows: Rows, own: slice) -> Rows:
+    """The numbers in a range, counted from its start."""
+    inside = (rows.numbers >= own.start) & (rows.numbers < own.stop)
+    before = np.concatenate(([0], np.cumsum(inside)))
+    return Rows(before[rows.starts], rows.numbers[inside] - own.start)
+
+
+def _joined(parts: list[tuple[int, Rows]], n: int) -> Rows:
+    """The numbers of all parts by event, each counted from its part's first."""
+    events = [np.repeat(np.arange(n), np.diff(rows.starts)) for _, rows in parts]
+    by = np.concatenate([np.empty(0, dtype=np.int64), *events])
+    own = [rows.numbers.astype(np.int64) + first for first, rows in parts]
+    numbers = np.concatenate([np.empty(0, dtype=np.int64), *own])
+    starts = np.zeros(n + 1, dtype=np.int64)
+    np.cumsum(np.bincount(by, minlength=n), out=starts[1:])
+    return Rows(starts, numbers[np.argsort(by, kind="stable")])

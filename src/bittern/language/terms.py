@@ -1,0 +1,173 @@
+"""A quantifier as alternatives, each a conjunction: the entries that the join table is made of.
+
+``FORALL d (P)`` is "no document for which P is not TRUE", so both quantifiers ask whether some
+document satisfies one of a few *terms*; the universal one then turns the answer around::
+
+    EXISTS d (d.isbn = isbn AND (d.price > price OR d.sold))
+        term 1   joins d.isbn = isbn, d.price > price
+        term 2   joins d.isbn = isbn      document sold = TRUE
+
+    FORALL d (isbn != d.isbn)             no document with
+        term 1   joins d.isbn = isbn
+        term 2   apart (isbn, isbn)       one of them is missing, or they are of different kinds
+
+Negations are pushed to the leaves first, which three-valued logic allows; there "is not TRUE" of a
+comparison is its opposite, or that both sides cannot be compared. Where that makes too many terms,
+a comparison that must not be TRUE is left as it is (``denied``), which only document sets answer;
+where even so there are too many, the condition is refused. O(terms squared x their length).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, TypeAlias
+
+from bittern.language.normalize import OPPOSITE, normal_form
+from bittern.language.printer import print_expression
+from bittern.language.syntax import (
+    And,
+    Compare,
+    Constant,
+    Expression,
+    Join,
+    Not,
+    OfDocument,
+    Or,
+    Pair,
+    Quantified,
+    Window,
+)
+
+#: With more terms than this, comparisons that must not be TRUE are denied, not split in two.
+MANY_TERMS = 32
+#: A condition with more terms than this is refused: each is looked up on its own.
+MOST_TERMS = 1024
+
+
+class Condition(NamedTuple):
+    """An expression on one side alone, and whether it has to be TRUE or has to be anything else.
+
+    ``compares`` is the expression itself where it is one comparison with a constant.
+    """
+
+    text: str
+    holds: bool
+    compares: Compare | None = None
+
+
+class Apart(NamedTuple):
+    """The values of two attributes cannot be compared: one is missing, or their kinds differ."""
+
+    document: str
+    event: str
+
+
+class PairHolds(NamedTuple):
+    """A comparison within one side, and whether it has to be TRUE or anything else."""
+
+    pair: Pair
+    holds: bool
+
+
+class Term(NamedTuple):
+    """All of this has to hold of one document."""
+
+    document: tuple[Condition, ...] = ()
+    event: tuple[Condition, ...] = ()
+    joins: tuple[Join, ...] = ()
+    apart: tuple[Apart, ...] = ()
+    pairs: tuple[PairHolds, ...] = ()
+    denied: tuple[Join, ...] = ()  # these must not be TRUE
+
+    def sides(self) -> list[tuple[str, str]]:
+        """The attributes that are compared with each other: (document's, event's)."""
+        joins = [(join.document, join.event) for join in (*self.joins, *self.denied)]
+        return joins + [(apart.document, apart.event) for apart in self.apart]
+
+
+class Entry(NamedTuple):
+    """A quantified predicate: does a document in the window satisfy a term? Or, negated, none?"""
+
+    negated: bool
+    terms: tuple[Term, ...]
+    window: Window
+
+
+_Literal: TypeAlias = tuple[str, Condition | Join | Apart | PairHolds]
+_Alternatives: TypeAlias = list[frozenset[_Literal]]
+
+
+class _TooManyError(Exception):
+    """There are more terms than wanted."""
+
+
+def entry_of(quantified: Quantified) -> Entry:
+    """The entry that a quantified predicate makes; ``ValueError`` if it has too many terms."""
+    tree = normal_form(quantified.condition)
+    wanted = not quantified.universal
+    try:
+        alternatives = _alternatives(tree, is_true=wanted, split=True, most=MANY_TERMS)
+    except _TooManyError:
+        try:
+            alternatives = _alternatives(tree, is_true=wanted, split=False, most=MOST_TERMS)
+        except _TooManyError:
+            raise ValueError(
+                f"the condition of a quantifier has more than {MOST_TERMS:,} alternatives once "
+                "AND and OR are multiplied out"
+            ) from None
+    terms = tuple(sorted(map(_term, alternatives), key=repr))
+    return Entry(quantified.universal, terms, quantified.window or Window())
+
+
+def _alternatives(tree: Expression, *, is_true: bool, split: bool, most: int) -> _Alternatives:
+    """The terms for which a normal form is TRUE, or is not. Its depth is limited by the parser."""
+    if isinstance(tree, And | Or):
+        terms: _Alternatives = [frozenset()] if isinstance(tree, And) == is_true else []
+        for operand in tree.operands:
+            part = _alternatives(operand, is_true=is_true, split=split, most=most)
+            if isinstance(tree, And) == is_true:
+                part = [one | other for one in terms for other in part]
+            else:
+                part = terms + part
+            terms = _pruned(part, most)
+        return terms
+    if isinstance(tree, Constant):
+        return [frozenset()] if (tree.value is True) == is_true else []
+    return [frozenset([literal]) for literal in _literals(tree, is_true=is_true, split=split)]
+
+
+def _pruned(terms: _Alternatives, most: int) -> _Alternatives:
+    """Without terms that ask all that another asks, and more."""
+    kept: _Alternatives = []
+    for term in sorted(set(terms), key=len):
+        if not any(other <= term for other in kept):
+            kept.append(term)
+            if len(kept) > most:
+                raise _TooManyError
+    return kept
+
+
+def _literals(leaf: Expression, *, is_true: bool, split: bool) -> list[_Literal]:
+    """What one leaf asks, as alternatives."""
+    inner = leaf.operand if isinstance(leaf, Not) else leaf
+    if isinstance(inner, OfDocument):
+        shown = Not(inner.predicate) if isinstance(leaf, Not) else inner.predicate
+        compares = shown if isinstance(shown, Compare) else None
+        return [("document", Condition(print_expression(shown), is_true, compares))]
+    if isinstance(inner, Pair):
+        return [("pairs", PairHolds(inner, is_true))]
+    if not isinstance(inner, Join):
+        return [("event", Condition(print_expression(leaf), is_true))]
+    if is_true:
+        return [("joins", inner)]
+    if not split:
+        return [("denied", inner)]
+    opposite = Join(inner.document, OPPOSITE[inner.operator], inner.event)
+    return [("joins", opposite), ("apart", Apart(inner.document, inner.event))]
+
+
+def _term(literals: frozenset[_Literal]) -> Term:
+    """Literals sorted into their places, in an order that equal terms share."""
+    places: dict[str, list[object]] = {}
+    for place, literal in sorted(literals, key=repr):
+        places.setdefault(place, []).append(literal)
+    return Term(**{place: tuple(own) for place, own in places.items()})  # type: ignore[arg-type]

@@ -1,0 +1,225 @@
+"""Events compared with documents seen before: the whole engine against nested loops."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+import bittern
+from bittern.engine.phases import AUTO, CONSTANTS, JOINS
+from bittern.errors import OptionError
+from bittern.history.history import History
+from bittern.language.printer import print_expression
+from bittern.language.syntax import Expression
+from tests import oracle
+from tests.strategies import documents, joined_events, joined_expressions
+
+Event = Mapping[str, Any]
+FEW = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+
+
+def expected(
+    trees: Sequence[Expression],
+    events: Sequence[Event],
+    before: Sequence[Event],
+    *,
+    at_once: bool = False,
+    keep: int | None = None,
+) -> list[list[int]]:
+    """Nested loops: each event against each document before it."""
+    seen, found = list(before), []
+    for event in events:
+        known = seen if not at_once else list(before)
+        known = known if keep is None else known[-keep:]
+        found.append([i for i, tree in enumerate(trees) if oracle.matches(tree, event, known)])
+        seen.append(event)
+    return found
+
+
+def texts(trees: Sequence[Expression]) -> dict[int, str]:
+    return {i: print_expression(tree) for i, tree in enumerate(trees)}
+
+
+@FEW
+@given(
+    st.lists(joined_expressions(), min_size=1, max_size=6),
+    documents(),
+    st.lists(joined_events(), max_size=8),
+    st.sampled_from([AUTO, JOINS, CONSTANTS]),
+    st.booleans(),
+    st.booleans(),
+    st.sampled_from([None, None, 1, 3]),
+)
+def test_matches_are_those_of_nested_loops(
+    trees: list[Expression],
+    before: list[Event],
+    events: list[Event],
+    phases: str,
+    prefilter: bool,
+    at_once: bool,
+    keep: int | None,
+) -> None:
+    """Whatever goes first, in strict order and at once, with all documents and with few."""
+    index = bittern.Index.build(texts(trees))
+    with History(keep=keep) as history, bittern.LiveMatcher(index, history=history) as live:
+        assert live.joins is not None
+        live.joins.phases, live.joins.prefilter = phases, prefilter
+        history.append(before)
+        found = live.match(events, at_once=at_once)
+        assert [sorted(row) for row in found.to_pylist()] == expected(
+            trees, events, before, at_once=at_once, keep=keep
+        )
+        seen = [*before, *events]
+        assert history.end == len(seen)
+        again = live.match(events, remember=False, at_once=True)
+        assert [sorted(row) for row in again.to_pylist()] == expected(
+            trees, events, seen, at_once=True, keep=keep
+        )
+        assert history.end == len(seen)
+
+
+class Changing(RuleBasedStateMachine):
+    """Subscriptions, documents and expiry in any order, with a history on disk or in memory."""
+
+    @initialize(keep=st.sampled_from([None, None, 2, 5]))
+    def begin(self, keep: int | None) -> None:
+        self.history = History(keep=keep)
+        self.live = bittern.LiveMatcher(history=self.history)
+        self.keep = keep
+        self.trees: dict[int, Expression] = {}
+        self.seen: list[Event] = []
+        self.next = 0
+
+    @rule(tree=joined_expressions())
+    def subscribe(self, tree: Expression) -> None:
+        self.live.subscribe(self.next, print_expression(tree))
+        self.trees[self.next] = tree
+        self.next += 1
+
+    @rule(data=st.data())
+    def unsubscribe(self, data: st.DataObject) -> None:
+        if self.trees:
+            gone = data.draw(st.sampled_from(sorted(self.trees)))
+            self.live.unsubscribe(gone)
+            del self.trees[gone]
+
+    @rule(events=documents())
+    def append(self, events: list[Event]) -> None:
+        self.history.append(events)
+        self.seen += events
+
+    @rule(data=st.data())
+    def expire(self, data: st.DataObject) -> None:
+        before = data.draw(st.integers(0, self.history.end))
+        self.history.expire(before)
+        gone = max(0, before - (self.history.end - len(self.seen)))
+        self.seen = self.seen[gone:]
+
+    @rule(events=st.lists(joined_events(), max_size=4), at_once=st.booleans())
+    def match(self, events: list[Event], at_once: bool) -> None:
+        found = self.live.match(events, at_once=at_once)
+        names, trees = list(self.trees), list(self.trees.values())
+        right = expected(trees, events, self.seen, at_once=at_once, keep=self.keep)
+        assert [sorted(row) for row in found.to_pylist()] == [
+            sorted(names[i] for i in row) for row in right
+        ]
+        self.seen += events
+
+    @invariant()
+    def counts(self) -> None:
+        if hasattr(self, "history"):
+            expected_ = len(self.seen) if self.keep is None else min(self.keep, len(self.seen))
+            assert len(self.history) == expected_
+
+    def teardown(self) -> None:
+        if hasattr(self, "history"):
+            self.live.close()
+            self.history.close()
+
+
+TestChanging = Changing.TestCase
+TestChanging.settings = settings(
+    max_examples=25,
+    stateful_step_count=12,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+)
+
+
+# ------------------------------------------------------------------ dense random cases
+
+
+def dense_value(random: np.random.Generator) -> Any:
+    """A value that others are likely to equal, of a kind that others are likely to have."""
+    roll = int(random.integers(20))
+    if roll < 13:
+        return int(random.integers(4))
+    if roll < 17:
+        return ["x", "y", "a long string, one", "a long string, two"][int(random.integers(4))]
+    return [None, float("nan"), 1.5][roll - 17]
+
+
+def dense_event(random: np.random.Generator) -> dict[str, Any]:
+    return {name: dense_value(random) for name in "abc" if random.random() < 0.9}
+
+
+def dense_condition(random: np.random.Generator, depth: int) -> str:
+    if depth and random.random() < 0.65:
+        word = " AND " if random.random() < 0.7 else " OR "
+        parts = [dense_condition(random, depth - 1) for _ in range(int(random.integers(2, 4)))]
+        return ("NOT " if random.random() < 0.15 else "") + "(" + word.join(parts) + ")"
+    left, right = (str(random.choice(list("abc"))) for _ in range(2))
+    operator = str(random.choice(["=", "=", "!=", "<", "<=", ">", ">="]))
+    roll = random.random()
+    if roll < 0.7:
+        return f"d.{left} {operator} {right}"
+    if roll < 0.85:
+        return f"d.{left} {operator} {int(random.integers(4))}"
+    return [f"{left} < 2", f"d.{left} IS NULL", f"d.{left} < d.{right}", f"{left} != {right}"][
+        int(random.integers(4))
+    ]
+
+
+def dense_expression(random: np.random.Generator) -> str:
+    windows = ["", "", "", "IN LAST 2", "IN LAST 3 PER a", "PER b", "IN LAST 1 PER a, c"]
+    parts = [
+        f"{random.choice(['EXISTS', 'FORALL', 'NOT EXISTS'])} d {random.choice(windows)} "
+        f"({dense_condition(random, int(random.integers(3)))})"
+        for _ in range(int(random.integers(1, 3)))
+    ]
+    if random.random() < 0.5:
+        parts.append(f"{random.choice(list('abc'))} {random.choice(['<', '>='])} 2")
+    return (" AND " if random.random() < 0.7 else " OR ").join(parts)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_dense_random_cases(seed: int) -> None:
+    """Few values and attributes, so that everything meets everything."""
+    random = np.random.default_rng(seed)
+    written = [dense_expression(random) for _ in range(40)]
+    trees = [bittern.parse(text) for text in written]
+    before = [dense_event(random) for _ in range(int(random.integers(0, 12)))]
+    events = [dense_event(random) for _ in range(12)]
+    keep = [None, None, 4][seed % 3]
+    for phases in (JOINS, CONSTANTS):
+        with History(keep=keep) as history:
+            history.append(before)
+            index = bittern.Index.build(dict(enumerate(written)))
+            with bittern.LiveMatcher(index, history=history) as live:
+                assert live.joins is not None
+                live.joins.phases = phases
+                found = [sorted(row) for row in live.match(events).to_pylist()]
+        right = expected(trees, events, before, keep=keep)
+        wrong = [
+            (written[i], event, i in own)
+            for event, own, should in zip(events, found, right, strict=True)
+            for i in set(own) ^ set(should)
+        ]
+        assert not wrong
