@@ -8,11 +8,12 @@ RUN := $(VENV)/bin/python
 BENCH_ARGS := --peers
 SPARK_BENCH_ARGS :=
 STREAMING_BENCH_ARGS :=
+HISTORY_BENCH_ARGS :=
 TEST_ARGS :=
 PLAIN := bit_vectors cei dlist hybrid_index interval_index is_list json_text patterns strings
 
 .PHONY: help demo test test-plain check kafka-jars clean
-.PHONY: bench bench-papers bench-seed-003 bench-spark bench-streaming
+.PHONY: bench bench-papers bench-seed-003 bench-spark bench-streaming bench-history
 
 help:
 	@echo "make demo    a shop's stream on Spark: price changes, 200,000 wishes that change, alerts"
@@ -31,6 +32,8 @@ help:
 	@echo "             on Spark: beside what users write today, scaling, memory (SPARK_BENCH_ARGS)"
 	@echo "make bench-streaming"
 	@echo "             a pipeline under load: events/s, latency, freshness, every match verified"
+	@echo "make bench-history"
+	@echo "             join predicates over a million documents, beside nested loops and DuckDB"
 	@echo "make clean   remove everything that these made"
 
 demo: $(VENV)/.has-spark
@@ -81,6 +84,10 @@ bench-streaming: $(VENV)/.has-dev
 	java_home=$$(scripts/java.sh) && JAVA_HOME=$$java_home \
 	  $(RUN) -m benchmarks.streaming.run $(STREAMING_BENCH_ARGS)
 	$(RUN) -m benchmarks.streaming.report
+
+bench-history: $(VENV)/.has-bench
+	$(RUN) -m benchmarks.history.run $(HISTORY_BENCH_ARGS)
+	$(RUN) -m benchmarks.history.report
 
 clean:
 	rm -rf $(VENV) build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

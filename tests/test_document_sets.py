@@ -23,9 +23,9 @@ from bittern.history.ordered import OrderedIndex, Value
 from bittern.history.ordered_runs import bitmap_of, places_of
 from bittern.history.outcomes import ANYHOW, APART, OUTCOMES
 from bittern.history.sets import DocumentSets
-from bittern.language.terms import Apart, Condition, PairHolds, Term, entry_of
 from bittern.language.parser import parse
 from bittern.language.syntax import Expression, Join, Pair, Quantified, Window
+from bittern.language.terms import Apart, Condition, PairHolds, Term, entry_of
 from bittern.model.typed import Typed, TypedReader
 
 Document = dict[str, Any]
@@ -304,8 +304,10 @@ def some_of(strategy: st.SearchStrategy[Any], most: int) -> st.SearchStrategy[tu
 
 terms = st.builds(
     Term,
-    some_of(st.builds(Condition, st.sampled_from(DOCUMENT_CONDITIONS), st.booleans()), 2),
-    some_of(st.builds(Condition, st.sampled_from(EVENT_CONDITIONS), st.booleans()), 1),
+    some_of(
+        st.builds(Condition, st.sampled_from(DOCUMENT_CONDITIONS), st.booleans(), st.none()), 2
+    ),
+    some_of(st.builds(Condition, st.sampled_from(EVENT_CONDITIONS), st.booleans(), st.none()), 1),
     some_of(joins, 3),
     some_of(st.builds(Apart, names, names), 1),
     some_of(

@@ -125,8 +125,8 @@ class Explanation:
 def explain(index: HasExpressions, event: Any, id_: str | int) -> Explanation:
     """Why ``event`` matches subscription ``id_`` of an index or live matcher, or why it does not.
 
-    ``event`` is one mapping, JSON text, or an Arrow table or record batch of one row. A live matcher
-    with a history compares it with the documents that are there now; the event becomes none.
+    ``event`` is one mapping, JSON text, or an Arrow table or record batch of one row. A live
+    matcher with a history compares it with the documents that are there; it becomes none.
 
     >>> import bittern
     >>> index = bittern.Index.build({"s1": "price < 10 AND color = 'red'"})

@@ -42,6 +42,13 @@ _MOST_ANSWERS = 1 << 24
 _NEWS = 0.25
 
 
+class _Known(NamedTuple):
+    """The guards of an index, and the cells of its hidden attributes, by entry of the guards."""
+
+    guards: Guards
+    cells: Int64s
+
+
 class _Guarded(NamedTuple):
     """An index with its guards, and where their entries and demands are in the whole."""
 
@@ -64,7 +71,7 @@ class Joins:
         self._phases = AUTO
         self._table = JoinTable(history.documents, IndexedConditions, history.keep)
         self._demands = Demands(history.documents, IndexedConditions, history.keep)
-        self._known: WeakKeyDictionary[Index, Guards | None] = WeakKeyDictionary()
+        self._known: WeakKeyDictionary[Index, _Known | None] = WeakKeyDictionary()
         self._indexes: tuple[Index, ...] = ()
         self._guarded: list[_Guarded | None] = []
         self._needed: float | None = None
@@ -104,27 +111,29 @@ class Joins:
     def prepare(self, indexes: Sequence[Index]) -> bool:
         """Be ready for these segments; False if none of them has a quantified predicate."""
         if tuple(indexes) != self._indexes:
-            found = [self._guards(index) for index in indexes]
-            present = [guards for guards in found if guards is not None]
-            names = dict.fromkeys(name for guards in present for name in guards.entries)
-            self._table.use(list(names))
-            self._demands.use([each for guards in present for each in guards.constraints])
-            self._guarded = [
-                None if guards is None else self._placed(index, guards)
-                for index, guards in zip(indexes, found, strict=True)
-            ]
+            found = [self._read(index) for index in indexes]
+            guards = [known.guards for known in found if known is not None]
+            self._table.use([name for each in guards for name in each.entries])
+            self._demands.use([each for own in guards for each in own.constraints])
+            self._guarded = [None if known is None else self._placed(known) for known in found]
             self._indexes = tuple(indexes)
         return any(each is not None for each in self._guarded)
 
-    def _guards(self, index: Index) -> Guards | None:
+    def _read(self, index: Index) -> _Known | None:
+        """The guards of an index, which are read once."""
         if index not in self._known:
-            self._known[index] = Guards.of(index)
+            guards, known = Guards.of(index), None
+            if guards is not None:
+                cells = [index.encoder.hidden_cell(name) for name in guards.entries]
+                known = _Known(guards, np.array(cells, dtype=np.int64))
+            self._known[index] = known
         return self._known[index]
 
-    def _placed(self, index: Index, guards: Guards) -> _Guarded:
+    def _placed(self, known: _Known) -> _Guarded:
+        guards, own_cells = known
         entries = self._table.add(guards.entries)
         cells = np.full(len(self._table), -1, dtype=np.int64)
-        cells[entries] = [index.encoder.hidden_cell(name) for name in guards.entries]
+        cells[entries] = own_cells
         return _Guarded(guards, entries, self._demands.use(guards.constraints), cells)
 
     def block_size(self, most: int) -> int:

@@ -30,11 +30,14 @@ class Demands:
         self._numbers: dict[Constraint, int] = {}
 
     def use(self, constraints: Sequence[Constraint]) -> Numbers:
-        """The numbers of these demands; new ones are looked up in all documents."""
+        """The numbers of these demands; new ones are looked up in all documents.
+
+        Others may be forgotten if some are new.
+        """
         new = [each for each in dict.fromkeys(constraints) if each not in self._numbers]
         if new:
             if len(self._filters) >= MOST_SECTIONS:
-                new = [*self._numbers, *new]
+                new = list(dict.fromkeys(constraints))
                 self._filters, self._numbers = [], {}
             made = PreFilter(new, self._conditions_of)
             for batch in stored_batches(self._documents, self._keep):

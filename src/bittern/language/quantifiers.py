@@ -17,6 +17,7 @@ each once, and does the same to the values of IN and to the attributes of PER. O
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from bittern.errors import LimitError
@@ -69,6 +70,10 @@ _SYMBOLS = frozenset("∃∀")
 _LENGTH = 6
 
 
+#: Predicates that are remembered: an index, its guards and the join table ask for the same ones.
+_REMEMBERED = 1 << 16
+
+
 def is_hidden(name: str) -> bool:
     """Whether an attribute stands for a quantified predicate. O(1)."""
     return name.startswith(HIDDEN)
@@ -79,6 +84,7 @@ def hidden_name(quantified: Quantified) -> str:
     return HIDDEN + print_expression(canonical(quantified))
 
 
+@lru_cache(maxsize=_REMEMBERED)
 def hidden_word(text: str) -> str:
     """The same from the text of a quantified predicate alone, back-quoted. O(length x depth).
 
@@ -93,6 +99,7 @@ def hidden_word(text: str) -> str:
     return print_attribute(hidden_name(quantified))
 
 
+@lru_cache(maxsize=_REMEMBERED)
 def quantified_of(name: str) -> Quantified:
     """The quantified predicate, in canonical form, that a hidden name stands for. O(length)."""
     tree = Parser(name[len(HIDDEN) :]).parse()

@@ -28,6 +28,7 @@ no machine type holds 10 microseconds.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -324,7 +325,7 @@ class TypedReader:
     def __init__(self, attributes: Sequence[str]) -> None:
         """From canonical names: dotted paths, with back-quotes where a part needs them."""
         if len(set(attributes)) < len(attributes):
-            twice = next(name for name in attributes if attributes.count(name) > 1)
+            twice = next(name for name, count in Counter(attributes).items() if count > 1)
             raise OptionError(f"the attribute {twice!r:.80} is asked for twice; name it once")
         self.attributes = tuple(attributes)
         self._found_as = Attributes(self.attributes)

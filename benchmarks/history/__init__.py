@@ -1,0 +1,1 @@
+"""History: what subscriptions that look back cost, beside nested loops and a database."""
