@@ -446,7 +446,9 @@ def random_documents(n: int, seed: int) -> list[Document]:
     ]
 
 
-def test_sets_of_thousands_of_documents() -> None:
+@pytest.mark.parametrize("few", [2048, 16])
+def test_sets_of_thousands_of_documents(monkeypatch: pytest.MonkeyPatch, few: int) -> None:
+    monkeypatch.setattr(sets, "FEW", few)
     model = Model(first=2**40)
     documents = random_documents(6_000, 1)
     for start in range(0, 6_000, 1_200):
@@ -464,11 +466,12 @@ def test_sets_of_thousands_of_documents() -> None:
         (Term(joins=impossible), Window(count=4_000, per=("b",))),
         (Term(joins=both, pairs=(PairHolds(DOCUMENT_PAIRS[0], False),)), Window()),
         (Term(apart=(Apart("b", "a"),), joins=both[:1]), Window()),
+        (Term(apart=(Apart("b", "a"),), document=(Condition("b IS NULL", False),)), Window()),
         (Term(joins=both), Window(microseconds=3_000_000, of="ts")),
         (Term(), Window(count=3, per=("a", "b"))),
     ]
     answers = set()
-    for event in random_documents(6, 2):
+    for event in random_documents(4, 2):
         for term, window in asked:
             right, found = model.find(term, window, event, model.end - 7)
             assert found == right, (term, window, event)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ import bittern
 from bittern.engine.phases import AUTO, CONSTANTS, JOINS
 from bittern.errors import OptionError
 from bittern.history.history import History
+from bittern.history.table import JoinTable
 from bittern.language.printer import print_expression
 from bittern.language.syntax import Expression
 from tests import oracle
@@ -223,3 +224,67 @@ def test_dense_random_cases(seed: int) -> None:
             for i in set(own) ^ set(should)
         ]
         assert not wrong
+
+
+# ------------------------------------------------------------------ what goes wrong
+
+
+def test_at_once_is_at_once_over_many_blocks() -> None:
+    index = bittern.Index.build({"new": "FORALL d (d.isbn != isbn)"})
+    with bittern.LiveMatcher(index, history=History()) as live:
+        found = live.match([{"isbn": 1}] * 20_000, at_once=True)
+        assert len(found.subscriptions) == 20_000
+        assert live.match([{"isbn": 1}]).to_pylist() == [[]]
+
+
+def test_whoever_is_interrupted_forgets_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Documents are stored before all else; what was to be known of them is built again."""
+    index = bittern.Index.build({"new": "FORALL d (d.isbn != isbn)"})
+    with History() as history, bittern.LiveMatcher(index, history=history) as live:
+        assert live.match([{"isbn": 1}]).to_pylist() == [["new"]]
+        with monkeypatch.context() as patched:
+            patched.setattr(JoinTable, "run", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+            with pytest.raises(KeyboardInterrupt):
+                live.match([{"isbn": 2}])
+            with pytest.raises(KeyboardInterrupt):
+                history.append([{"isbn": 3}])
+        assert len(history) == 3
+        assert live.match([{"isbn": n} for n in (1, 2, 3, 4)]).to_pylist() == [[], [], [], ["new"]]
+
+
+def test_an_index_with_quantifiers_needs_a_history() -> None:
+    index = bittern.Index.build({"s": "EXISTS d (d.a = a)"})
+    with pytest.raises(OptionError, match=r"documents seen before .* history="):
+        bittern.Matcher(index).match([{"a": 1}])
+    with bittern.LiveMatcher(index) as live, pytest.raises(OptionError, match="history="):
+        live.match([{"a": 1}])
+
+
+def test_a_history_serves_one_matcher() -> None:
+    with History() as history:
+        with bittern.LiveMatcher(history=history), pytest.raises(OptionError, match="another"):
+            bittern.LiveMatcher(history=history)
+        bittern.LiveMatcher(history=history).close()
+
+
+@pytest.mark.parametrize("keep", [0, -1, True, 1.5, "7 days"])
+def test_keep_is_a_number_of_documents(keep: Any) -> None:
+    with pytest.raises(OptionError, match="how many documents"):
+        History(keep=keep)
+
+
+@pytest.mark.parametrize("before", ["x", None, 1.5, True])
+def test_documents_expire_before_a_number(before: Any) -> None:
+    with History() as history, pytest.raises(OptionError, match="a number"):
+        history.expire(before)
+
+
+def test_what_was_remembered_is_there_when_a_folder_is_opened_again(tmp_path: Path) -> None:
+    with bittern.LiveMatcher(history=tmp_path / "history") as live:
+        live.subscribe("fell", "EXISTS d (d.isbn = isbn AND d.price > price)")
+        live.match([{"isbn": "a", "price": 9}])
+    with bittern.LiveMatcher(history=tmp_path / "history") as live:
+        live.subscribe("fell", "EXISTS d (d.isbn = isbn AND d.price > price)")
+        live.subscribe("rose", "EXISTS d (d.isbn = isbn AND d.price < price)")
+        events = [{"isbn": "a", "price": 8}, {"isbn": "a", "price": 10}, {"isbn": "b", "price": 1}]
+        assert live.match(events).to_pylist() == [["fell"], ["rose"], []]

@@ -143,7 +143,8 @@ def explain(index: HasExpressions, event: Any, id_: str | int) -> Explanation:
     if not asked or joins is None:
         return Explanation(id_, text, _evaluate(tree, mapping, {}))
     answers = dict(zip(asked, joins.holds(asked, mapping), strict=True))
-    found = f"among {len(joins.history):,} documents"
+    n_documents = len(joins.history)
+    found = f"among {n_documents:,} document{'s' * (n_documents != 1)}"
     steps = {each: Step(print_expression(each), answers[each], found) for each in asked}
     return Explanation(id_, text, _evaluate(tree, mapping, steps), str(joins.estimate or ""))
 

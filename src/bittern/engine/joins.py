@@ -14,7 +14,8 @@ depend on, so one block at a time is matched, under the history's lock.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -76,6 +77,7 @@ class Joins:
         self._guarded: list[_Guarded | None] = []
         self._needed: float | None = None
         self._held: float | None = None
+        self._is_behind = False
         #: The counts that chose the phase of the last block; None before the first.
         self.estimate: Estimate | None = None
         history.follow(self)
@@ -100,16 +102,33 @@ class Joins:
 
     def take(self, batch: Batch) -> None:
         """Documents have come that were not matched."""
-        self._table.run(batch)
-        self._demands.take(batch)
+        with self._whole():
+            self._table.run(batch)
+            self._demands.take(batch)
 
     def forget(self) -> None:
         """Documents have gone: what is known of all is built again. O(documents)."""
-        self._table.rebuild()
-        self._demands.rebuild()
+        with self._whole():
+            self._table.rebuild()
+            self._demands.rebuild()
+            self._is_behind = False
+
+    @contextlib.contextmanager
+    def _whole(self) -> Iterator[None]:
+        """Whoever is interrupted in the middle (Ctrl-C, no memory) leaves what has to be rebuilt.
+
+        The documents are stored first, and they alone are true.
+        """
+        try:
+            yield
+        except BaseException:
+            self._is_behind = True
+            raise
 
     def prepare(self, indexes: Sequence[Index]) -> bool:
         """Be ready for these segments; False if none of them has a quantified predicate."""
+        if self._is_behind:
+            self.forget()
         if tuple(indexes) != self._indexes:
             found = [self._read(index) for index in indexes]
             guards = [known.guards for known in found if known is not None]
@@ -160,17 +179,22 @@ class Joins:
         reads: Sequence[Read],
         *,
         remember: bool,
-        at_once: bool,
     ) -> list[Pairs]:
         """For each segment, pairs to add to the block that it has read.
 
-        With ``remember`` the events become documents; ``at_once``: none comes before another.
+        With ``remember`` each event becomes a document, for those after it.
         """
+        with self._whole():
+            return self._run(events, json, reads, remember)
+
+    def _run(
+        self, events: Any, json: str | Sequence[str], reads: Sequence[Read], remember: bool
+    ) -> list[Pairs]:
         n = reads[0].n_events
         asks = np.ones(n, dtype=np.bool_)
         asks[[row for row, _ in reads[0].rejects]] = False
         joins = asks if remember else np.zeros(n, dtype=np.bool_)
-        batch = self.history.remember(events, json, asks, joins, at_once=at_once)
+        batch = self.history.remember(events, json, asks, joins)
         met = self._demands.take(batch)
         if not self.prefilter:
             met = np.ones_like(met)
@@ -195,7 +219,7 @@ class Joins:
         with self.history.lock:
             entries = self._table.add([hidden_name(each) for each in quantified])
             ask, nobody = np.ones(1, dtype=np.bool_), np.zeros(1, dtype=np.bool_)
-            batch = self.history.remember([event], (), ask, nobody, at_once=True)
+            batch = self.history.remember([event], (), ask, nobody)
             needed = Rows(np.array([0, len(entries)]), entries)
             found = self._table.run(batch, None, needed).numbers
             return [bool(held) for held in np.isin(entries, found)]

@@ -102,7 +102,7 @@ class StateMatcher:
             reads = [index.encoder.read(block, json) for index in indexes]
             added: Sequence[Any] = [None] * len(reads)
             if joins is not None:
-                added = joins.run(block, json, reads, remember=remember, at_once=at_once)
+                added = joins.run(block, json, reads, remember=remember and not at_once)
             found = [
                 match_read(segment.index, read.encoded(more), marks, totals)
                 for segment, read, more, marks in zip(
@@ -118,6 +118,8 @@ class StateMatcher:
         totals["rejects"] //= len(state.segments)
         if joins is not None:
             totals["join_evaluations"] = joins.lookups - before
+            if remember and at_once:  # when the last block has been matched
+                joins.history.append(events, json=json)
         self.last_statistics = totals
         return concatenate(parts)
 

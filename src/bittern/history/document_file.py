@@ -62,6 +62,11 @@ def translated(file: str) -> Iterator[None]:
         raise HistoryError(f"the documents in {file} cannot be used: {error}") from error
 
 
+def holds_documents(path: str | os.PathLike[str]) -> bool:
+    """Is this the folder of a history? Nothing is opened or made."""
+    return (Path(path) / _FILE).is_file()
+
+
 def connect(file: str) -> sqlite3.Connection:
     """Open the file, or make an empty one. Whoever uses it from several threads has a lock."""
     return sqlite3.connect(file, timeout=0, isolation_level=None, check_same_thread=False)

@@ -21,7 +21,7 @@ import numpy as np
 
 from bittern.errors import OptionError
 from bittern.history.documents import Documents
-from bittern.history.sections import Batch
+from bittern.history.sections import Batch, Mask
 from bittern.model.typed import TypedReader
 
 
@@ -97,19 +97,19 @@ class History:
             reading = self._reader.read(events, json)
             readable = np.ones(reading.n_events, dtype=np.bool_)
             readable[[row for row, _ in reading.rejects]] = False
-            batch = self.remember(events, json, ~readable & False, readable, at_once=False)
+            batch = self.remember(events, json, np.zeros_like(readable), readable)
             if self._follower is not None:
                 self._follower.take(batch)
             return batch.number
 
-    def remember(self, events: Any, json: Any, asks: Any, joins: Any, *, at_once: bool) -> Batch:
+    def remember(self, events: Any, json: Any, asks: Mask, joins: Mask) -> Batch:
         """Store the events that become documents; what the join table needs to take them."""
         number, first = self.documents.end, self.documents.first
         if joins.any():
             self.documents.append(events, json, joins)
             if self.keep is not None:
                 self._let_go()
-        return Batch(events, json, len(asks), asks, joins, number, first, self.keep, at_once)
+        return Batch(events, json, len(asks), asks, joins, number, first, self.keep)
 
     def _let_go(self) -> None:
         """Delete what no longer counts, a lot at a time."""
@@ -119,6 +119,8 @@ class History:
 
     def expire(self, before: int) -> None:
         """Let documents with lower numbers go, for good. O(documents that stay)."""
+        if isinstance(before, bool) or not isinstance(before, int):
+            raise OptionError(f"documents expire before a number, an integer, not {before!r:.80}")
         with self.lock:
             if before <= self.documents.first:
                 return

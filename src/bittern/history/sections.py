@@ -51,7 +51,6 @@ class Batch(NamedTuple):
     number: int  # of the first that does
     first: int  # documents before it have expired
     keep: int | None  # so many documents stay
-    at_once: bool  # no event comes before another of the batch
 
     def live(self) -> int:
         """The number of the first document that is live when the batch begins."""
@@ -59,8 +58,6 @@ class Batch(NamedTuple):
 
     def numbers(self) -> npt.NDArray[np.int64]:
         """The number of the first document that each event does not see."""
-        if self.at_once:
-            return np.full(self.n, self.number, dtype=np.int64)
         return self.number + np.cumsum(self.joins) - self.joins
 
 
@@ -88,12 +85,18 @@ class Section:
             true = self._conditions(batch.events, batch.json)
         if self._sets is not None and batch.joins.any():
             self._sets.append(batch, typed, true)
-        none = np.zeros(batch.n, dtype=np.bool_)
-        if not batch.at_once:
-            answers = self._pass(batch, typed, true, batch.asks, batch.joins, active, needed)
-        else:
-            answers = self._pass(batch, typed, true, batch.asks, none, active, needed)
-            self._pass(batch, typed, true, none, batch.joins, active, needed)
+        answers, self._groups = self.plan.run.run(
+            self._groups,
+            typed,
+            true,
+            asks=batch.asks,
+            joins=batch.joins,
+            active=active,
+            number=batch.number,
+            first=batch.first,
+            keep=batch.keep,
+            needed=needed,
+        )
         self.lookups += answers.lookups
         if not len(answers.pending.numbers):
             return answers.holding
@@ -101,30 +104,6 @@ class Section:
         self.searches += len(answers.pending.numbers)
         found = self._sets.search(batch, typed, true, answers.pending)
         return _united(answers, found != self.plan.run.lookups.negated[answers.pending.numbers])
-
-    def _pass(
-        self,
-        batch: Batch,
-        typed: Typed,
-        true: Rows,
-        asks: Mask,
-        joins: Mask,
-        active: Mask,
-        needed: Rows | None,
-    ) -> Answers:
-        answers, self._groups = self.plan.run.run(
-            self._groups,
-            typed,
-            true,
-            asks=asks,
-            joins=joins,
-            active=active,
-            number=batch.number,
-            first=batch.first,
-            keep=batch.keep,
-            needed=needed,
-        )
-        return answers
 
     def nbytes(self) -> int:
         """Bytes of all that is kept of the documents."""

@@ -50,7 +50,7 @@ def stored_batches(documents: Stored, keep: int | None) -> Iterator[Batch]:
         n, first = events.n_documents, documents.first
         joins = np.arange(number, number + n) >= first
         nobody = np.zeros(n, dtype=np.bool_)
-        yield Batch(events, (), n, nobody, joins, max(number, first), first, keep, at_once=False)
+        yield Batch(events, (), n, nobody, joins, max(number, first), first, keep)
 
 
 class JoinTable:

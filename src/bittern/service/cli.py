@@ -136,20 +136,23 @@ def _sample(name: str | None) -> Any:
 
 
 def _match(options: argparse.Namespace) -> int:
-    from bittern.service import tables  # noqa: PLC0415 (cold start)
+    from bittern.service import history_commands, tables  # noqa: PLC0415 (cold start)
 
     form = tables.format_of(options.events, options.format)
     output_form = tables.format_of(options.output, options.output_format, "--output-format")
     if options.output == "-" and output_form == "parquet":
         raise OptionError("Parquet needs a file: say --output FILE")
+    history_commands.check_options(options)
     index = _open(options.snapshot)
-    matcher = bittern.Matcher(index)
     rejects = Rejects()
     n_rows = n_matches = 0
-    with tables.replacing(options.output) as file:
+    with (
+        history_commands.matching(index, options) as match,
+        tables.replacing(options.output) as file,
+    ):
         writer = tables.MatchWriter(file, output_form, index.ids.type, flat=options.flat)
         for batch in tables.read_events(options.events, form, options.batch_size, rejects):
-            matches = batch.spread(matcher.match(batch.events, limit=options.limit))
+            matches = batch.spread(match(batch.events))
             for row, reason in matches.rejects:
                 rejects(f"row {n_rows + row}", reason)
             writer.write(matches.to_arrow(flat=writer.flat), batch.n_rows)
@@ -173,9 +176,10 @@ def _open(path: str) -> bittern.Index:
 
 
 def _explain(options: argparse.Namespace) -> int:
-    from bittern.service import tables  # noqa: PLC0415 (cold start)
+    from bittern.service import history_commands, tables  # noqa: PLC0415 (cold start)
 
     tables.standard_output()  # raises where nobody would see the reason
+    history_commands.check_options(options)
     text = options.event
     if text == "-":
         try:
@@ -184,7 +188,8 @@ def _explain(options: argparse.Namespace) -> int:
             raise BitternError(f"the event is not UTF-8: {error}") from error
     index = _open(options.snapshot)
     try:
-        print(bittern.explain(index, text, _as_id(options.id, index)))
+        with history_commands.after_history(index, options) as known:
+            print(bittern.explain(known, text, _as_id(options.id, index)))
     except RecursionError as error:
         raise BitternError("the event is nested too deeply") from error
     return 0
@@ -204,9 +209,12 @@ def _as_id(text: str, index: Any) -> str | int:
 
 def _inspect(options: argparse.Namespace) -> int:
     from bittern.engine import snapshot  # noqa: PLC0415 (cold start)
-    from bittern.service import tables  # noqa: PLC0415
+    from bittern.history import document_file  # noqa: PLC0415
+    from bittern.service import history_commands, tables  # noqa: PLC0415
 
     tables.standard_output()  # raises where nobody would see the report
+    if document_file.holds_documents(options.snapshot):
+        return history_commands.inspect(options)
     if options.check:
         problems = snapshot.verify_snapshot(options.snapshot)
         for problem in problems:

@@ -113,6 +113,9 @@ number and matches nothing; the others are not affected.
 A snapshot of less than 256 MB is checked for damage first; for a larger one, and after
 copying one, there is bittern inspect --check.
 
+Subscriptions with EXISTS or FORALL compare events with those that came before, which stay in the
+folder that --history names, from one command to the next: docs/history.md has more.
+
 example:
   echo '{"model": "iphone5s", "price": 550}' | bittern match shop.bittern
   {"event": 0, "subscriptions": ["s1"]}
@@ -133,6 +136,20 @@ example:
         default=10_000,
         help="events matched at a time (default: 10000)",
     )
+    _add_history(command, "folder of the documents that came before; made if there is none")
+    add("--batch-at-once", action="store_true", help="events of a batch do not see each other")
+    add(
+        "--no-remember",
+        dest="remember",
+        action="store_false",
+        help="events become no documents of the history",
+    )
+
+
+def _add_history(command: argparse.ArgumentParser, what: str) -> None:
+    add = command.add_argument
+    add("--history", metavar="FOLDER", help=what)
+    add("--keep", metavar="N", type=positive, help="only its N newest documents count")
 
 
 def _add_explain(commands: Any) -> None:
@@ -140,7 +157,10 @@ def _add_explain(commands: Any) -> None:
         commands,
         "explain",
         "tell why a subscription matches an event, or why not",
-        """example:
+        """With --history, EXISTS and FORALL look at the documents that are there; the event does
+not become one.
+
+example:
   bittern explain shop.bittern s1 '{"model": "iphone5s", "price": 600}'
 """,
     )
@@ -153,18 +173,19 @@ def _add_explain(commands: Any) -> None:
         default="-",
         help="the event as a JSON object (default: -, standard input)",
     )
+    _add_history(command, "folder of the documents that came before")
 
 
 def _add_inspect(commands: Any) -> None:
     command = _command(
         commands,
         "inspect",
-        "show what is in a snapshot, and whether it is sound",
+        "show what is in a snapshot or a history, and whether it is sound",
         """example:
   bittern inspect shop.bittern --check
 """,
     )
-    command.add_argument("snapshot", metavar="SNAPSHOT")
+    command.add_argument("snapshot", metavar="PATH", help="a snapshot, or a history's folder")
     command.add_argument(
         "--check", action="store_true", help="verify digests and structure; exit 1 when damaged"
     )
