@@ -13,7 +13,8 @@ import numpy as np
 
 from bittern.engine.delta import ALL_ALIVE
 from bittern.engine.index import Index
-from bittern.engine.matcher import match_block, new_totals
+from bittern.engine.matcher import match_read, new_totals
+from bittern.history.mapping_rows import readable
 from bittern.history.passes import Rows
 
 
@@ -25,5 +26,8 @@ class IndexedConditions:
 
     def __call__(self, events: Any, json: str | Sequence[str]) -> Rows:
         """Which of them are TRUE for each event of a block; of an unreadable one none are."""
-        found, _ = match_block(self._index, events, json, ALL_ALIVE, new_totals())
+        encoded = self._index.encoder.encode(events, json)
+        if encoded.rejects:
+            encoded = self._index.encoder.encode(readable(events, encoded.rejects), json)
+        found, _ = match_read(self._index, encoded, ALL_ALIVE, new_totals())
         return Rows(found.offsets, found.subscriptions.astype(np.int64))

@@ -26,6 +26,7 @@ from bittern.engine.conditions import IndexedConditions
 from bittern.engine.guards import Guards
 from bittern.engine.index import Index
 from bittern.engine.phases import AUTO, CONSTANTS, Estimate, check_phases
+from bittern.errors import OptionError
 from bittern.history.demands import Demands
 from bittern.history.history import History
 from bittern.history.passes import Rows
@@ -77,7 +78,7 @@ class Joins:
         self._guarded: list[_Guarded | None] = []
         self._needed: float | None = None
         self._held: float | None = None
-        self._is_behind = False
+        self._is_behind = self._is_closed = False
         #: The counts that chose the phase of the last block; None before the first.
         self.estimate: Estimate | None = None
         history.follow(self)
@@ -97,7 +98,8 @@ class Joins:
         return self._table.lookups
 
     def close(self) -> None:
-        """Let the history serve another matcher."""
+        """Let the history serve another matcher; this one matches no more."""
+        self._is_closed = True
         self.history.unfollow(self)
 
     def take(self, batch: Batch) -> None:
@@ -127,6 +129,8 @@ class Joins:
 
     def prepare(self, indexes: Sequence[Index]) -> bool:
         """Be ready for these segments; False if none of them has a quantified predicate."""
+        if self._is_closed:
+            raise OptionError("this matcher is closed, and its history may serve another")
         if self._is_behind:
             self.forget()
         if tuple(indexes) != self._indexes:
@@ -185,10 +189,10 @@ class Joins:
         With ``remember`` each event becomes a document, for those after it.
         """
         with self._whole():
-            return self._run(events, json, reads, remember)
+            return self._run(events, json, reads, remember=remember)
 
     def _run(
-        self, events: Any, json: str | Sequence[str], reads: Sequence[Read], remember: bool
+        self, events: Any, json: str | Sequence[str], reads: Sequence[Read], *, remember: bool
     ) -> list[Pairs]:
         n = reads[0].n_events
         asks = np.ones(n, dtype=np.bool_)
@@ -217,11 +221,15 @@ class Joins:
     def holds(self, quantified: Sequence[Quantified], event: Any) -> list[bool]:
         """Do these predicates hold for an event that would come now?"""
         with self.history.lock:
-            entries = self._table.add([hidden_name(each) for each in quantified])
+            names = [hidden_name(each) for each in quantified]
+            table = self._table
+            if self._is_behind or not all(name in table for name in names):
+                table = JoinTable(self.history.documents, IndexedConditions, self.history.keep)
+            entries = table.add(names)
             ask, nobody = np.ones(1, dtype=np.bool_), np.zeros(1, dtype=np.bool_)
             batch = self.history.remember([event], (), ask, nobody)
             needed = Rows(np.array([0, len(entries)]), entries)
-            found = self._table.run(batch, None, needed).numbers
+            found = table.run(batch, None, needed).numbers
             return [bool(held) for held in np.isin(entries, found)]
 
     def _all_needed(

@@ -21,6 +21,7 @@ from bittern.history.groups import (
     ARRIVAL,
     COUNT,
     LIST,
+    NEVER,
     PLACES,
     TIMES,
     comparable,
@@ -109,7 +110,7 @@ def is_taken(
         row = axis_of[summary]
         if kinds[row, event] != TIME:
             return True
-        age = words[row, event]
+        age = max(words[row, event], np.int64(NEVER + 1))
     elif axis[summary] == PLACES:
         counter = axis_of[summary]
         group = located(

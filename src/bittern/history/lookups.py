@@ -44,7 +44,8 @@ from bittern.model.typed import TIME
 Int64s = npt.NDArray[np.int64]
 #: Columns of a lookup. VALUE: code of the value compared, or NO_VALUE; LAST: a window of so many
 #: documents, or -1; MICROSECONDS and OF: a window of time, by this row; COUNTER: the COUNT that
-#: gives places. The rest are ranges of lists; residuals come behind conditions.
+#: gives places; NEEDS: a row without which nothing is found, or -1. The rest are ranges of lists;
+#: residuals come behind conditions.
 (
     ENTRY,
     SUMMARY,
@@ -59,8 +60,9 @@ Int64s = npt.NDArray[np.int64]
     CONDITIONS,
     CONDITIONS_END,
     RESIDUALS_END,
-) = range(13)
-COLUMNS = 13
+    NEEDS,
+) = range(14)
+COLUMNS = 14
 #: In VALUE: the question compares none.
 NO_VALUE = 2**62
 

@@ -44,10 +44,7 @@ def rows_of(events: Sequence[Any]) -> tuple[pa.Table, npt.NDArray[np.int32]]:
     """The rows of mappings, and the place of each row's mapping among them."""
     flattened, paths = _flatten(events)
     if flattened.rejected:
-        readable = list(events)
-        for place, _ in flattened.rejected:
-            readable[place] = _readable(events[place], 0)
-        flattened, paths = _flatten(readable)
+        flattened, paths = _flatten(readable(list(events), flattened.rejected))
     values = flattened.values
     text = _texts(values, [_text(number).encode() for _, _, number in flattened.exact])
     columns = {
@@ -117,6 +114,21 @@ def _flatten(events: Sequence[Any]) -> tuple[Flattened, list[str]]:
             f"append fewer at once, and none that holds itself"
         )
     return flattened, list(names.numbers)
+
+
+def readable(events: Any, rejects: Sequence[tuple[int, str]]) -> Any:
+    """The events with something that has no kind in the place of values that cannot be read.
+
+    What a document is must not depend on which of its attributes are asked for; in mappings, each
+    value stands for itself. Events of other forms are what they are.
+    """
+    if not rejects or not isinstance(events, list | tuple):
+        return events
+    changed = list(events)
+    for place, _ in rejects:
+        if isinstance(changed[place], Mapping):
+            changed[place] = _readable(changed[place], 0)
+    return changed
 
 
 def _readable(event: Any, depth: int) -> dict[Any, Any]:

@@ -27,7 +27,7 @@ import numpy.typing as npt
 from bittern.engine.jit import frozen, i4w, i8, i8r, i8r2, i8w, kernel, u1r, u1r2
 from bittern.history.groups import GROUPS_TYPE, SPECS, Groups, Specs, comparable, renew
 from bittern.history.intake import INTAKE, Intake, is_taken
-from bittern.history.lookups import ENTRY, LOOKUPS, Lookups, is_found
+from bittern.history.lookups import ENTRY, LOOKUPS, NEEDS, Lookups, is_found
 from bittern.model.typed import STRING, Typed
 
 Int64s = npt.NDArray[np.int64]
@@ -130,6 +130,9 @@ def _run(
                         lookup = unfiled[place] if which == n_rows else filed[place]
                     entry = table[lookup, ENTRY]
                     if found[entry] == stamp or not active[entry]:
+                        continue
+                    row = table[lookup, NEEDS]
+                    if row >= 0 and not comparable(kinds[row, event]):
                         continue
                     progress[_LOOKUPS] += 1
                     if is_found(

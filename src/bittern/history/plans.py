@@ -18,7 +18,7 @@ forgets) goes to document sets. O(entries), in Python: once for each distinct qu
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -46,6 +46,8 @@ from bittern.language.terms import Condition, Entry, Term
 from bittern.model.typed import Typed, TypedReader
 
 Int64s = npt.NDArray[np.int64]
+#: Parts of a key: the document's row, and the code of what it equals.
+_Keys: TypeAlias = list[tuple[int, int]]
 #: So many summaries may differ in nothing but their conditions.
 MOST_ALIKE = 8
 #: Outcomes that a summary tells without the documents: its question, and whether strictly.
@@ -114,7 +116,7 @@ class _Maker:
         self._specs: dict[_Spec, int] = {}
         # Columns of the table, codes of the key, conditions on the event, residuals.
         self._lookups: list[tuple[list[int], list[int], list[int], list[int]]] = []
-        self._filed_under: list[int] = []
+        self._needs: list[int] = []  # a row, for each lookup, or -1
         self._set_terms: list[SetTerm] = []
         self._constants: dict[tuple[type, Value], int] = {}
         self._alike: dict[_Spec, int] = {}
@@ -130,7 +132,7 @@ class _Maker:
 
     def add(self, number: int, entry: Entry) -> None:
         for term in entry.terms:
-            if not self._lookup(number, term, entry.window):
+            if not self._look_up(number, term, entry.window):
                 self._set_terms.append(SetTerm(number, term, entry.window))
                 self._name_all(term, entry.window)
 
@@ -147,49 +149,73 @@ class _Maker:
         for attribute in (*window.per, *((window.of,) if window.of else ())):
             self._row(attribute)
 
-    def _lookup(self, number: int, term: Term, window: Window) -> bool:
-        """Make a lookup of a term, if it can be one."""
+    def _look_up(self, number: int, term: Term, window: Window) -> bool:
+        """Make lookups of a term, if they can answer it."""
         is_windowed = window.microseconds is not None or (window.count is not None and window.per)
         if term.pairs or (is_windowed and self._forgets):
             return False
         keys, others, conditions = self._parts(term, window)
         if len(others) > 1 and not keys:
             return False
-        axis, axis_of, of, counter = self._axis(window)
-        question, strict, document_value, value = NEWEST, 0, -1, NO_VALUE
-        residuals: list[int] = []
-        listed: tuple[int, ...] = ()
-        if len(others) == 1 and others[0].outcomes in _QUESTIONS:
-            document_value, value = others[0].document, others[0].code
-            question, strict = _QUESTIONS[others[0].outcomes]
+        if len(others) != 1 or others[0].outcomes in _QUESTIONS:
+            choices = [(keys, others)]
+        else:  # some document is apart, or one compares so
+            other = others[0]
+            apart = [(keys, [other._replace(outcomes=APART)])] if other.outcomes & APART else []
+            rest = other.outcomes & ~APART
+            if rest == EQUAL:
+                choices = [*apart, (sorted([*keys, (other.document, other.code)]), [])]
+            else:
+                choices = [*apart, (keys, [other._replace(outcomes=rest)])]
+        coded = tuple(self._coded(conditions))
+        specs = [self._spec(*choice, window, coded) for choice in choices]
+        if not all(map(self._has_room, specs)):
+            return False
+        for spec, choice in zip(specs, choices, strict=True):
+            self._add_lookup(number, spec, *choice, window, self._coded(term.event))
+        return True
+
+    def _spec(
+        self, keys: _Keys, others: list[_Other], window: Window, conditions: tuple[int, ...]
+    ) -> _Spec:
+        """The summary that answers."""
+        axis, axis_of, _, _ = self._axis(window)
+        question, document, listed = NEWEST, -1, tuple[int, ...]()
+        if len(others) == 1:
+            question, document = _QUESTIONS[others[0].outcomes][0], others[0].document
         elif others:
             question, listed = LIST, tuple(sorted({other.document for other in others}))
-            for other in others:
-                residuals += [listed.index(other.document), other.outcomes, other.code]
-        spec = _Spec(
-            question,
-            axis,
-            axis_of,
-            document_value,
-            tuple(document for document, _ in keys),
-            listed,
-            tuple(self._coded(conditions)),
-        )
-        if not self._has_room(spec):
-            return False
+        documents = tuple(row for row, _ in keys)
+        return _Spec(question, axis, axis_of, document, documents, listed, conditions)
+
+    def _add_lookup(
+        self,
+        number: int,
+        spec: _Spec,
+        keys: _Keys,
+        others: list[_Other],
+        window: Window,
+        conditions: list[int],
+    ) -> None:
+        """What is looked up there, for entry ``number``."""
         summary = self._specs.setdefault(spec, len(self._specs))
+        _, _, of, counter = self._axis(window)
+        value, strict = NO_VALUE, 0
+        residuals: list[int] = []
+        if len(others) == 1:
+            value, strict = others[0].code, _QUESTIONS[others[0].outcomes][1]
+        else:
+            for other in others:
+                residuals += [spec.listed.index(other.document), other.outcomes, other.code]
         last = -1 if window.count is None else window.count
         microseconds = -1 if window.microseconds is None else window.microseconds
         columns = [number, summary, value, strict, last, microseconds, of, counter]
         codes = [code for _, code in keys]
-        self._lookups.append((columns, codes, self._coded(term.event), residuals))
+        self._lookups.append((columns, codes, conditions, residuals))
         needed = [*codes, of, *(other.code for other in others if not other.outcomes & APART)]
-        self._filed_under.append(next((row for row in needed if row >= 0), -1))
-        return True
+        self._needs.append(next((row for row in needed if row >= 0), -1))
 
-    def _parts(
-        self, term: Term, window: Window
-    ) -> tuple[list[tuple[int, int]], list[_Other], list[Condition]]:
+    def _parts(self, term: Term, window: Window) -> tuple[_Keys, list[_Other], list[Condition]]:
         """Keys (row, code), other comparisons, and conditions that are none."""
         row = self._row
         keys = {(row(name), row(name)) for name in window.per}
@@ -267,11 +293,12 @@ class _Maker:
         lists: list[int] = []
         for i, (columns, keys, conditions, residuals) in enumerate(self._lookups):
             ends = np.cumsum([len(lists), len(keys), len(conditions), len(residuals)])
-            table[i] = [*columns, ends[0], ends[1], ends[1], ends[2], ends[3]]
+            needs = self._needs[i]
+            table[i] = [*columns, ends[0], ends[1], ends[1], ends[2], ends[3], needs]
             lists += keys + conditions + residuals
         has_sets = np.zeros(len(entries), dtype=np.uint8)
         has_sets[[each.entry for each in self._set_terms]] = 1
-        under = np.array(self._filed_under, dtype=np.int64)
+        under = np.array(self._needs, dtype=np.int64)
         order = np.argsort(under, kind="stable")
         return Lookups(
             table,

@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bittern.history.groups import empty_groups
+from bittern.history.mapping_rows import readable
 from bittern.history.passes import Answers, Rows
 from bittern.history.plans import Plan, SetTerm, plan_of
 from bittern.history.sets import DocumentSets
@@ -79,7 +80,9 @@ class Section:
 
     def run(self, batch: Batch, active: Mask, needed: Rows | None) -> Rows:
         """Take a batch; entries that hold, by event. Only ``active`` ones are asked."""
-        typed = self._reader.read(batch.events, batch.json).typed
+        typed, _, rejects = self._reader.read(batch.events, batch.json)
+        if rejects:
+            typed = self._reader.read(readable(batch.events, rejects), batch.json).typed
         true = _no_rows(batch.n)
         if self._conditions is not None:
             true = self._conditions(batch.events, batch.json)

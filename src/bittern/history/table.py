@@ -66,6 +66,9 @@ class JoinTable:
     def __len__(self) -> int:
         return len(self._numbers)
 
+    def __contains__(self, name: str) -> bool:
+        return name in self._numbers
+
     @property
     def lookups(self) -> int:
         """How many lookups and searches were made so far."""

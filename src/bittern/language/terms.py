@@ -121,14 +121,15 @@ def entry_of(quantified: Quantified) -> Entry:
 def _alternatives(tree: Expression, *, is_true: bool, split: bool, most: int) -> _Alternatives:
     """The terms for which a normal form is TRUE, or is not. Its depth is limited by the parser."""
     if isinstance(tree, And | Or):
-        terms: _Alternatives = [frozenset()] if isinstance(tree, And) == is_true else []
-        for operand in tree.operands:
-            part = _alternatives(operand, is_true=is_true, split=split, most=most)
-            if isinstance(tree, And) == is_true:
-                part = [one | other for one in terms for other in part]
-            else:
-                part = terms + part
-            terms = _pruned(part, most)
+        parts = (
+            _alternatives(operand, is_true=is_true, split=split, most=most)
+            for operand in tree.operands
+        )
+        if isinstance(tree, And) != is_true:
+            return _pruned([term for part in parts for term in part], most)
+        terms: _Alternatives = [frozenset()]
+        for part in parts:
+            terms = _pruned([one | other for one in terms for other in part], most)
         return terms
     if isinstance(tree, Constant):
         return [frozenset()] if (tree.value is True) == is_true else []
