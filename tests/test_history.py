@@ -13,14 +13,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 import bittern
+import oracle
 from bittern.engine.phases import AUTO, CONSTANTS, JOINS
 from bittern.errors import OptionError
 from bittern.history.history import History
 from bittern.history.table import JoinTable
 from bittern.language.printer import print_expression
 from bittern.language.syntax import Expression
-from tests import oracle
-from tests.strategies import documents, joined_events, joined_expressions
+from strategies import documents, joined_events, joined_expressions
 
 Event = Mapping[str, Any]
 FEW = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
@@ -63,8 +63,8 @@ def test_matches_are_those_of_nested_loops(
     before: list[Event],
     events: list[Event],
     phases: str,
-    prefilter: bool,
-    at_once: bool,
+    prefilter: bool,  # noqa: FBT001  drawn
+    at_once: bool,  # noqa: FBT001  drawn
     keep: int | None,
 ) -> None:
     """Whatever goes first, in strict order and at once, with all documents and with few."""
@@ -124,7 +124,7 @@ class Changing(RuleBasedStateMachine):
         self.seen = self.seen[gone:]
 
     @rule(events=st.lists(joined_events(), max_size=4), at_once=st.booleans())
-    def match(self, events: list[Event], at_once: bool) -> None:
+    def match(self, events: list[Event], at_once: bool) -> None:  # noqa: FBT001  drawn
         found = self.live.match(events, at_once=at_once)
         names, trees = list(self.trees), list(self.trees.values())
         right = expected(trees, events, self.seen, at_once=at_once, keep=self.keep)

@@ -208,6 +208,7 @@ def test_one_line_per_batch_once_it_is_complete(tmp_path: Any) -> None:
         "seconds": {**STAGES, "commit": 0.25, "other": 0.25},
         "delta": 0,
         "segments": 0,
+        "documents": None,
         "behind": 3,
     }
     assert second["seconds"] == STAGES

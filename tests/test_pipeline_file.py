@@ -15,7 +15,13 @@ from hypothesis import strategies as st
 
 from bittern.errors import OptionError
 from bittern.service import pipeline_file
-from bittern.service.pipeline_file import SINKS, SOURCES, EdgeStep, ThrottleStep
+from bittern.service.pipeline_file import (
+    SINKS,
+    SOURCES,
+    EdgeStep,
+    HistorySection,
+    ThrottleStep,
+)
 from bittern.service.settings import Settings
 
 PLAIN = """
@@ -33,7 +39,7 @@ checkpoint = "checkpoint"
 """
 
 
-SECTIONS = "catalog, source, matching, after, sink, rejects, run, metrics"
+SECTIONS = "catalog, source, matching, history, after, sink, rejects, run, metrics"
 
 
 @pytest.fixture
@@ -68,9 +74,26 @@ def test_the_least_that_a_file_says(read: Any, tmp_path: Path) -> None:
     assert file.sink.path == f"{tmp_path}/matches"
     assert file.run.checkpoint == f"{tmp_path}/checkpoint"
     assert (file.run.trigger, file.run.master, file.run.conf) == ("1 second", None, {})
-    assert (file.rejects, file.edge, file.throttle) == (None, None, None)
+    assert (file.rejects, file.history, file.edge, file.throttle) == (None, None, None, None)
     assert (file.matching.event_id, file.matching.limit) == ((), None)
     assert dataclasses.astuple(file.metrics) == (None, None, None)
+
+
+def test_a_history_may_say_nothing_more(read: Any, tmp_path: Path) -> None:
+    assert dataclasses.astuple(read(f"{PLAIN}[history]\n").history) == (None, None, None)
+    told = 'path = "documents"\nkeep = 10\norder_by = "at"\n'
+    file = read(f"{PLAIN}[history]\n{told}")
+    assert dataclasses.astuple(file.history) == (f"{tmp_path}/documents", 10, ("at",))
+
+
+def test_what_is_wrong_with_a_history(told: Any) -> None:
+    lines = 'keep = 0\norder_by = 7\npaths = "at"\n'
+    assert told(f"{PLAIN}[history]\n{lines}") == [
+        "history.paths is not a key here: did you mean path?",
+        "history.keep is a whole number from 1 to 1,000,000,000, not 0",
+        "history.order_by is a text or a list of texts, not 7",
+    ]
+    assert told("history = true\n" + PLAIN) == ["history is a table of keys, not true"]
 
 
 def test_the_example_is_right() -> None:
@@ -81,7 +104,7 @@ def test_the_example_is_right() -> None:
     text = example.read_text()
     for section in (file.catalog, file.matching, file.run, file.metrics):
         assert_shown(section, text)
-    for kind in [*SOURCES.values(), *SINKS.values(), EdgeStep, ThrottleStep]:
+    for kind in [*SOURCES.values(), *SINKS.values(), EdgeStep, ThrottleStep, HistorySection]:
         assert_shown(kind, text)
 
 

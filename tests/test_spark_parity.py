@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import bittern
@@ -164,3 +166,37 @@ def test_written_from_the_tasks(
     found = ask("write", target=str(tmp_path / "matches"), subscriptions=way)
     assert_same(found["rows"], case.answers["events"], case)
     assert (found["events"], found["matches"]) == (len(case.events), len(case.matches()))
+
+
+@pytest.mark.parametrize("place", [CONNECT, CLUSTER])
+def test_history(sessions: dict[str, Session], tmp_path: Path, place: str) -> None:
+    """Documents reach all executors; a task of events in order that fails half way is repeated."""
+    n, distinct = 20_000, 9_000  # more events than are matched at once
+    keys = [(number * 7919) % distinct for number in range(n)]
+    pq.write_table(pa.table({"id": range(n), "k": keys}), tmp_path / "events.parquet")
+    known = {key for key in range(distinct) if key % 3 == 0}
+    pq.write_table(pa.table({"k": sorted(known)}), tmp_path / "history.parquet")
+    bittern.Index.build({1: "EXISTS d (d.k = k)", 2: "k < 5"}).save(tmp_path / "snapshot")
+    together, ordered, seen = [], [], set(known)
+    for number, key in enumerate(keys):
+        small = [2] if key < 5 else []
+        together.append([number, [1, *small] if key in known else small])
+        ordered.append([number, [1, *small] if key in seen else small])
+        seen.add(key)
+
+    def match(**options: Any) -> world.Rows:
+        found: world.Rows = sessions[place].call(
+            "spark_jobs.history:match",
+            snapshot=str(tmp_path / "snapshot"),
+            events=str(tmp_path / "events.parquet"),
+            history=str(tmp_path / "history.parquet"),
+            store=str(tmp_path / "store"),
+            **options,
+        )
+        return found
+
+    assert match(as_path=False) == match(as_path=True) == together
+    # Only a cluster tries a task again.
+    failing = {"fail_in": str(tmp_path)} if place == CLUSTER else {}
+    assert match(order_by="id", **failing) == ordered
+    assert (tmp_path / "failed").exists() == (place == CLUSTER)

@@ -109,18 +109,25 @@ def _arm(stage: str, batch: int) -> None:
         if batch_id == batch:
             die(os.getpid())
 
-    def at_commit(staging: Any) -> None:
-        if staging.target.name == f"batch={batch}" and staging.target.parent.name == "matches":
-            die(os.getpid())
+    def at_commit_of(table: str) -> Callable[[Any], None]:
+        def at_commit(staging: Any) -> None:
+            if staging.target.name == f"batch={batch}" and staging.target.parent.name == table:
+                die(os.getpid())
+
+        return at_commit
 
     if stage == "before the pin":
         _around(Checkpoint, "pin", at_pin, _nothing)
     elif stage == "after the pin":
         _around(Checkpoint, "pin", _nothing, at_pin)
     elif stage == "before the commit":
-        _around(Staging, "commit", at_commit, _nothing)
+        _around(Staging, "commit", at_commit_of("matches"), _nothing)
     elif stage == "after the commit":
-        _around(Staging, "commit", _nothing, at_commit)
+        _around(Staging, "commit", _nothing, at_commit_of("matches"))
+    elif stage == "before the documents are there":
+        _around(Staging, "commit", at_commit_of("history"), _nothing)
+    elif stage == "after the documents are there":
+        _around(Staging, "commit", _nothing, at_commit_of("history"))
 
 
 # ------------------------------------------------------------------ where tasks die

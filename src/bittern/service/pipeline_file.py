@@ -6,6 +6,7 @@
       [catalog]   url                                  .catalog.url
       [source]    kind = "kafka", topics, ...          .source    FilesSource | KafkaSource | ...
       [matching]  event_id, json, limit, store         .matching
+      [history]   path, keep, order_by                 .history
       [after]     edge = {...}, throttle = {...}       .edge, .throttle
       [sink]      kind = "files", path, ...            .sink      FilesSink | KafkaSink | ...
       [rejects]   path                                 .rejects
@@ -97,6 +98,15 @@ class MatchingSection:
     json: tuple[str, ...] = texts("columns whose text is JSON with attributes", default=())
     limit: int | None = whole("matches of highest weight to keep per event", 1, _MANY, default=None)
     store: str | None = path("a folder that driver and executors share", default=None)
+
+
+@dataclass(frozen=True)
+class HistorySection:
+    """Which events are remembered, for EXISTS and FORALL; without the section none is."""
+
+    path: str | None = path("a folder; else one in the checkpoint", default=None)
+    keep: int | None = whole("how many of the newest count", 1, _MANY, default=None)
+    order_by: tuple[str, ...] | None = texts("columns that tell the order", default=None)
 
 
 @dataclass(frozen=True)
@@ -201,7 +211,9 @@ class MetricsSection:
 
 SOURCES = {"files": FilesSource, "kafka": KafkaSource, "generator": GeneratorSource}
 SINKS = {"files": FilesSink, "kafka": KafkaSink, "format": FormatSink, "webhook": WebhookSink}
-_SECTIONS = ("catalog", "source", "matching", "after", "sink", "rejects", "run", "metrics")
+_SECTIONS = (
+    "catalog", "source", "matching", "history", "after", "sink", "rejects", "run", "metrics",
+)  # fmt: skip
 _STEPS = {"edge": EdgeStep, "throttle": ThrottleStep}
 
 
@@ -212,6 +224,7 @@ class PipelineFile:
     catalog: CatalogSection
     source: FilesSource | KafkaSource | GeneratorSource
     matching: MatchingSection
+    history: HistorySection | None
     edge: EdgeStep | None
     throttle: ThrottleStep | None
     sink: FilesSink | KafkaSink | FormatSink | WebhookSink
@@ -238,9 +251,9 @@ def read(file: str | os.PathLike[str], environment: Mapping[str, str]) -> Pipeli
             parts[name] = settings.choice(kinds, tables[name], name)
         else:
             settings.wrong(f"[{name}] is missing: its kind is one of {', '.join(kinds)}")
-    parts["rejects"] = None
-    if "rejects" in tables:
-        parts["rejects"] = settings.section(RejectsSection, tables["rejects"], "rejects")
+    optional: dict[str, type] = {"history": HistorySection, "rejects": RejectsSection}
+    for name, kind in optional.items():
+        parts[name] = settings.section(kind, tables[name], name) if name in tables else None
     parts |= _steps(settings, tables.get("after", {}))
     settings.finish()
     return PipelineFile(**parts, name=parts["run"].name or place.stem)

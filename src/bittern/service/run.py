@@ -256,6 +256,7 @@ def _pipeline(
     with _about("after"):
         steps = (file.edge, file.throttle)
         after = [_made(step) for step in steps if step is not None]
+    told = file.history
     once = once or file.run.trigger == pipeline_file.AVAILABLE_NOW
     return streaming.Pipeline(
         source.events,
@@ -271,6 +272,9 @@ def _pipeline(
         available_now=once,
         after=after,
         metrics=metrics,
+        history=told is not None and (told.path or True),
+        keep=None if told is None else told.keep,
+        order_by=None if told is None else told.order_by,
     )
 
 

@@ -44,6 +44,7 @@ from bittern.spark.operator import (
     placed,
     restored,
 )
+from bittern.spark.past import Past, has_quantifiers
 from bittern.spark.samples import can_carry, sample_table
 from bittern.spark.sharded import match_shards
 from bittern.spark.shards import Shards
@@ -178,13 +179,17 @@ def prepare(
     sample: Any,
     on_error: str,
     consistency: str = "snapshot",
+    history: Any = None,
+    order_by: str | Sequence[str] | None = None,
 ) -> Job:
     """Check everything that can be wrong, build and publish what must be, project the events."""
     keys, documents = names_in(events, event_id, json)
     check_limit(limit)
+    past = Past(events, history, order_by)
     if sample is None and not events.isStreaming:
         sample = events
     if consistency == "eventual":
+        past.refuse_eventual()
         return _eventual(events, subscriptions, keys, documents, limit, store)
     source = resolve(
         events.sparkSession,
@@ -196,6 +201,10 @@ def prepare(
         on_error=on_error,
     )
     _warn_of_types(events, source, documents)
+    if has_quantifiers(source.attributes):
+        ref, attributes = past.subscribed(source.ref, source.attributes, documents, store)
+        source = Source(ref, attributes, source.integer_ids)
+        events = past.ordered(events, keys)
     projected = project(events, keys, source.attributes, documents)
     return Job(
         source, projected, tuple(keys), tuple(documents), limit, identified=event_id is not None
@@ -276,6 +285,8 @@ def match(
     sample: Any = None,
     on_error: str = "raise",
     consistency: str = "snapshot",
+    history: DataFrame | str | Path | None = None,
+    order_by: str | Sequence[str] | None = None,
 ) -> DataFrame:
     """Which subscriptions does each event satisfy? For batch and streaming DataFrames.
 
@@ -318,6 +329,13 @@ def match(
         Of a catalog: "snapshot" takes its newest version now, for good; with "eventual" workers
         look for newer ones every second, and two tasks may see different ones.
         ``bittern.spark.Pipeline`` binds each micro-batch of a stream to one version.
+    history
+        What EXISTS and FORALL range over: the documents that came before all events, oldest first,
+        a DataFrame or the path or URI of Parquet files. Of a DataFrame the executors write a copy
+        to ``store``, now; a path is read by all of them, as it is.
+    order_by
+        The columns that tell in which order events have come: then each is compared with those
+        before it as well, in a single task. Without it events do not see each other.
     """
     if consistency not in ("snapshot", "eventual"):
         raise OptionError(f"consistency is 'snapshot' or 'eventual', not {consistency!r}")
@@ -332,6 +350,8 @@ def match(
         sample=sample,
         on_error=on_error,
         consistency=consistency,
+        history=history,
+        order_by=order_by,
     )
     gather = not explode or limit is not None
     found = job.matches(gather=gather, counted=observe is not None)

@@ -24,6 +24,7 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from pathlib import Path
 
+from bittern.engine.delta import ALL_ALIVE, Segment, State
 from bittern.engine.index import Index
 from bittern.engine.matcher import Matcher
 from bittern.errors import SnapshotError
@@ -49,6 +50,12 @@ class SnapshotRef:
     def matcher(self) -> Matcher:
         """What matches events against the snapshot, in any process."""
         return Matcher(attach(self))
+
+    def state(self) -> State:
+        """The snapshot as a state, for those who match with more than it."""
+        index = attach(self)
+        segment = Segment(index, ALL_ALIVE, 0, None)
+        return State((segment,), (ALL_ALIVE,), index.all_ids)
 
 
 # Of this process: indexes by id, with the descriptor that marks each as in use, and the marks of

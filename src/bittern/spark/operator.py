@@ -7,8 +7,9 @@ worker it maps the snapshot (``node_cache.py``) and gives each batch to the embe
           1   9      {"country": FI}         1   [7, 9]         12          null
           2   70     null                    2   []             0           null
 
-It has no state, and a snapshot's content is fixed by its id: a task that is retried, or run twice,
-yields the same rows. Candidates are the different expressions that were looked at for an event.
+A snapshot's content is fixed by its id, and documents that events are compared with by the names of
+their files: a task that is retried, or run twice, yields the same rows. Candidates are the
+different expressions that were looked at for an event.
 
 An array for each event is cheaper than a row for each match, since the JVM walks what Python
 returns row by row; so even exploded output leaves Python as arrays.
@@ -42,6 +43,7 @@ from pyspark.sql.types import (
 from bittern.engine.matcher import BLOCK, Matcher, StateMatcher
 from bittern.model.matches import Matches
 from bittern.spark.attributes import quoted
+from bittern.spark.remembered import HistoryMatcher
 
 Batches = Iterator[pa.RecordBatch]
 
@@ -58,13 +60,16 @@ _MOST_ROWS, _MOST_BYTES = 1 << 20, 64 << 20
 
 
 class Reference(Protocol):
-    """What a closure carries of subscriptions: a snapshot, a view of a catalog's version."""
+    """What a closure carries of subscriptions: a snapshot, a view of a catalog's version.
+
+    Or either of them with the documents that events are compared with (``remembered.After``).
+    """
 
     @property
     def id(self) -> str:
         """Of the content."""
 
-    def matcher(self) -> Matcher | StateMatcher:
+    def matcher(self) -> Matcher | StateMatcher | HistoryMatcher:
         """What matches events against them, in any process."""
 
 
@@ -91,6 +96,8 @@ class Operator:
                 own.insert(len(fields), lists)
                 schema = pa.schema(fields + tail_fields(lists.type))
                 yield pa.RecordBatch.from_arrays(own, schema=schema)
+        if isinstance(matcher, HistoryMatcher):
+            matcher.finish()
 
 
 def blocks(batches: Batches) -> Batches:

@@ -40,6 +40,8 @@ from bittern.spark.operator import FIRST, TAIL, Batches, flat
 
 #: Arrow bytes in a row group: what a task holds before it encodes them.
 _ROW_GROUP = 64 << 20
+#: Where Spark keeps its own schema in a Parquet footer.
+SPARK_SCHEMA = "org.apache.spark.sql.parquet.row.metadata"
 #: The column of the catalog version that matches were found with.
 VERSION = "version"
 COUNTS = ("rows", "events", "candidates", "matches", "rejects")
@@ -63,6 +65,8 @@ class Table:
     token: str
     codec: str
     footer: dict[str, str]
+    #: Are its readers Arrow's? They get types that Parquet has none for back from Arrow's schema.
+    for_arrow: bool = False
 
     def part(self, partition: int, attempt: int) -> PartFile:
         """The file of one attempt to write a partition."""
@@ -105,7 +109,7 @@ class PartFile:
             **_encodings(schema),
             compression=self._table.codec,
             store_decimal_as_integer=True,
-            store_schema=False,  # Arrow's own schema in the footer would be read by Arrow alone
+            store_schema=self._table.for_arrow,
         )
         self._writer.add_key_value_metadata(self._table.footer)
 

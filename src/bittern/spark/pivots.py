@@ -30,7 +30,7 @@ import pyarrow.compute as pc
 
 from bittern.engine.index import expected_events
 from bittern.engine.subscriptions import Subscriptions
-from bittern.language.shapes import Template
+from bittern.language.templates import Template
 from bittern.matching.compile import compile_catalog, ranges
 from bittern.matching.filing import file_classes
 from bittern.model.numbers import Number, NumberColumns

@@ -27,7 +27,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from bittern.engine.subscriptions import Subscriptions, join_subscriptions, read_subscriptions
-from bittern.language.shapes import Shapes, Template
+from bittern.language.shapes import Shapes
+from bittern.language.templates import Template
 
 #: A chunk ends with the batch that reaches one of these: a row of Spark holds less than 2 GiB.
 _CHUNK_ROWS, _CHUNK_BYTES = 50_000, 1 << 26

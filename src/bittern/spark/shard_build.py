@@ -41,11 +41,13 @@ from pyspark.sql.types import LongType
 from bittern.errors import BadSubscription, OptionError
 from bittern.spark.cutting import POINTS, cut
 from bittern.spark.node_cache import SnapshotRef, keep
+from bittern.spark.past import refuse_quantifiers
 from bittern.spark.regions import Key, Runs, build_router, presence, visits
 from bittern.spark.shard_tasks import BUILT, Assign, BuildParts, Settle, Survey, task_sample
 from bittern.spark.shards import Shards
 from bittern.spark.store import ARTIFACTS, CACHE, CONF, destination, publish
 
+_NO_HISTORY = "shards cannot be matched with a history: build a whole index, with shards=None"
 #: Points that the driver makes a ruler of, about, if there are not more attributes.
 _POINTS = 1 << 18
 #: Subscriptions whose points one task combines.
@@ -107,6 +109,8 @@ def build_shards(
     bad += _bad(found.filter(is_bad))
     on_bad(bad)
     points = found.filter(pc.invert(is_bad)).select(POINTS.names)
+    # Here most often; a quantifier that no pivot can be made of is seen only in the parts.
+    refuse_quantifiers(points["attribute"].unique().to_pylist(), _NO_HISTORY)
     plan = cut(points, n_shards, None if seen is None else lambda names: presence(names, seen))
 
     assign = Assign(events, plan, id_type)
@@ -127,6 +131,7 @@ def build_shards(
     shards = [row for row in built if row["part"] < n_shards]
     regions = [Runs(np.array(row["firsts"]), np.array(row["lasts"])) for row in shards]
     keys = {Key(*key) for row in built for key in zip(row["attributes"], row["kinds"], strict=True)}
+    refuse_quantifiers([key.attribute for key in keys], _NO_HISTORY)
     router = build_router(plan.ruler, regions, sample, keys)
     if unseen is not None:
         traffic = (visits(router, len(shards), unseen) / len(unseen)).tolist()

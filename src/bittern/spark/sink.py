@@ -44,12 +44,18 @@ from bittern.spark.operator import (
     output_schema,
     placed,
 )
-from bittern.spark.part_files import COUNTS, REPORT, VERSION, Table, Task, nullable_inside
+from bittern.spark.part_files import (
+    COUNTS,
+    REPORT,
+    SPARK_SCHEMA,
+    VERSION,
+    Table,
+    Task,
+    nullable_inside,
+)
 from bittern.spark.shards import Shards
 from bittern.spark.staging import Staging
 
-#: Where Spark keeps its own schema in a Parquet footer.
-_SCHEMA = "org.apache.spark.sql.parquet.row.metadata"
 #: Spark's names of codecs, and Arrow's.
 _CODECS = {"none": "none", "uncompressed": "none", "lz4_raw": "lz4"} | {
     name: name for name in ("snappy", "gzip", "brotli", "lz4", "zstd")
@@ -94,6 +100,8 @@ def write(
     shards: str | int | None = "auto",
     sample: Any = None,
     on_error: str = "raise",
+    history: Any = None,
+    order_by: str | Sequence[str] | None = None,
 ) -> Written:
     """Match a batch of events and write what ``match`` returns to a folder of Parquet files.
 
@@ -124,6 +132,8 @@ def write(
             shards=shards,
             sample=sample,
             on_error=on_error,
+            history=history,
+            order_by=order_by,
         )
         ref = job.source.ref
         if isinstance(ref, Shards):
@@ -211,7 +221,7 @@ def _table(spark: SparkSession, staging: Staging, schema: StructType) -> Table:
         raise OptionError(f"{setting} is {codec!r}; write knows {', '.join(sorted(_CODECS))}")
     footer = {
         "org.apache.spark.version": spark.version,
-        _SCHEMA: schema.json(),
+        SPARK_SCHEMA: schema.json(),
     }
     return Table(str(staging.attempts), staging.token, _CODECS[codec.lower()], footer)
 
@@ -222,7 +232,7 @@ def _accept(staging: Staging, table: Table, reports: list[Row], prefix: str) -> 
     files = [(name, size) for name, size in names if name is not None]
     if not files:  # a folder without a file is no table, since only a file has a schema
         part = table.part(0, 0)
-        schema = StructType.fromJson(json_text.loads(table.footer[_SCHEMA]))
+        schema = StructType.fromJson(json_text.loads(table.footer[SPARK_SCHEMA]))
         part.create(nullable_inside(to_arrow_schema(schema, timezone="UTC")))
         files = [part.close()]
     for name, size in files:

@@ -37,6 +37,7 @@ from bittern.spark.operator import (
     id_type,
     subscription_ids,
 )
+from bittern.spark.past import refuse_quantifiers
 
 
 def register(
@@ -78,6 +79,7 @@ def register(
     )
     if not isinstance(source.ref, SnapshotRef):
         raise OptionError("an index in shards cannot be a SQL function: use bittern.spark.match")
+    refuse_quantifiers(source.attributes, "a SQL function has no history: use bittern.spark.match")
     value_type = id_type(integer_ids=source.integer_ids)
     function = _Function(source.ref, tuple(documents), limit)
     spark.udf.register(name, arrow_udf(function.subscriptions, ArrayType(value_type)))

@@ -46,6 +46,7 @@ _KEPT_DELTAS, _KEPT_VIEWS = 8, 3
 _Made = TypeVar("_Made")
 _mutex = threading.Lock()
 _indexes: OrderedDict[str, Index] = OrderedDict()
+_states: OrderedDict[str, State] = OrderedDict()
 _matchers: OrderedDict[str, StateMatcher] = OrderedDict()
 # What the driver has sent of an index, so that it is packed or published once.
 _sent: weakref.WeakKeyDictionary[Index, SnapshotRef | Carried] = weakref.WeakKeyDictionary()
@@ -105,9 +106,13 @@ class View:
 
     def matcher(self) -> StateMatcher:
         """What matches events against this version, in any process."""
-        return _kept(_matchers, self.id, _KEPT_VIEWS, lambda: StateMatcher(self._state()))
+        return _kept(_matchers, self.id, _KEPT_VIEWS, lambda: StateMatcher(self.state()))
 
-    def _state(self) -> State:
+    def state(self) -> State:
+        """The version as a state, for those who match with more than it."""
+        return _kept(_states, self.id, _KEPT_VIEWS, self._opened)
+
+    def _opened(self) -> State:
         opened = [layer.open() for layer in self.layers]
         ids = Ids.joined([index.all_ids for index, _ in opened])
         if ids.is_int64:  # there is none at all: a catalog's ids are text

@@ -86,6 +86,7 @@ class JsonLines:
             "seconds": {stage: round(took, 6) for stage, took in done.seconds.items()},
             "delta": report.delta,
             "segments": report.segments,
+            "documents": report.documents,
             "behind": done.behind,
         }
 
@@ -238,6 +239,7 @@ def _families(figures: Figures) -> Iterator[tuple[str, str, str, list[_Sample]]]
         ("source_events_behind", "Events that the source has not given yet.", figures.behind),
         ("delta_subscriptions", "Subscriptions outside the base snapshot.", figures.delta),
         ("delta_segments", "Deltas on the base snapshot.", figures.segments),
+        ("history_documents", "Documents that events are compared with.", figures.documents),
         ("uptime_seconds", "Seconds since the pipeline was started.", figures.uptime),
         ("failed", "1 if the query ended with an error.", int(figures.failed)),
     ):

@@ -57,6 +57,7 @@ class BatchReport:
     delta: int = 0  # subscriptions that are not in the base snapshot yet
     segments: int = 0  # deltas that they are in
     replayed: bool = False  # it was matched by an earlier run, and delivered again
+    documents: int | None = None  # that the next batch is compared with; None without a history
 
 
 @dataclass(frozen=True)
@@ -103,6 +104,7 @@ class Figures:
     behind: int | None = None  # events not read yet; None where the source does not tell
     delta: int = 0
     segments: int = 0
+    documents: int | None = None  # of the history; None where there is none
     seconds: Mapping[str, float] = field(default_factory=dict)
     failed: bool = False  # the query ended with an error
     error: str | None = None  # the last one, of the query or of an exporter
@@ -171,6 +173,7 @@ class Metrics:
                 newest=max(report.version, report.newest),
                 delta=report.delta,
                 segments=report.segments,
+                documents=report.documents,
             )
             self._count(seconds, done.latency)
             self._refresh()

@@ -81,7 +81,7 @@ class Outbox:
 
     def tidy(self) -> None:
         """Remove what killed drivers left, even of a batch that is there and not written again."""
-        for name in {left.name.split(".")[1] for left in self.path.glob(f".{BATCH}=*")}:
+        for name in {left.name.split(".")[1] for left in self.path.glob(f".{BATCH}*")}:
             with only_writer(self.path / name):
                 pass
 

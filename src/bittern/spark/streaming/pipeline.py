@@ -4,6 +4,7 @@ What happens with micro-batch 42, and what is on disk when the driver dies there
 
     Spark decides on its rows         offsets/42                    (Spark's, write-ahead)
     the catalog's version is pinned   bittern/pins/42.json          replay: the same version
+    its events become documents       bittern/history/batch=42      replay: not written again
     tasks match and write             .batch=42.<token>.writing     replay: thrown away
     the driver commits the folder     outbox/batch=42               replay: not matched again
     edges, throttles                  bittern/after/0/batch=42      replay: from the state before
@@ -36,10 +37,14 @@ from pyspark.sql import DataFrame, SparkSession
 from bittern.catalog.catalog import Catalog
 from bittern.engine.matcher import check_limit
 from bittern.errors import BitternError, OptionError, PipelineError
+from bittern.history.history import check_keep
 from bittern.spark import session
 from bittern.spark.frames import names_in
 from bittern.spark.part_files import VERSION
+from bittern.spark.past import order_of
+from bittern.spark.staging import local_path
 from bittern.spark.streaming.batch import After, Sink
+from bittern.spark.streaming.documents import StreamHistory
 from bittern.spark.streaming.files import Files
 from bittern.spark.streaming.listener import Listener
 from bittern.spark.streaming.metrics import Metrics
@@ -86,6 +91,14 @@ class Pipeline:
         Steps between matching and the sink, in order: ``Edge`` and ``Throttle``.
     metrics
         Who is told of every batch.
+    history
+        True, or a folder that driver and executors share: events are remembered, and EXISTS and
+        FORALL range over those of all batches before. True is a folder in the checkpoint.
+    keep
+        How many of the newest documents count; None: all of them.
+    order_by
+        The columns that tell in which order the events of a batch have come: then each of them is
+        compared with those before it too, in a single task. Without it they do not see each other.
     """
 
     def __init__(
@@ -104,6 +117,9 @@ class Pipeline:
         available_now: bool = False,
         after: Sequence[After] = (),
         metrics: Metrics | None = None,
+        history: bool | str | os.PathLike[str] = False,
+        keep: int | None = None,
+        order_by: str | Sequence[str] | None = None,
     ) -> None:
         keys, documents = names_in(events, event_id, json)
         if not events.isStreaming:
@@ -127,14 +143,20 @@ class Pipeline:
                     f"events without matches away from it"
                 )
         path = sink.path if isinstance(sink, Files) else None
-        check_apart(checkpoint=checkpoint, sink=path, rejects=rejects)
+        _check_history(history, keep, order_by)
+        documents_in = None if isinstance(history, bool) else history
+        check_apart(checkpoint=checkpoint, sink=path, rejects=rejects, history=documents_in)
+        own = Checkpoint(checkpoint)
+        folder = (
+            own.own / "history" if documents_in is None else local_path(os.fspath(documents_in))
+        )
         self._events = events
         self._trigger = {"availableNow": True} if available_now else _interval(trigger, events)
         self._plan = Plan(
             events.sparkSession,
             catalog if isinstance(catalog, Catalog) else Catalog(catalog, create=False),
             sink,
-            Checkpoint(checkpoint),
+            own,
             tuple(keys),
             tuple(documents),
             limit,
@@ -142,6 +164,8 @@ class Pipeline:
             store,
             tuple(after),
             Metrics() if metrics is None else metrics,
+            None if history is False else StreamHistory(folder, keep),
+            tuple(order_of(events, order_by)),
         )
 
     def start(self) -> Running:
@@ -163,6 +187,15 @@ def _interval(trigger: str | None, events: DataFrame) -> dict[str, Any]:
             f"trigger is a time such as '5 seconds', or None, not {trigger!r}"
         ) from None
     return {"processingTime": trigger}
+
+
+def _check_history(history: Any, keep: int | None, order_by: Any) -> None:
+    check_keep(keep)
+    if not isinstance(history, bool | str | os.PathLike):
+        raise OptionError(f"history is True or the path of a folder, not {history!r:.60}")
+    for name, value in (("keep", keep), ("order_by", order_by)):
+        if history is False and value is not None:
+            raise OptionError(f"{name} is of a history: give history=True too")
 
 
 def _check_classic(spark: SparkSession) -> None:

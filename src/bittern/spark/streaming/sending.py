@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pyspark import Broadcast
 from pyspark.sql import SparkSession
 
+from bittern.engine.delta import State
 from bittern.engine.matcher import StateMatcher
-from bittern.spark.operator import Reference
 from bittern.spark.views import View
 
 #: Bytes that a closure may carry; the rest of one is small.
@@ -31,6 +31,10 @@ class Sent:
         """What matches events against it, in any process."""
         return self.view.value.matcher()
 
+    def state(self) -> State:
+        """The version as a state, for those who match with more than it."""
+        return self.view.value.state()
+
 
 class Sender:
     """Sends views, one after the other: when the next is sent, the one before is taken back."""
@@ -39,7 +43,7 @@ class Sender:
         self._spark = spark
         self._last: Sent | None = None
 
-    def sent(self, view: View) -> Reference:
+    def sent(self, view: View) -> View | Sent:
         """What a closure is to carry of a view."""
         if view.nbytes <= CLOSURE:
             return view

@@ -1,4 +1,4 @@
-"""What is done with each micro-batch: pin, view, match, after-steps, sink.
+"""What is done with each micro-batch: pin, history, view, match, after-steps, sink.
 
 ``Steps`` is what Spark calls with the rows of a batch. It keeps nothing between two batches that a
 restart could not find again: the builder's layers are derived from the catalog, everything else is
@@ -19,16 +19,20 @@ from pyspark.sql import functions as F
 from bittern.catalog.catalog import Catalog
 from bittern.errors import CatalogError, PipelineError
 from bittern.spark.attributes import project
-from bittern.spark.operator import SUBSCRIPTION, Operator, output_schema
+from bittern.spark.operator import SUBSCRIPTION, Operator, Reference, output_schema
+from bittern.spark.past import attributes_needed, has_quantifiers, in_order
+from bittern.spark.remembered import After as AfterDocuments
 from bittern.spark.samples import sample_table
 from bittern.spark.sink import fill
 from bittern.spark.streaming.batch import After, Batch, Sink
 from bittern.spark.streaming.builder import Builder
+from bittern.spark.streaming.documents import StreamHistory
 from bittern.spark.streaming.files import Files
 from bittern.spark.streaming.metrics import BatchReport, Metrics
 from bittern.spark.streaming.outbox import Outbox
 from bittern.spark.streaming.pins import Checkpoint, Pin
-from bittern.spark.streaming.sending import Sender
+from bittern.spark.streaming.sending import Sender, Sent
+from bittern.spark.views import View
 
 
 @dataclass(frozen=True)
@@ -46,6 +50,9 @@ class Plan:
     store: str | None
     after: tuple[After, ...]
     metrics: Metrics
+    history: StreamHistory | None = None
+    #: The columns that tell the order of arrival; none if events of a batch do not see each other.
+    order: tuple[str, ...] = ()
 
     @cached_property
     def table(self) -> Outbox | None:
@@ -94,6 +101,11 @@ class Steps:
         query_id = self.claim()
         with watch.time("pin"):
             pin = plan.checkpoint.pin(batch_id, plan.catalog.version)
+        if plan.history is not None:
+            with watch.time("remember"):
+                plan.history.open(batch_id)
+                plan.history.tidy(batch_id)
+                plan.history.store(self._arrived(frame), batch_id, plan.json)
         replayed = plan.outbox.has(batch_id)
         if replayed:
             counts = {"events": 0, "matches": 0, "rejects": 0}
@@ -114,8 +126,14 @@ class Steps:
                 rows,
                 segments,
                 replayed=replayed,
+                documents=None if plan.history is None else plan.history.count(batch_id + 1),
             )
         )
+
+    def _arrived(self, frame: DataFrame) -> DataFrame:
+        """The rows of a batch in order of arrival, if that counts."""
+        plan = self._plan
+        return in_order(frame, plan.order, plan.keys) if plan.order else frame
 
     def _newest(self, pin: Pin) -> int:
         """The newest version, for metrics: a batch that is delivered does not fail for it."""
@@ -139,6 +157,8 @@ class Steps:
                 if outbox is not None:
                     outbox.claim(query_id)
                     outbox.tidy()
+            if plan.history is not None:
+                plan.history.claim(query_id)
             self._query_id = query_id
         return self._query_id
 
@@ -149,8 +169,14 @@ class Steps:
             view = self._builder.view(pin.version, lambda: sample_table(frame, plan.json))
             attributes = self._builder.attributes()
         with watch.time("match"), ExitStack() as stack:
+            sent = self._sender.sent(view)
+            ref: Reference = sent
+            if has_quantifiers(attributes):
+                ref = self._after_documents(sent, batch_id, pin)
+                attributes = attributes_needed(attributes, becoming=bool(plan.order))
+                frame = self._arrived(frame)
             projected = project(frame, plan.keys, attributes, plan.json)
-            operator = Operator(self._sender.sent(view), plan.keys, plan.json, plan.limit)
+            operator = Operator(ref, plan.keys, plan.json, plan.limit)
             staging = stack.enter_context(plan.outbox.staging(batch_id))
             rejects = None
             if plan.rejects is not None:
@@ -165,6 +191,18 @@ class Steps:
                 version=pin.version,
                 every_event=any(step.needs_all_events for step in plan.after),
             )
+
+    def _after_documents(self, view: View | Sent, batch_id: int, pin: Pin) -> AfterDocuments:
+        """A view together with the documents before a batch."""
+        history, ordered = self._plan.history, bool(self._plan.order)
+        if history is None:
+            raise PipelineError(
+                f"version {pin.version} of the catalog has subscriptions that compare events with "
+                f"documents seen before (EXISTS, FORALL), and this pipeline remembers none: start "
+                f"it again with history=True"
+            )
+        then = history.remembered(batch_id + 1) if ordered else None
+        return AfterDocuments(view, history.remembered(batch_id), ordered, then)
 
     def _deliver(self, batch_id: int, pin: Pin, query_id: str) -> None:
         plan = self._plan
