@@ -246,8 +246,7 @@ def test_whoever_is_interrupted_forgets_nothing(monkeypatch: pytest.MonkeyPatch)
             patched.setattr(JoinTable, "run", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
             with pytest.raises(KeyboardInterrupt):
                 live.match([{"isbn": 2}])
-            with pytest.raises(KeyboardInterrupt):
-                history.append([{"isbn": 3}])
+            history.append([{"isbn": 3}])  # for what is built again
         assert len(history) == 3
         assert live.match([{"isbn": n} for n in (1, 2, 3, 4)]).to_pylist() == [[], [], [], ["new"]]
 

@@ -58,14 +58,21 @@ def spark_match(folder: Any, *arguments: Any) -> tuple[int, str, str]:
 @pytest.mark.spark
 def test_parquet_to_parquet(spark: Any, files: Any) -> None:
     """The fixture is asked for so that the test is skipped where there is no Spark."""
+    with (files / "wishes.csv").open("a", newline="") as file:
+        csv.writer(file).writerows([("seen", "EXISTS d (d.price = price)")])
+        csv.writer(file).writerows(
+            [("risen", "price > 17 AND FORALL d IN LAST 1 (d.price < price)")]
+        )
+    pq.write_table(pa.table({"price": [3, 50]}), files / "before.parquet")
     code, out, err = spark_match(
-        files, "events.parquet", "wishes.csv", "out.parquet", "--event-id", "id"
-    )
+        files, "events.parquet", "wishes.csv", "out.parquet", "--event-id", "id",
+        "--history", "before.parquet", "--order-by", "id",
+    )  # fmt: skip
     assert code == 0, err
     assert "events" in out
     found = pq.read_table(files / "out.parquet").to_pylist()
     assert {row["id"]: sorted(row["subscriptions"]) for row in found if row["subscriptions"]} == (
-        FOUND
+        FOUND | {3: ["seen"], 18: ["risen"], 19: ["finnish", "risen"]}
     )
     assert len(found) == len(EVENTS)
     assert "matching: " in err  # the progress

@@ -34,7 +34,7 @@ from bittern.history.sections import Batch, Mask
 from bittern.history.table import JoinTable
 from bittern.language.quantifiers import hidden_name
 from bittern.language.syntax import Quantified
-from bittern.model.events import Read
+from bittern.model.events import Read, readable_in
 
 Pairs = npt.NDArray[np.uint64]
 Int64s = npt.NDArray[np.int64]
@@ -104,6 +104,8 @@ class Joins:
 
     def take(self, batch: Batch) -> None:
         """Documents have come that were not matched."""
+        if self._is_behind:
+            return  # whoever rebuilds sees them
         with self._whole():
             self._table.run(batch)
             self._demands.take(batch)
@@ -195,8 +197,7 @@ class Joins:
         self, events: Any, json: str | Sequence[str], reads: Sequence[Read], *, remember: bool
     ) -> list[Pairs]:
         n = reads[0].n_events
-        asks = np.ones(n, dtype=np.bool_)
-        asks[[row for row, _ in reads[0].rejects]] = False
+        asks = readable_in(reads)
         joins = asks if remember else np.zeros(n, dtype=np.bool_)
         batch = self.history.remember(events, json, asks, joins)
         met = self._demands.take(batch)

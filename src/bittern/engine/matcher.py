@@ -14,7 +14,7 @@ from bittern.engine.delta import ALL_ALIVE, State, state_weights
 from bittern.engine.index import Index
 from bittern.errors import EventError, OptionError
 from bittern.model.columns import from_frame
-from bittern.model.events import Encoded
+from bittern.model.events import Encoded, readable_in
 from bittern.model.matches import Matches, best, concatenate, merge
 from bittern.model.mistyped import Strays, listed
 
@@ -92,6 +92,7 @@ class StateMatcher:
         indexes = [segment.index for segment in state.segments]
         weights = state_weights(state) if limit is not None else None
         parts, size, joins = [], BLOCK, self._joins
+        asked: list[npt.NDArray[np.bool_]] = []
         if joins is None:
             refuse_joins(indexes)
         else:
@@ -103,6 +104,7 @@ class StateMatcher:
             added: Sequence[Any] = [None] * len(reads)
             if joins is not None:
                 added = joins.run(block, json, reads, remember=remember and not at_once)
+                asked.append(readable_in(reads))
             found = [
                 match_read(segment.index, read.encoded(more), marks, totals)
                 for segment, read, more, marks in zip(
@@ -119,7 +121,7 @@ class StateMatcher:
         if joins is not None:
             totals["join_evaluations"] = joins.lookups - before
             if remember and at_once:  # when the last block has been matched
-                joins.history.append(events, json=json)
+                joins.history.append_some(events, json, np.concatenate(asked))
         self.last_statistics = totals
         return concatenate(parts)
 

@@ -35,10 +35,9 @@ class Demands:
         Others may be forgotten if some are new.
         """
         new = [each for each in dict.fromkeys(constraints) if each not in self._numbers]
-        if new:
-            if len(self._filters) >= MOST_SECTIONS:
-                new = list(dict.fromkeys(constraints))
-                self._filters, self._numbers = [], {}
+        if new and len(self._filters) >= MOST_SECTIONS:
+            self._become(constraints)
+        elif new:
             made = PreFilter(new, self._conditions_of)
             for batch in stored_batches(self._documents, self._keep):
                 made.take(batch)
@@ -53,6 +52,10 @@ class Demands:
 
     def rebuild(self) -> None:
         """Look everything up again: documents have gone."""
-        known = list(self._numbers)
-        self._filters, self._numbers = [], {}
-        self.use(known)
+        self._become(list(self._numbers))
+
+    def _become(self, constraints: Sequence[Constraint]) -> None:
+        """Have these in one pre-filter; whoever is interrupted has what was there before."""
+        fresh = Demands(self._documents, self._conditions_of, self._keep)
+        fresh.use(constraints)
+        self._filters, self._numbers = fresh._filters, fresh._numbers

@@ -97,7 +97,12 @@ class History:
             reading = self._reader.read(events, json)
             readable = np.ones(reading.n_events, dtype=np.bool_)
             readable[[row for row, _ in reading.rejects]] = False
-            batch = self.remember(events, json, np.zeros_like(readable), readable)
+            return self.append_some(events, json, readable)
+
+    def append_some(self, events: Any, json: str | Sequence[str], which: Mask) -> int:
+        """Remember those of the events that ``which`` marks; returns the first's number."""
+        with self.lock:
+            batch = self.remember(events, json, np.zeros_like(which), which)
             if self._follower is not None:
                 self._follower.take(batch)
             return batch.number

@@ -79,8 +79,9 @@ class JoinTable:
         new = [name for name in dict.fromkeys(names) if name not in self._numbers]
         unused = len(self._numbers) + len(new) - len(set(names))
         if new and (len(self._sections) >= MOST_SECTIONS or unused > len(names)):
-            self._sections, self._numbers = [], {}
-        self.add(names)
+            self._become(names)
+        else:
+            self.add(names)
 
     def add(self, names: Sequence[str]) -> Numbers:
         """The numbers of the entries with these hidden names; new ones are built. O(documents)."""
@@ -95,9 +96,13 @@ class JoinTable:
 
     def rebuild(self) -> None:
         """Make all sections anew: documents have gone."""
-        names = list(self._numbers)
-        self._sections, self._numbers = [], {}
-        self.add(names)
+        self._become(list(self._numbers))
+
+    def _become(self, names: Sequence[str]) -> None:
+        """Have these entries in one section; whoever is interrupted has what was there before."""
+        fresh = JoinTable(self._documents, self._conditions_of, self._keep)
+        fresh.add(names)
+        self._sections, self._numbers = fresh._sections, fresh._numbers
 
     def _fill(self, section: Section) -> None:
         """Show a section the documents that are there."""

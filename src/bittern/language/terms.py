@@ -41,6 +41,8 @@ from bittern.language.syntax import (
 MANY_TERMS = 32
 #: A condition with more terms than this is refused: each is looked up on its own.
 MOST_TERMS = 1024
+#: Products that are this many times as long are not made to see what is left of them.
+_PRODUCT = 16
 
 
 class Condition(NamedTuple):
@@ -129,6 +131,8 @@ def _alternatives(tree: Expression, *, is_true: bool, split: bool, most: int) ->
             return _pruned([term for part in parts for term in part], most)
         terms: _Alternatives = [frozenset()]
         for part in parts:
+            if len(terms) * len(part) > _PRODUCT * most:
+                raise _TooManyError
             terms = _pruned([one | other for one in terms for other in part], most)
         return terms
     if isinstance(tree, Constant):

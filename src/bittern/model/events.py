@@ -96,6 +96,13 @@ class Read(NamedTuple):
         return Encoded(encode_pairs(pairs, self.n_events, self.bases), self.rejects, self.strays)
 
 
+def readable_in(reads: Sequence[Read]) -> npt.NDArray[np.bool_]:
+    """Which events of a block that was read for several rank spaces could be read for all."""
+    readable = np.ones(reads[0].n_events, dtype=np.bool_)
+    readable[[row for read in reads for row, _ in read.rejects]] = False
+    return readable
+
+
 class Encoder(Attributes):
     """Encodes events for one rank space. Immutable; threads may share it."""
 

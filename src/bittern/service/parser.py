@@ -245,6 +245,12 @@ example:
     add("--explode", action="store_true", help="one row per match instead of one per event")
     add("--limit", metavar="K", type=positive, help="only the K matches of highest weight")
     add("--rejects", metavar="DIR", help="where to write events that cannot be read, as Parquet")
+    add("--history", metavar="PARQUET", help="documents that came before all events")
+    add(
+        "--order-by",
+        metavar="NAMES",
+        help="columns that events came in the order of: each sees those before it, in one task",
+    )
     add("--overwrite", action="store_true", help="replace what is at OUT")
     add(
         "--on-error",

@@ -60,7 +60,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _check_paths(options: argparse.Namespace) -> None:
-    inputs = [local_path(name) for name in (options.events, options.subscriptions)]
+    names = options.events, options.subscriptions, options.history
+    inputs = [local_path(name) for name in names if name is not None]
     for path in inputs:
         if path is not None and not any(c in path.name for c in "*?[{") and not path.exists():
             raise BitternError(f"{path}: there is no such file or folder")
@@ -108,6 +109,8 @@ def _match(
         "explode": options.explode or output[1] == "csv",
         "limit": options.limit,
         "store": options.store,
+        "history": options.history,
+        "order_by": _names(options.order_by) or None,
     }
     with session.watched(spark, progress, "matching"):
         found = _write(events, built, options, output, arguments)
