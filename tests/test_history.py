@@ -287,3 +287,60 @@ def test_what_was_remembered_is_there_when_a_folder_is_opened_again(tmp_path: Pa
         live.subscribe("rose", "EXISTS d (d.isbn = isbn AND d.price < price)")
         events = [{"isbn": "a", "price": 8}, {"isbn": "a", "price": 10}, {"isbn": "b", "price": 1}]
         assert live.match(events).to_pylist() == [["fell"], ["rose"], []]
+
+
+def test_documents_that_came_without_a_word_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Storing them worked, and what comes after storing did not."""
+    index = bittern.Index.build({"new": "NOT EXISTS d (d.a = a)"})
+    with History(keep=1) as history, bittern.LiveMatcher(index, history=history) as live:
+        live.match([{"a": 1}])
+        with monkeypatch.context() as patched:
+            patched.setattr(History, "_let_go", lambda _: (_ for _ in ()).throw(OSError("full")))
+            with pytest.raises(OSError, match="full"):
+                history.append([{"a": 7}])
+        assert live.match([{"a": 7}], remember=False).to_pylist() == [[]]
+
+
+def test_keep_bounds_what_document_sets_hold() -> None:
+    index = bittern.Index.build({"s": "flag = 1 AND EXISTS d (d.a < a AND d.b < b)"})
+    sizes = []
+    with History(keep=10) as history, bittern.LiveMatcher(index, history=history) as live:
+        assert live.joins is not None
+        for _ in range(4):
+            live.match([{"a": i, "b": -i} for i in range(3000)])
+            sizes.append(live.joins.statistics()["bytes"])
+    assert max(sizes[1:]) <= 2 * sizes[0], sizes
+
+
+def test_an_empty_batch_tells_nothing_of_what_events_need() -> None:
+    index = bittern.Index.build({i: f"EXISTS d (d.a = a AND d.b != {i})" for i in range(50)})
+    with bittern.LiveMatcher(index, history=History()) as live:
+        assert live.joins is not None
+        live.joins.prefilter = False
+        live.match([])
+        live.match([{"a": 1}] * 300)
+        needed = live.joins.estimate.needed if live.joins.estimate else None
+        live.match([])
+        live.match([{"a": 1}])
+        assert live.joins.estimate is not None
+        assert needed == live.joins.estimate.needed == 50
+
+
+def test_the_first_block_is_small() -> None:
+    """Nobody knows yet how much of each event has to be held."""
+    texts = {i: f"EXISTS d (d.a = a AND d.b != {i})" for i in range(2000)}
+    with bittern.LiveMatcher(bittern.Index.build(texts), history=History()) as live:
+        assert live.joins is not None
+        live.joins.prefilter = False
+        sizes = []
+        run = live.joins.run
+
+        def counted(events: Any, *rest: Any, **options: Any) -> Any:
+            sizes.append(len(events))
+            return run(events, *rest, **options)
+
+        live.joins.run = counted  # type: ignore[method-assign]
+        live.match([{"a": 1, "b": 0}] * 10_000)
+    assert sum(sizes) == 10_000
+    assert sizes[0] <= 256
+    assert max(sizes) * 2000 <= 1 << 24

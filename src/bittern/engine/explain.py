@@ -104,7 +104,7 @@ class Explanation:
     id: str | int
     expression: str
     step: Step
-    #: How the last batch's quantified predicates were answered, if any were.
+    #: Which phase went first for the last batch, or would for the next; if there are quantifiers.
     phases: str = ""
 
     @property
@@ -146,7 +146,9 @@ def explain(index: HasExpressions, event: Any, id_: str | int) -> Explanation:
     n_documents = len(joins.history)
     found = f"among {n_documents:,} document{'s' * (n_documents != 1)}"
     steps = {each: Step(print_expression(each), answers[each], found) for each in asked}
-    return Explanation(id_, text, _evaluate(tree, mapping, steps), str(joins.estimate or ""))
+    indexes = [segment.index for segment in index.seal().segments]  # type: ignore[attr-defined]
+    outlook = joins.outlook(indexes, float(len(mapping)))
+    return Explanation(id_, text, _evaluate(tree, mapping, steps), str(outlook))
 
 
 def _as_mapping(event: Any) -> Mapping[str, Any]:

@@ -40,8 +40,10 @@ Pairs = npt.NDArray[np.uint64]
 Int64s = npt.NDArray[np.int64]
 #: Answers of at most so many entries are held at a time where all events ask all entries.
 _MOST_ANSWERS = 1 << 24
-#: How much of the average of what events need is what the last block needed.
-_NEWS = 0.25
+#: Events of the first block, as long as nobody knows how many entries they need.
+_FIRST_BLOCK = 256
+#: So many events make up half of the average of what events need.
+_MEMORY = 4096
 
 
 class _Known(NamedTuple):
@@ -79,6 +81,7 @@ class Joins:
         self._needed: float | None = None
         self._held: float | None = None
         self._is_behind = self._is_closed = False
+        self._last: tuple[Mask, list[Mask | None], Mask] | None = None
         #: The counts that chose the phase of the last block; None before the first.
         self.estimate: Estimate | None = None
         history.follow(self)
@@ -110,6 +113,10 @@ class Joins:
             self._table.run(batch)
             self._demands.take(batch)
 
+    def lost(self) -> None:
+        """Documents may have come or gone without a word."""
+        self._is_behind = True
+
     def forget(self) -> None:
         """Documents have gone: what is known of all is built again. O(documents)."""
         with self._whole():
@@ -138,6 +145,7 @@ class Joins:
         if tuple(indexes) != self._indexes:
             found = [self._read(index) for index in indexes]
             guards = [known.guards for known in found if known is not None]
+            self._indexes, self._last = (), None  # or who is interrupted here has old numbers
             self._table.use([name for each in guards for name in each.entries])
             self._demands.use([each for own in guards for each in own.constraints])
             self._guarded = [None if known is None else self._placed(known) for known in found]
@@ -162,10 +170,19 @@ class Joins:
         return _Guarded(guards, entries, self._demands.use(guards.constraints), cells)
 
     def block_size(self, most: int) -> int:
-        """How many events to take at once: all answers have to be held."""
+        """How many events to take next: all that they need or have is in memory at once."""
+        asked = float(len(self._table))
         if self._choice(0.0, len(self._table)).choice == CONSTANTS:
-            return most
-        return max(64, min(most, _MOST_ANSWERS // max(1, len(self._table))))
+            if self._needed is None:
+                return min(most, _FIRST_BLOCK)  # then it is known what events need
+            asked = self._needed
+        return max(1, min(most, int(_MOST_ANSWERS / max(1.0, asked))))
+
+    def outlook(self, indexes: Sequence[Index], attributes: float) -> Estimate:
+        """The counts of the last block, or what they are now if there was none."""
+        with self.history.lock:
+            self.prepare(indexes)
+            return self.estimate or self._choice(attributes, len(self._table))
 
     def _choice(self, attributes: float, entries: int) -> Estimate:
         return Estimate(
@@ -203,21 +220,28 @@ class Joins:
         met = self._demands.take(batch)
         if not self.prefilter:
             met = np.ones_like(met)
-        alive = [
-            None if each is None else each.guards.alive(met[each.demands]) for each in self._guarded
-        ]
-        active = np.zeros(len(self._table), dtype=np.bool_)
-        for each, own in zip(self._guarded, alive, strict=True):
-            if each is not None and own is not None:
-                active[each.entries[each.guards.entries_alive(own)]] = True
+        alive, active = self._alive(met)
         attributes = sum(len(read.pairs) for read in reads) / max(1, n)
         self.estimate = self._choice(attributes, int(active.sum()))
         needed = None
         if self.estimate.choice == CONSTANTS:
             needed = self._all_needed(events, json, n, alive)
-            self._needed = _averaged(self._needed, len(needed.numbers) / max(1, n))
+            self._needed = _averaged(self._needed, len(needed.numbers), n)
         holding = self._table.run(batch, active, needed)
         return [self._pairs(each, holding) for each in self._guarded]
+
+    def _alive(self, met: Mask) -> tuple[list[Mask | None], Mask]:
+        """Which guards, by segment, and which entries matter, given the demands that are met."""
+        if self._last is None or not np.array_equal(met, self._last[0]):
+            alive: list[Mask | None] = []
+            active = np.zeros(len(self._table), dtype=np.bool_)
+            for each in self._guarded:
+                own = None if each is None else each.guards.alive(met[each.demands])
+                alive.append(own)
+                if each is not None and own is not None:
+                    active[each.entries[each.guards.entries_alive(own)]] = True
+            self._last = met, alive, active
+        return self._last[1:]
 
     def holds(self, quantified: Sequence[Quantified], event: Any) -> list[bool]:
         """Do these predicates hold for an event that would come now?"""
@@ -243,7 +267,7 @@ class Joins:
                 needed, n_held = each.guards.needed(events, json, own)
                 found.append(Rows(needed.starts, each.entries[needed.numbers]))
                 held += n_held
-        self._held = _averaged(self._held, held / max(1, n))
+        self._held = _averaged(self._held, held, n)
         if len(found) == 1:
             return found[0]
         keys = [
@@ -269,5 +293,9 @@ class Joins:
         return self._table.statistics() | {"phases": str(self.estimate or "")}
 
 
-def _averaged(known: float | None, news: float) -> float:
-    return news if known is None else (1 - _NEWS) * known + _NEWS * news
+def _averaged(known: float | None, total: int, n: int) -> float | None:
+    """The average for an event, after n more that needed ``total`` together."""
+    if n == 0:
+        return known
+    share = 1.0 if known is None else n / (n + _MEMORY)
+    return (1 - share) * (known or 0.0) + share * total / n

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -91,13 +92,14 @@ class StateMatcher:
         state, totals = self._state, new_totals()
         indexes = [segment.index for segment in state.segments]
         weights = state_weights(state) if limit is not None else None
-        parts, size, joins = [], BLOCK, self._joins
+        parts, joins = [], self._joins
+        size: Callable[[], int] | None = None
         asked: list[npt.NDArray[np.bool_]] = []
         if joins is None:
             refuse_joins(indexes)
         else:
             joins.prepare(indexes)
-            size = joins.block_size(BLOCK)
+            size = partial(joins.block_size, BLOCK)
             before = joins.lookups
         for block in blocks(events, size):
             reads = [index.encoder.read(block, json) for index in indexes]
@@ -146,24 +148,37 @@ def check_limit(limit: int | None) -> None:
         raise OptionError(f"limit is a positive integer or None, not {limit!r}")
 
 
-def blocks(events: Any, size: int = BLOCK) -> Iterator[Any]:
-    """Cut a batch into blocks of at most ``size`` events; at least one block, maybe empty."""
-    if isinstance(events, Mapping | str):
-        yield events
-    elif isinstance(events, pa.Table | pa.RecordBatch | pa.Array | pa.ChunkedArray):
+def blocks(events: Any, size: Callable[[], int] | None = None) -> Iterator[Any]:
+    """Cut a batch into blocks of at most ``BLOCK`` events; at least one block, maybe empty.
+
+    ``size`` says how many the next one may have.
+    """
+    size = size or (lambda: BLOCK)
+    if isinstance(events, pa.Table | pa.RecordBatch | pa.Array | pa.ChunkedArray):
         n = events.num_rows if isinstance(events, pa.Table | pa.RecordBatch) else len(events)
-        for start in range(0, max(1, n), size):
-            yield events.slice(start, min(size, n - start))
+        for start, stop in _stretches(n, size):
+            yield events.slice(start, stop - start)
     elif isinstance(events, list | tuple):
-        for start in range(0, max(1, len(events)), size):
-            yield events[start : start + size]
-    elif hasattr(events, "__dataframe__"):
+        for start, stop in _stretches(len(events), size):
+            yield events[start:stop]
+    elif hasattr(events, "__dataframe__") and not isinstance(events, Mapping | str):
         try:
             yield from blocks(from_frame(events), size)
         except ValueError as wrong:
             raise EventError(str(wrong)) from None
     else:
         yield events
+
+
+def _stretches(n: int, size: Callable[[], int]) -> Iterator[tuple[int, int]]:
+    """(start, stop) of stretches that make up n events."""
+    start = 0
+    while True:
+        stop = min(n, start + size())
+        yield start, stop
+        start = stop
+        if start >= n:
+            return
 
 
 def match_block(

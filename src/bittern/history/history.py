@@ -12,9 +12,10 @@ With ``keep=n`` only the n newest documents count, whatever is still on disk.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Protocol, Self
 
 import numpy as np
@@ -39,6 +40,9 @@ class Follower(Protocol):
 
     def forget(self) -> None:
         """Documents have gone."""
+
+    def lost(self) -> None:
+        """Documents may have come or gone without a word."""
 
 
 class History:
@@ -102,10 +106,21 @@ class History:
     def append_some(self, events: Any, json: str | Sequence[str], which: Mask) -> int:
         """Remember those of the events that ``which`` marks; returns the first's number."""
         with self.lock:
-            batch = self.remember(events, json, np.zeros_like(which), which)
-            if self._follower is not None:
-                self._follower.take(batch)
+            with self._telling():
+                batch = self.remember(events, json, np.zeros_like(which), which)
+                if self._follower is not None:
+                    self._follower.take(batch)
             return batch.number
+
+    @contextlib.contextmanager
+    def _telling(self) -> Iterator[None]:
+        """Documents change, and whoever follows is told; also if that is interrupted."""
+        try:
+            yield
+        except BaseException:
+            if self._follower is not None:
+                self._follower.lost()
+            raise
 
     def remember(self, events: Any, json: Any, asks: Mask, joins: Mask) -> Batch:
         """Store the events that become documents; what the join table needs to take them."""
@@ -129,9 +144,10 @@ class History:
         with self.lock:
             if before <= self.documents.first:
                 return
-            self.documents.expire(before)
-            if self._follower is not None:
-                self._follower.forget()
+            with self._telling():
+                self.documents.expire(before)
+                if self._follower is not None:
+                    self._follower.forget()
 
     def follow(self, follower: Follower) -> None:
         """Have somebody told of documents that come and go; only one can be."""

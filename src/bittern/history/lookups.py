@@ -2,16 +2,15 @@
 
 ``EXISTS d IN LAST 100 (d.isbn = isbn AND d.price > price AND d.shop = 's3')`` is one lookup::
 
-    SUMMARY    documents that satisfy condition 4 (shop = 's3'), keyed by isbn: MAX of price
-    keys       the event's isbn          VALUE  the event's price, STRICT: higher, not as high
+    SUMMARY    of all documents, keyed by isbn and shop: MAX of price
+    keys       the event's isbn, 's3'    VALUE  the event's price, STRICT: higher, not as high
     LAST       100                       its answer has to be among the last 100 documents
 
 A lookup is a row of ``table`` and its lists (keys, conditions on the event, residuals of a LIST)
 lie together in ``lists``. Values come from rows of the batch's values, the same for events and
-documents, or are constants of the lookup itself: ``d.shop = 's3'`` need not be a condition of the
-summary, it can be one more key, and then lookups with other shops share the summary. Conditions
-are numbers that the batch comes with; in lists they stand as ``2 * condition + 1`` where they have
-to be TRUE and ``2 * condition`` where they must not be.
+documents, or are constants of the lookup itself: so lookups with other shops share the summary.
+Conditions, of the other kinds, are numbers that the batch comes with; in lists they stand as
+``2 * condition + 1`` where they have to be TRUE and ``2 * condition`` where they must not be.
 
 Cost: one hash look-up (two, for the last n of a group) and O(log steps), or the length of a list.
 """

@@ -101,11 +101,12 @@ class Section:
             needed=needed,
         )
         self.lookups += answers.lookups
-        if not len(answers.pending.numbers):
+        if self._sets is None:
             return answers.holding
-        assert self._sets is not None, "only entries with set terms are pending"
         self.searches += len(answers.pending.numbers)
         found = self._sets.search(batch, typed, true, answers.pending)
+        if batch.keep is not None:
+            self._sets.sets.expire(batch.number + int(batch.joins.sum()) - batch.keep)
         return _united(answers, found != self.plan.run.lookups.negated[answers.pending.numbers])
 
     def nbytes(self) -> int:
@@ -191,8 +192,6 @@ class _Sets:
                 )
                 for each in self._terms[entry]
             )
-        if batch.keep is not None:
-            self.sets.expire(int(batch.number + batch.joins.sum()) - batch.keep)
         return found
 
 

@@ -11,6 +11,7 @@ MAX, MIN              d.v > x (>=), d.v < x (<=)   stairs: ages ascending, value
 DISTINCT              d.v != x                     the newest, and the newest of another value
 KINDS                 d.v and x do not compare     the newest of each kind
 COUNT                 (how many are in the group)  how many
+LIST                  several things at once       all its documents (``history/listed.py``)
 ====================  ===========================  ==========================================
 
 *Age* is 0 for every document where nothing ever leaves (then stairs have one step: the extreme

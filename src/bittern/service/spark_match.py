@@ -99,6 +99,8 @@ def _match(
     keys, json = _names(options.event_id), _names(options.json)
     with session.watched(spark, progress, "reading"):
         events = _read(spark, options.events, form, keys)
+    if form == "jsonl" and options.order_by:
+        raise OptionError("--order-by names columns, and JSON lines have none: use Parquet or CSV")
     if form == "jsonl":
         events, json = session.with_fields(events, events.columns[0], keys), events.columns
     with session.watched(spark, progress, "building"):

@@ -48,7 +48,7 @@ from bittern.model.mappings import Names
 from bittern.model.matches import Matches
 from bittern.spark import transport
 
-#: Documents that are read at once: as many as a segment of a history has when it is full.
+#: Documents that are read at once.
 _ROWS = 1 << 15
 
 
