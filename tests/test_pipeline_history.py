@@ -347,14 +347,15 @@ def test_driver_is_killed(spark: Any, place: Place, tmp_path: Path) -> None:
     place.assert_exact()
 
 
-def test_worker_and_executor_are_killed(place: Place, tmp_path: Path) -> None:
+def test_worker_and_executor_are_killed(spark: Any, place: Place, tmp_path: Path) -> None:
     """In the midst of a batch each: whoever takes its place has the same documents."""
+    place.arrive()
+    run(spark, place)
     conf = streams.CONF | {"spark.sql.execution.arrow.maxRecordsPerBatch": "2"}
     with Session("local-cluster", tmp_path / "session", conf) as cluster:
         for kind in ("worker", "executor"):
             trouble = tmp_path / kind
             trouble.mkdir()
-            place.arrive()
             place.arrive()
             asked = {"trouble": str(trouble), "kind": kind, "store": str(tmp_path / "store")}
             asked |= {"place": str(place.path), "history": True}

@@ -77,9 +77,10 @@ class Lookups(NamedTuple):
     filed_starts: Int64s  # by row: lookups that ask nothing of an event without that attribute
     filed: Int64s
     unfiled: Int64s  # lookups that need no attribute
+    open: Int64s  # entries that something has to be said of where nothing is found
 
 
-LOOKUPS = tuple_type(Lookups, i8r2, i8r, i8r, u1r, u1r, i8r, i8r, i8r)
+LOOKUPS = tuple_type(Lookups, i8r2, i8r, i8r, u1r, u1r, i8r, i8r, i8r, i8r)
 
 
 @inline

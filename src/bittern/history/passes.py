@@ -14,7 +14,7 @@ An entry with a term that is left to document sets (``history/sets.py``) is *pen
 lookups have decided it. What holds comes out as (starts, entries), pending entries likewise.
 
 Cost for an event: O(log steps) for each lookup asked and each summary that takes the document, and
-a look at each entry that could hold.
+a look at each FORALL and each entry with sets, which may hold where nothing is found.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def _run(
     """Go on from ``progress`` until the batch is done or an array is full; says which."""
     question, axis, axis_of, value_rows, key_starts, keys, listed_starts, listed = specs
     slots, groups, parts, steps, own_heap, used = state
-    table, lists, entry_starts, negated, has_sets, filed_starts, filed, unfiled = lookups
+    table, lists, entry_starts, negated, has_sets, filed_starts, filed, unfiled, open_ = lookups
     taken_starts, taken, always_taken, counters, condition_starts, conditions = intake
     n_rows, n_events = kinds.shape
     for event in range(progress[_NEXT], n_events):
@@ -163,16 +163,18 @@ def _run(
                         stamp,
                     ):
                         found[entry] = stamp
-            for which in range(n_asked):
-                entry = np.int64(which)
-                if by_need:
-                    entry = np.int64(needs[need_starts[event] + which])
-                if not active[entry]:
+                        if not negated[entry]:
+                            out[progress[_HOLDING]] = entry
+                            progress[_HOLDING] += 1
+            n_open = n_lists if by_need else np.int64(len(open_))
+            for which in range(n_open):
+                entry = needs[need_starts[event] + which] if by_need else open_[which]
+                if found[entry] == stamp or not active[entry]:
                     continue
-                if found[entry] != stamp and has_sets[entry]:
+                if has_sets[entry]:
                     pending[progress[_PENDING]] = entry
                     progress[_PENDING] += 1
-                elif (found[entry] == stamp) != (negated[entry] == 1):
+                elif negated[entry]:
                     out[progress[_HOLDING]] = entry
                     progress[_HOLDING] += 1
             progress[_ASKED] = 1

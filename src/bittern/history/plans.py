@@ -298,17 +298,19 @@ class _Maker:
             lists += keys + conditions + residuals
         has_sets = np.zeros(len(entries), dtype=np.uint8)
         has_sets[[each.entry for each in self._set_terms]] = 1
+        negated = np.array([entry.negated for entry in entries], dtype=np.uint8)
         under = np.array(self._needs, dtype=np.int64)
         order = np.argsort(under, kind="stable")
         return Lookups(
             table,
             np.array(lists, dtype=np.int64),
             np.searchsorted(table[:, 0], np.arange(len(entries) + 1)).astype(np.int64),
-            np.array([entry.negated for entry in entries], dtype=np.uint8),
+            negated,
             has_sets,
             np.searchsorted(under[order], np.arange(n_rows + 1)).astype(np.int64),
             order.astype(np.int64),
             order[: np.count_nonzero(under < 0)].astype(np.int64),
+            np.flatnonzero(negated | has_sets),
         )
 
     def _intake(self) -> Intake:
