@@ -188,10 +188,11 @@ def _documents(part: Mapping[str, Any]) -> str:
         [
             table(title, ["join predicates", *head, "last / first"], rows),
             (
-                "An empty history shows what everything but the joins costs; the ratio leaves it out. "
-                "Targets are set for lone orders and equalities. Where a key is joined or a document "
-                "compared with a constant, more documents are more groups, which leave the caches, and "
-                "longer lists; two orders without a key intersect sets, which is linear at worst."
+                "An empty history shows what everything but the joins costs; the ratio leaves it "
+                "out. Targets are set for lone orders and equalities. Where a key is joined or a "
+                "document compared with a constant, more documents are more groups, which leave "
+                "the caches, and longer lists; two orders without a key intersect sets, which is "
+                "linear at worst."
             ),
             "![Cost against documents](history_documents.svg)",
             "Matches per event / join predicates evaluated per event:",
