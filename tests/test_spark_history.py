@@ -372,6 +372,7 @@ def index() -> bittern.Index:
 
 
 @pytest.mark.spark
+@pytest.mark.filterwarnings("ignore:.* these comparisons are never true:UserWarning")
 @pytest.mark.parametrize("in_order", [False, True])
 def test_random_batches_agree_with_nested_loops(
     spark: Any, tmp_path: Path, *, in_order: bool
