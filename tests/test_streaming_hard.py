@@ -183,7 +183,7 @@ def forget_opened() -> None:
     """Have this process use what it has published, and nothing that it only looked at."""
     from bittern.spark import node_cache, views
 
-    views._matchers.clear()
+    views._states.clear()
     node_cache._opened.clear()
 
 

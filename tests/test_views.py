@@ -48,7 +48,7 @@ BAD_TEXTS = ("a =", "", "(", "a RLIKE '('")
 def forget() -> None:
     """Make this process one that has nothing open."""
     views._indexes.clear()
-    views._matchers.clear()
+    views._states.clear()
     node_cache._opened.clear()
     while node_cache._published:
         os.close(node_cache._published.popitem()[1])
@@ -382,7 +382,7 @@ def test_views_of_one_content_are_one(store: Path) -> None:
         layers.apply(["x"], [], 10)
         third = view(layers, store)
     assert first.id == second.id != third.id
-    assert first.matcher() is second.matcher() is not third.matcher()
+    assert first.state() is second.state() is not third.state()
 
 
 def test_a_process_keeps_few_views(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -396,11 +396,11 @@ def test_a_process_keeps_few_views(store: Path, monkeypatch: pytest.MonkeyPatch)
         forget()
         for found in made:
             found.matcher()
-            assert len(views._matchers) <= 2
+            assert len(views._states) <= 2
             assert len(views._indexes) <= 3
-        kept = made[-1].matcher()
+        kept = made[-1].state()
         made[-2].matcher()
-        assert made[-1].matcher() is kept
+        assert made[-1].state() is kept
         for n, found in enumerate(made):  # and one that was dropped is made again
             assert len(found.matcher().match({"a": 1}).to_pylist()[0]) == n + 2
 
@@ -413,7 +413,7 @@ def test_threads_share_what_a_process_has(store: Path) -> None:
 
     def open_it() -> None:
         meet.wait(30)
-        seen.append(found.matcher())
+        seen.append(found.state())
 
     threads = [threading.Thread(target=open_it) for _ in range(8)]
     for thread in threads:

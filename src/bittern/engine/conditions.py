@@ -15,7 +15,7 @@ from bittern.engine.delta import ALL_ALIVE
 from bittern.engine.index import Index
 from bittern.engine.matcher import match_read, new_totals
 from bittern.history.mapping_rows import readable
-from bittern.history.passes import Rows
+from bittern.history.rows import Rows
 
 
 class IndexedConditions:

@@ -18,10 +18,11 @@ import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import pyarrow as pa
 
+from bittern.engine.live import LiveMatcher
 from bittern.errors import EventError
 from bittern.language.literals import attribute_parts
 from bittern.language.parser import parse
@@ -50,9 +51,6 @@ from bittern.language.trees import walk
 from bittern.model.documents import is_variant_column
 from bittern.model.mappings import plain_value
 from bittern.model.numbers import exact
-
-if TYPE_CHECKING:
-    from bittern.engine.joins import Joins
 
 Truth = bool | None
 _WORDS = {True: "true", False: "false", None: "unknown"}
@@ -139,15 +137,14 @@ def explain(index: HasExpressions, event: Any, id_: str | int) -> Explanation:
     text = index.expression(id_)
     tree, mapping = parse(text), _as_mapping(event)
     asked = [node for node in walk(tree) if isinstance(node, Quantified)]
-    joins: Joins | None = getattr(index, "joins", None)
-    if not asked or joins is None:
+    if not asked or not isinstance(index, LiveMatcher) or index.joins is None:
         return Explanation(id_, text, _evaluate(tree, mapping, {}))
+    joins, state = index.joins, index.seal()
     answers = dict(zip(asked, joins.holds(asked, mapping), strict=True))
     n_documents = len(joins.history)
     found = f"among {n_documents:,} document{'s' * (n_documents != 1)}"
     steps = {each: Step(print_expression(each), answers[each], found) for each in asked}
-    indexes = [segment.index for segment in index.seal().segments]  # type: ignore[attr-defined]
-    outlook = joins.outlook(indexes, float(len(mapping)))
+    outlook = joins.outlook([segment.index for segment in state.segments], float(len(mapping)))
     return Explanation(id_, text, _evaluate(tree, mapping, steps), str(outlook))
 
 

@@ -42,7 +42,7 @@ from bittern.engine.jit import i4r, i4w, i8r, i8w, kernel, u1r, void
 from bittern.engine.matcher import match_block, new_totals
 from bittern.engine.subscriptions import Subscriptions
 from bittern.history.implied import Constraint, demanded, joined_attributes
-from bittern.history.passes import Rows
+from bittern.history.rows import Rows
 from bittern.language.literals import attribute_name
 from bittern.language.normalize import ALWAYS
 from bittern.language.quantifiers import quantified_of
@@ -50,6 +50,7 @@ from bittern.language.shapes import Shapes
 from bittern.language.syntax import And, Expression, Not, Predicate, Quantified
 from bittern.language.templates import Slot, Template
 from bittern.language.trees import walk
+from bittern.model.reads import readable_rows
 
 #: Every text with a quantifier has one of these somewhere; reading it tells whether it means one.
 _QUANTIFIERS = "(?i)exists|forall|∃|∀"
@@ -118,11 +119,8 @@ class _Lists(NamedTuple):
 
     @classmethod
     def of(cls, lists: Sequence[_Numbers]) -> _Lists:
-        lengths = np.array([len(each) for each in lists], dtype=np.int64)
-        starts = np.zeros(len(lists) + 1, dtype=np.int64)
-        np.cumsum(lengths, out=starts[1:])
-        items = np.array([number for each in lists for number in each], dtype=np.int32)
-        return cls(starts, items, np.repeat(np.arange(len(lists)), lengths))
+        rows = Rows.of(lists)
+        return cls(rows.starts, rows.numbers.astype(np.int32), rows.events())
 
 
 class Needed(NamedTuple):
@@ -194,8 +192,7 @@ class Guards:
         """
         marks = ALL_ALIVE if alive is None else alive[: len(self.index)].view(np.uint8)
         held, _ = match_block(self.index, events, json, marks, new_totals())
-        readable = np.ones(len(held), dtype=np.uint8)
-        readable[[row for row, _ in held.rejects]] = 0
+        readable = readable_rows(len(held), held.rejects).view(np.uint8)
         always = self.always(alive)
         seen = np.full(len(self.entries), -1, dtype=np.int32)
         seen[always] = len(held)  # as if every event had seen them

@@ -29,12 +29,12 @@ from bittern.engine.phases import AUTO, CONSTANTS, Estimate, check_phases
 from bittern.errors import OptionError
 from bittern.history.demands import Demands
 from bittern.history.history import History
-from bittern.history.passes import Rows
+from bittern.history.rows import Rows
 from bittern.history.sections import Batch, Mask
 from bittern.history.table import JoinTable
 from bittern.language.quantifiers import hidden_name
 from bittern.language.syntax import Quantified
-from bittern.model.events import Read, readable_in
+from bittern.model.reads import Read, readable_rows
 
 Pairs = npt.NDArray[np.uint64]
 Int64s = npt.NDArray[np.int64]
@@ -136,8 +136,8 @@ class Joins:
             self._is_behind = True
             raise
 
-    def prepare(self, indexes: Sequence[Index]) -> bool:
-        """Be ready for these segments; False if none of them has a quantified predicate."""
+    def prepare(self, indexes: Sequence[Index]) -> None:
+        """Be ready for these segments."""
         if self._is_closed:
             raise OptionError("this matcher is closed, and its history may serve another")
         if self._is_behind:
@@ -150,7 +150,6 @@ class Joins:
             self._demands.use([each for own in guards for each in own.constraints])
             self._guarded = [None if known is None else self._placed(known) for known in found]
             self._indexes = tuple(indexes)
-        return any(each is not None for each in self._guarded)
 
     def _read(self, index: Index) -> _Known | None:
         """The guards of an index, which are read once."""
@@ -214,7 +213,7 @@ class Joins:
         self, events: Any, json: str | Sequence[str], reads: Sequence[Read], *, remember: bool
     ) -> list[Pairs]:
         n = reads[0].n_events
-        asks = readable_in(reads)
+        asks = self.readable(reads)
         joins = asks if remember else np.zeros(n, dtype=np.bool_)
         batch = self.history.remember(events, json, asks, joins)
         met = self._demands.take(batch)
@@ -229,6 +228,11 @@ class Joins:
             self._needed = _averaged(self._needed, len(needed.numbers), n)
         holding = self._table.run(batch, active, needed)
         return [self._pairs(each, holding) for each in self._guarded]
+
+    @staticmethod
+    def readable(reads: Sequence[Read]) -> Mask:
+        """Which events of a block can be asked for and remembered: all segments could read them."""
+        return readable_rows(reads[0].n_events, *(read.rejects for read in reads))
 
     def _alive(self, met: Mask) -> tuple[list[Mask | None], Mask]:
         """Which guards, by segment, and which entries matter, given the demands that are met."""
@@ -270,10 +274,7 @@ class Joins:
         self._held = _averaged(self._held, held, n)
         if len(found) == 1:
             return found[0]
-        keys = [
-            np.repeat(np.arange(n), np.diff(rows.starts)) * len(self._table) + rows.numbers
-            for rows in found
-        ]
+        keys = [rows.events() * len(self._table) + rows.numbers for rows in found]
         distinct = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *keys]))
         starts = np.searchsorted(distinct, np.arange(n + 1) * len(self._table))
         return Rows(starts.astype(np.int64), distinct % max(1, len(self._table)))
@@ -283,8 +284,7 @@ class Joins:
         if each is None:
             return np.empty(0, dtype=np.uint64)
         cells = each.cells[holding.numbers]
-        events = np.repeat(np.arange(len(holding.starts) - 1), np.diff(holding.starts))
-        known = cells >= 0
+        events, known = holding.events(), cells >= 0
         packed: Pairs = (cells[known] << 32 | events[known]).astype(np.uint64)
         return packed
 

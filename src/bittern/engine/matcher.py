@@ -15,9 +15,9 @@ from bittern.engine.delta import ALL_ALIVE, State, state_weights
 from bittern.engine.index import Index
 from bittern.errors import EventError, OptionError
 from bittern.model.columns import from_frame
-from bittern.model.events import Encoded, readable_in
 from bittern.model.matches import Matches, best, concatenate, merge
 from bittern.model.mistyped import Strays, listed
+from bittern.model.reads import Encoded, readable_rows
 
 if TYPE_CHECKING:
     from bittern.engine.joins import Joins
@@ -94,7 +94,7 @@ class StateMatcher:
         weights = state_weights(state) if limit is not None else None
         parts, joins = [], self._joins
         size: Callable[[], int] | None = None
-        asked: list[npt.NDArray[np.bool_]] = []
+        late: list[npt.NDArray[np.bool_]] = []
         if joins is None:
             refuse_joins(indexes)
         else:
@@ -106,7 +106,8 @@ class StateMatcher:
             added: Sequence[Any] = [None] * len(reads)
             if joins is not None:
                 added = joins.run(block, json, reads, remember=remember and not at_once)
-                asked.append(readable_in(reads))
+                if remember and at_once:
+                    late.append(joins.readable(reads))
             found = [
                 match_read(segment.index, read.encoded(more), marks, totals)
                 for segment, read, more, marks in zip(
@@ -122,8 +123,8 @@ class StateMatcher:
         totals["rejects"] //= len(state.segments)
         if joins is not None:
             totals["join_evaluations"] = joins.lookups - before
-            if remember and at_once:  # when the last block has been matched
-                joins.history.append_some(events, json, np.concatenate(asked))
+            if late:  # now that the last block has been matched
+                joins.history.append_some(events, json, np.concatenate(late))
         self.last_statistics = totals
         return concatenate(parts)
 
@@ -203,9 +204,7 @@ def match_read(
     found = index.subscriptions.match(encoded.events)
     rows, classes = found.rows, found.classes
     if encoded.rejects:  # whatever lacks all attributes would match "a IS NULL"
-        rejected = np.zeros(encoded.events.n_events, dtype=np.bool_)
-        rejected[[row for row, _ in encoded.rejects]] = True
-        kept = ~rejected[rows]
+        kept = readable_rows(encoded.events.n_events, encoded.rejects)[rows]
         rows, classes = rows[kept], classes[kept]
     offsets, subscriptions = index.subscribers.expand(rows, classes, encoded.events.n_events, alive)
     totals["events"] += encoded.events.n_events

@@ -42,6 +42,8 @@ NO_AXIS, ARRIVAL, TIMES, PLACES = range(4)
 N_KINDS = 6
 #: Older than every age.
 NEVER = -(2**63)
+#: What is found instead of a group.
+NO_GROUP, NO_KEY = -1, -2
 #: Columns of a group. AGE: of the newest document, or how many there are; OTHER_AGE: of the newest
 #: with another value; STEP, N_STEPS, ROOM: where its steps are, how many, and room for how many.
 HASH, SUMMARY, KIND, PART, AGE, OTHER_AGE, STEP, N_STEPS, ROOM = range(9)
@@ -156,7 +158,6 @@ def find_group(
     groups: Any,
     parts: Any,
     own_heap: Any,
-    mixed: Any,
     summary: Any,
     kind: Any,
     codes: Any,
@@ -171,7 +172,24 @@ def find_group(
     fixed_ties: Any,
     heap: Any,
 ) -> Any:
-    """The group of a summary with these values, whose hash is ``mixed``; -1 if there is none."""
+    """The group of a summary with these values; NO_GROUP, or NO_KEY if one does not compare."""
+    mixed = hash_key(
+        summary,
+        kind,
+        codes,
+        first,
+        last,
+        at,
+        kinds,
+        words,
+        ties,
+        fixed_kinds,
+        fixed_words,
+        fixed_ties,
+        heap,
+    )
+    if mixed < 0:
+        return np.int64(NO_KEY)
     mask = len(slots) - 1
     slot = mixed & mask
     while slots[slot]:
@@ -196,7 +214,7 @@ def find_group(
             if same:
                 return group
         slot = (slot + 1) & mask
-    return np.int64(-1)
+    return np.int64(NO_GROUP)
 
 
 @inline
@@ -234,7 +252,6 @@ def new_group(
     own_heap: Any,
     used: Any,
     question: Any,
-    mixed: Any,
     summary: Any,
     kind: Any,
     rows: Any,
@@ -244,9 +261,12 @@ def new_group(
     kinds: Any,
     words: Any,
     ties: Any,
+    fixed_kinds: Any,
+    fixed_words: Any,
+    fixed_ties: Any,
     heap: Any,
 ) -> Any:
-    """A group without documents; -1 if there is no room for it."""
+    """A group without documents, for values that compare; -1 if there is no room for it."""
     group, part, step = used[GROUPS], used[PARTS], used[STEPS]
     room = np.int64(N_KINDS) if question == KINDS else np.int64(compares_value(question))
     if (
@@ -256,6 +276,21 @@ def new_group(
         or 2 * (group + 1) > len(slots)
     ):
         return np.int64(-1)
+    mixed = hash_key(
+        summary,
+        kind,
+        rows,
+        first,
+        last,
+        at,
+        kinds,
+        words,
+        ties,
+        fixed_kinds,
+        fixed_words,
+        fixed_ties,
+        heap,
+    )
     for k in range(first, last):
         row = rows[k]
         tie = ties[row, at]

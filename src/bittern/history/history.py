@@ -22,7 +22,9 @@ import numpy as np
 
 from bittern.errors import OptionError
 from bittern.history.documents import Documents
+from bittern.history.passes import live_from
 from bittern.history.sections import Batch, Mask
+from bittern.model.reads import readable_rows
 from bittern.model.typed import TypedReader
 
 
@@ -72,8 +74,7 @@ class History:
     @property
     def first(self) -> int:
         """The number of the oldest document that counts."""
-        documents = self.documents
-        return documents.first if self.keep is None else max(documents.first, self.end - self.keep)
+        return live_from(self.documents.first, self.keep, self.end)
 
     @property
     def end(self) -> int:
@@ -99,8 +100,7 @@ class History:
         """
         with self.lock:
             reading = self._reader.read(events, json)
-            readable = np.ones(reading.n_events, dtype=np.bool_)
-            readable[[row for row, _ in reading.rejects]] = False
+            readable = readable_rows(reading.n_events, reading.rejects)
             return self.append_some(events, json, readable)
 
     def append_some(self, events: Any, json: str | Sequence[str], which: Mask) -> int:

@@ -151,7 +151,7 @@ def _demand(tree: Expression, known: Mapping[str, _Event]) -> Expression:
         return tree.predicate
     if isinstance(tree, Not) and isinstance(tree.operand, OfDocument):
         return Not(tree.operand.predicate)
-    return NEVER if tree is NEVER else ALWAYS
+    return NEVER if tree == NEVER else ALWAYS
 
 
 def _there(attribute: str) -> Expression:

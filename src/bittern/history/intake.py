@@ -22,16 +22,16 @@ from bittern.history.groups import (
     COUNT,
     LIST,
     NEVER,
+    NO_KEY,
     PLACES,
     TIMES,
     comparable,
     compares_value,
     find_group,
-    hash_key,
     new_group,
 )
 from bittern.history.listed import add_listed
-from bittern.history.lookups import located, pass_all
+from bittern.history.lookups import pass_all
 from bittern.history.summaries import add_to_group
 from bittern.model.typed import TIME
 
@@ -113,7 +113,7 @@ def is_taken(
         age = max(words[row, event], np.int64(NEVER + 1))
     elif axis[summary] == PLACES:
         counter = axis_of[summary]
-        group = located(
+        group = find_group(
             slots,
             groups,
             parts,
@@ -133,29 +133,11 @@ def is_taken(
             heap,
         )
         age = groups[group, AGE] if group >= 0 else np.int64(0)
-    mixed = hash_key(
-        summary,
-        group_kind,
-        keys,
-        first,
-        last,
-        event,
-        kinds,
-        words,
-        ties,
-        fixed_kinds,
-        fixed_words,
-        fixed_ties,
-        heap,
-    )
-    if mixed < 0:
-        return True
     group = find_group(
         slots,
         groups,
         parts,
         own_heap,
-        mixed,
         summary,
         group_kind,
         keys,
@@ -170,6 +152,8 @@ def is_taken(
         fixed_ties,
         heap,
     )
+    if group == NO_KEY:
+        return True
     if group < 0:
         group = new_group(
             slots,
@@ -179,7 +163,6 @@ def is_taken(
             own_heap,
             used,
             asked,
-            mixed,
             summary,
             group_kind,
             keys,
@@ -189,6 +172,9 @@ def is_taken(
             kinds,
             words,
             ties,
+            fixed_kinds,
+            fixed_words,
+            fixed_ties,
             heap,
         )
         if group < 0:

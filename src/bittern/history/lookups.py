@@ -33,7 +33,6 @@ from bittern.history.groups import (
     comparable,
     compares_value,
     find_group,
-    hash_key,
     value_of,
 )
 from bittern.history.listed import is_listed
@@ -42,9 +41,8 @@ from bittern.model.typed import TIME
 
 Int64s = npt.NDArray[np.int64]
 #: Columns of a lookup. VALUE: code of the value compared, or NO_VALUE; LAST: a window of so many
-#: documents, or -1; MICROSECONDS and OF: a window of time, by this row; COUNTER: the COUNT that
-#: gives places; NEEDS: a row without which nothing is found, or -1. The rest are ranges of lists;
-#: residuals come behind conditions.
+#: documents, or -1; MICROSECONDS: a window of time, or -1; NEEDS: a row without which nothing is
+#: found, or -1. The rest are ranges of lists; residuals come behind conditions.
 (
     ENTRY,
     SUMMARY,
@@ -52,16 +50,14 @@ Int64s = npt.NDArray[np.int64]
     STRICT,
     LAST,
     MICROSECONDS,
-    OF,
-    COUNTER,
     KEYS,
     KEYS_END,
     CONDITIONS,
     CONDITIONS_END,
     RESIDUALS_END,
     NEEDS,
-) = range(14)
-COLUMNS = 14
+) = range(12)
+COLUMNS = 12
 #: In VALUE: the question compares none.
 NO_VALUE = 2**62
 
@@ -93,72 +89,13 @@ def pass_all(conditions: Any, first: Any, last: Any, stamps: Any, stamp: Any) ->
 
 
 @inline
-def located(
-    slots: Any,
-    groups: Any,
-    parts: Any,
-    own_heap: Any,
-    summary: Any,
-    kind: Any,
-    codes: Any,
-    first: Any,
-    last: Any,
-    at: Any,
-    kinds: Any,
-    words: Any,
-    ties: Any,
-    fixed_kinds: Any,
-    fixed_words: Any,
-    fixed_ties: Any,
-    heap: Any,
-) -> Any:
-    """The group of a summary for these values; -1 if there is none, or one does not compare."""
-    mixed = hash_key(
-        summary,
-        kind,
-        codes,
-        first,
-        last,
-        at,
-        kinds,
-        words,
-        ties,
-        fixed_kinds,
-        fixed_words,
-        fixed_ties,
-        heap,
-    )
-    if mixed < 0:
-        return np.int64(-1)
-    return find_group(
-        slots,
-        groups,
-        parts,
-        own_heap,
-        mixed,
-        summary,
-        kind,
-        codes,
-        first,
-        last,
-        at,
-        kinds,
-        words,
-        ties,
-        fixed_kinds,
-        fixed_words,
-        fixed_ties,
-        heap,
-    )
-
-
-@inline
 def is_found(
     table: Any,
     lists: Any,
     lookup: Any,
     question: Any,
     axis: Any,
+    axis_of: Any,
     key_starts: Any,
     keys: Any,
     listed_starts: Any,
@@ -204,14 +141,14 @@ def is_found(
         if table[lookup, LAST] >= 0:
             bound = max(bound, number - table[lookup, LAST])
     elif axis[summary] == TIMES:
-        row = table[lookup, OF]
+        row = axis_of[summary]
         if kinds[row, event] != TIME:
             return False
         if words[row, event] > bound + table[lookup, MICROSECONDS]:
             bound = words[row, event] - table[lookup, MICROSECONDS]
     elif axis[summary] == PLACES:
-        counter = table[lookup, COUNTER]
-        group = located(
+        counter = axis_of[summary]
+        group = find_group(
             slots,
             groups,
             parts,
@@ -233,7 +170,7 @@ def is_found(
         if group < 0:
             return False
         bound = groups[group, AGE] - table[lookup, LAST]
-    group = located(
+    group = find_group(
         slots,
         groups,
         parts,

@@ -28,9 +28,9 @@ from bittern.engine.jit import frozen, i4w, i8, i8r, i8r2, i8w, kernel, u1r, u1r
 from bittern.history.groups import GROUPS_TYPE, SPECS, Groups, Specs, comparable, renew
 from bittern.history.intake import INTAKE, Intake, is_taken
 from bittern.history.lookups import ENTRY, LOOKUPS, NEEDS, Lookups, is_found
+from bittern.history.rows import Rows
 from bittern.model.typed import STRING, Typed
 
-Int64s = npt.NDArray[np.int64]
 #: Why a pass stopped.
 _DONE, _NO_ROOM, _NO_OUTPUT = range(3)
 #: In ``progress``: the next event, whether it has been asked, its number, entries that hold, that
@@ -39,11 +39,9 @@ _NEXT, _ASKED, _NUMBER, _HOLDING, _PENDING, _LOOKUPS = range(6)
 _FIRST_OUTPUT = 1 << 12
 
 
-class Rows(NamedTuple):
-    """Numbers by event: those of event i are ``numbers[starts[i]:starts[i + 1]]``."""
-
-    starts: Int64s
-    numbers: npt.NDArray[Any]
+def live_from(first: int, keep: int | None, number: int) -> int:
+    """The oldest document that counts for document ``number``, if ``keep`` before it do."""
+    return first if keep is None else max(first, number - keep)
 
 
 class Answers(NamedTuple):
@@ -141,6 +139,7 @@ def _run(
                         lookup,
                         question,
                         axis,
+                        axis_of,
                         key_starts,
                         keys,
                         listed_starts,
@@ -298,7 +297,7 @@ class Pass(NamedTuple):
                 continue
             spare = 2 * spare if stopped_at == progress[_NEXT] else spare
             stopped_at = int(progress[_NEXT])
-            live = first if keep is None else max(first, int(progress[_NUMBER]) - keep)
+            live = live_from(first, keep, int(progress[_NUMBER]))
             groups = renew(frozen(self.specs), groups, live, spare)
         holding, pending = (
             Rows(own, numbers[: int(own[-1])]) for own, numbers in zip(starts, out, strict=True)

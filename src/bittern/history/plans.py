@@ -41,6 +41,7 @@ from bittern.history.intake import Intake
 from bittern.history.lookups import COLUMNS, NO_VALUE, Lookups
 from bittern.history.outcomes import ABOVE, ANYHOW, APART, BELOW, EQUAL, OUTCOMES
 from bittern.history.passes import Pass
+from bittern.history.rows import Rows
 from bittern.language.syntax import Compare, Value, Window
 from bittern.language.terms import Condition, Entry, Term
 from bittern.model.typed import Typed, TypedReader
@@ -179,7 +180,7 @@ class _Maker:
         self, keys: _Keys, others: list[_Other], window: Window, conditions: tuple[int, ...]
     ) -> _Spec:
         """The summary that answers."""
-        axis, axis_of, _, _ = self._axis(window)
+        axis, axis_of = self._axis(window)
         question, document, listed = NEWEST, -1, tuple[int, ...]()
         if len(others) == 1:
             question, document = _QUESTIONS[others[0].outcomes][0], others[0].document
@@ -199,7 +200,6 @@ class _Maker:
     ) -> None:
         """What is looked up there, for entry ``number``."""
         summary = self._specs.setdefault(spec, len(self._specs))
-        _, _, of, counter = self._axis(window)
         value, strict = NO_VALUE, 0
         residuals: list[int] = []
         if len(others) == 1:
@@ -209,10 +209,11 @@ class _Maker:
                 residuals += [spec.listed.index(other.document), other.outcomes, other.code]
         last = -1 if window.count is None else window.count
         microseconds = -1 if window.microseconds is None else window.microseconds
-        columns = [number, summary, value, strict, last, microseconds, of, counter]
+        columns = [number, summary, value, strict, last, microseconds]
         codes = [code for _, code in keys]
         self._lookups.append((columns, codes, conditions, residuals))
-        needed = [*codes, of, *(other.code for other in others if not other.outcomes & APART)]
+        time = [spec.axis_of] if spec.axis == TIMES else []
+        needed = [*codes, *time, *(other.code for other in others if not other.outcomes & APART)]
         self._needs.append(next((row for row in needed if row >= 0), -1))
 
     def _parts(self, term: Term, window: Window) -> tuple[_Keys, list[_Other], list[Condition]]:
@@ -249,18 +250,16 @@ class _Maker:
         numbers = self._constants
         return -1 - numbers.setdefault((type(value), value), len(numbers))  # 1 is not TRUE
 
-    def _axis(self, window: Window) -> tuple[int, int, int, int]:
-        """What ages are, where they come from; the row of a window's time, the COUNT of places."""
+    def _axis(self, window: Window) -> tuple[int, int]:
+        """What ages are, and where they come from: the row of a time, or the COUNT of places."""
         if window.microseconds is not None:
             assert window.of is not None, "a window of time has an attribute"
-            row = self._row(window.of)
-            return TIMES, row, row, -1
+            return TIMES, self._row(window.of)
         if window.count is not None and window.per:
             rows = tuple(map(self._row, sorted(window.per)))
-            spec = _Spec(COUNT, NO_AXIS, -1, -1, rows, (), ())
-            counter = self._specs.setdefault(spec, len(self._specs))
-            return PLACES, counter, -1, counter
-        return ARRIVAL if self._forgets or window.count is not None else NO_AXIS, -1, -1, -1
+            counter = _Spec(COUNT, NO_AXIS, -1, -1, rows, (), ())
+            return PLACES, self._specs.setdefault(counter, len(self._specs))
+        return ARRIVAL if self._forgets or window.count is not None else NO_AXIS, -1
 
     def _has_room(self, spec: _Spec) -> bool:
         """Are there few enough summaries that differ in their conditions alone?"""
@@ -284,7 +283,10 @@ class _Maker:
     def _all_specs(self) -> Specs:
         specs = list(self._specs)
         columns = np.array([spec[:4] for spec in specs], dtype=np.int64).reshape(-1, 4).T.copy()
-        keys, listed = _csr([spec.keys for spec in specs]), _csr([spec.listed for spec in specs])
+        keys, listed = (
+            Rows.of([spec.keys for spec in specs]),
+            Rows.of([spec.listed for spec in specs]),
+        )
         question, axis, axis_of, value = columns
         return Specs(question, axis, axis_of, value, *keys, *listed)
 
@@ -325,10 +327,10 @@ class _Maker:
             else:
                 unfiled.append(number)
         return Intake(
-            *_csr(filed),
+            *Rows.of(filed),
             np.array(unfiled, dtype=np.int64),
             np.array(counters, dtype=np.int64),
-            *_csr([spec.conditions for spec in self._specs]),
+            *Rows.of([spec.conditions for spec in self._specs]),
         )
 
 
@@ -336,10 +338,3 @@ def _typed(constants: Sequence[Value]) -> Typed:
     """Constants as values, in one row."""
     events = [{"value": constant} for constant in constants]
     return TypedReader(["value"]).read(events).typed
-
-
-def _csr(lists: Sequence[Sequence[int]]) -> tuple[Int64s, Int64s]:
-    """Lists one after the other, and where each begins."""
-    starts = np.zeros(len(lists) + 1, dtype=np.int64)
-    np.cumsum([len(each) for each in lists], out=starts[1:])
-    return starts, np.array([item for each in lists for item in each], dtype=np.int64)

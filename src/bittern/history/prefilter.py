@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from bittern.engine.jit import i8, i8r, i8w, kernel, u1r, void
 from bittern.history.implied import Constraint
-from bittern.history.passes import Rows
+from bittern.history.rows import Rows
 from bittern.history.sections import Batch, Conditions, ConditionsOf
 
 Int64s = npt.NDArray[np.int64]
@@ -74,10 +74,7 @@ class PreFilter:
                 self._failed,
                 streaks,
             )
-        last = batch.first  # of the documents that expire during the batch
-        if batch.keep is not None:
-            last = max(last, batch.number + n_joins - batch.keep)
         # Document 0 has not been seen where nothing has: -1 is before every first.
-        some = self._met[self._place] >= max(0, batch.live())
-        every = before[self._place] < max(0, last)
+        some = self._met[self._place] >= max(0, batch.live(batch.number))
+        every = before[self._place] < max(0, batch.live(batch.number + n_joins))
         return np.where(self._universal, every, some)

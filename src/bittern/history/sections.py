@@ -20,8 +20,9 @@ import numpy.typing as npt
 
 from bittern.history.groups import empty_groups
 from bittern.history.mapping_rows import readable
-from bittern.history.passes import Answers, Rows
+from bittern.history.passes import Answers, live_from
 from bittern.history.plans import Plan, SetTerm, plan_of
+from bittern.history.rows import Rows
 from bittern.history.sets import DocumentSets
 from bittern.language.syntax import Pair
 from bittern.language.terms import Entry
@@ -53,9 +54,9 @@ class Batch(NamedTuple):
     first: int  # documents before it have expired
     keep: int | None  # so many documents stay
 
-    def live(self) -> int:
-        """The number of the first document that is live when the batch begins."""
-        return self.first if self.keep is None else max(self.first, self.number - self.keep)
+    def live(self, number: int) -> int:
+        """The oldest document that counts for document ``number``."""
+        return live_from(self.first, self.keep, number)
 
     def numbers(self) -> npt.NDArray[np.int64]:
         """The number of the first document that each event does not see."""
@@ -83,7 +84,7 @@ class Section:
         typed, _, rejects = self._reader.read(batch.events, batch.json)
         if rejects:
             typed = self._reader.read(readable(batch.events, rejects), batch.json).typed
-        true = _no_rows(batch.n)
+        true = Rows.none(batch.n)
         if self._conditions is not None:
             true = self._conditions(batch.events, batch.json)
         if self._sets is not None and batch.joins.any():
@@ -157,18 +158,14 @@ class _Sets:
 
     def append(self, batch: Batch, typed: Typed, true: Rows) -> None:
         """Take the events that become documents."""
-        starts, numbers = true
-        counts = np.diff(starts)
-        own = self._own_conditions[numbers]
-        kept = (own >= 0) & np.repeat(batch.joins, counts)
-        events = np.repeat(np.arange(batch.n), counts)[kept]
-        documents: npt.NDArray[np.int64] = np.cumsum(batch.joins) - batch.joins
-        offsets = np.zeros(int(batch.joins.sum()) + 1, dtype=np.int64)
-        np.add.at(offsets, documents[events] + 1, 1)
+        events, own = true.events(), self._own_conditions[true.numbers]
+        kept = (own >= 0) & batch.joins[events]
+        documents = (batch.numbers() - batch.number)[events[kept]]
+        satisfied = Rows.grouped(documents, own[kept], int(batch.joins.sum()))
         kinds, words, ties, heap = typed
         rows = self._own_rows
         chosen = Typed(kinds[rows], words[rows], ties[rows], heap)
-        self.sets.append(batch.number, chosen.take(batch.joins), (np.cumsum(offsets), own[kept]))
+        self.sets.append(batch.number, chosen.take(batch.joins), satisfied)
 
     def search(
         self, batch: Batch, typed: Typed, true: Rows, pending: Rows
@@ -176,7 +173,7 @@ class _Sets:
         """For each pending entry: does a document satisfy one of its set terms?"""
         stops = batch.numbers()
         found = np.zeros(len(pending.numbers), dtype=np.bool_)
-        events = np.repeat(np.arange(batch.n), np.diff(pending.starts))
+        events = pending.events()
         last, satisfied = -1, set[str]()
         for i, (event, entry) in enumerate(
             zip(events.tolist(), pending.numbers.tolist(), strict=True)
@@ -185,7 +182,7 @@ class _Sets:
                 own = true.numbers[true.starts[event] : true.starts[event + 1]].tolist()
                 last, satisfied = event, {self._texts[number] for number in own}
             stop = int(stops[event])
-            first = batch.first if batch.keep is None else max(batch.first, stop - batch.keep)
+            first = batch.live(stop)
             found[i] = any(
                 self.sets.find(
                     each.term, each.window, typed, self._rows, event, satisfied, stop, first
@@ -195,17 +192,9 @@ class _Sets:
         return found
 
 
-def _no_rows(n: int) -> Rows:
-    return Rows(np.zeros(n + 1, dtype=np.int64), np.zeros(0, dtype=np.int64))
-
-
 def _united(answers: Answers, holds: npt.NDArray[np.bool_]) -> Rows:
     """Entries that hold by lookups, and pending ones that turned out to, by event."""
-    n = len(answers.holding.starts) - 1
-    events = [np.repeat(np.arange(n), np.diff(rows.starts)) for rows in answers[:2]]
-    numbers = np.concatenate((answers.holding.numbers, answers.pending.numbers[holds]))
-    by = np.concatenate((events[0], events[1][holds]))
-    order = np.argsort(by, kind="stable")
-    starts = np.zeros(n + 1, dtype=np.int64)
-    np.cumsum(np.bincount(by, minlength=n), out=starts[1:])
-    return Rows(starts, numbers[order])
+    holding, pending, _ = answers
+    events = np.concatenate((holding.events(), pending.events()[holds]))
+    numbers = np.concatenate((holding.numbers, pending.numbers[holds]))
+    return Rows.grouped(events, numbers, len(holding.starts) - 1)

@@ -40,8 +40,9 @@ from bittern.history.mapping_rows import add_values
 from bittern.model.attributes import Attributes
 from bittern.model.columns import plain
 from bittern.model.documents import is_json, is_variant_column
-from bittern.model.events import EventReader, Rejects, Sink
+from bittern.model.events import EventReader, Sink
 from bittern.model.mappings import Names, path_part
+from bittern.model.reads import Rejects
 
 #: What a block's rows are: events of a table, of an array, or the values of mappings.
 TABLE, ARRAY, MAPPINGS = "table", "array", "mappings"

@@ -19,7 +19,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from bittern.history.passes import Rows
+from bittern.history.rows import Rows
 from bittern.history.sections import Batch, ConditionsOf, Mask, Section
 from bittern.language.quantifiers import quantified_of
 from bittern.language.terms import entry_of
@@ -145,10 +145,7 @@ def _between(rows: Rows, own: slice) -> Rows:
 
 def _joined(parts: list[tuple[int, Rows]], n: int) -> Rows:
     """The numbers of all parts by event, each counted from its part's first."""
-    events = [np.repeat(np.arange(n), np.diff(rows.starts)) for _, rows in parts]
-    by = np.concatenate([np.empty(0, dtype=np.int64), *events])
-    own = [rows.numbers.astype(np.int64) + first for first, rows in parts]
-    numbers = np.concatenate([np.empty(0, dtype=np.int64), *own])
-    starts = np.zeros(n + 1, dtype=np.int64)
-    np.cumsum(np.bincount(by, minlength=n), out=starts[1:])
-    return Rows(starts, numbers[np.argsort(by, kind="stable")])
+    none = np.empty(0, dtype=np.int64)
+    events = np.concatenate([none, *(rows.events() for _, rows in parts)])
+    numbers = np.concatenate([none, *(rows.numbers + first for first, rows in parts)])
+    return Rows.grouped(events, numbers, n)

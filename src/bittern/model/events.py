@@ -32,7 +32,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -42,7 +42,7 @@ import pyarrow.compute as pc
 from bittern.errors import EventError, OptionError
 from bittern.language.literals import HIDDEN
 from bittern.model.attributes import Attributes, Taken, refuse_twins
-from bittern.model.batch import Batch, Constants, Pairs, cells_of, rows_of
+from bittern.model.batch import Batch, Constants, cells_of, rows_of
 from bittern.model.columns import Column, from_frame, plain, read_column
 from bittern.model.documents import (
     Document,
@@ -54,53 +54,17 @@ from bittern.model.documents import (
     read_json,
     read_variants,
 )
-from bittern.model.encoded import EncodedEvents, encode_pairs
 from bittern.model.mappings import flatten, path_part
 from bittern.model.maps import key_entries, map_entries, tag_entries
-from bittern.model.mistyped import Kinds, Strays, joined, listed
+from bittern.model.mistyped import Kinds, Strays, joined
 from bittern.model.numbers import Number
 from bittern.model.patterns import PatternSet
 from bittern.model.rank import ANY, STRING, RankSpace
+from bittern.model.reads import Encoded, Read, Rejects, readable_rows
 from bittern.model.tagged import TaggedValues
 
 Rows = npt.NDArray[Any]
-Rejects = list[tuple[int, str]]
 _SURROGATE = re.compile("[\ud800-\udfff]")
-
-
-class Encoded(NamedTuple):
-    """Events in rank space, those that could not be read (row, reason), and values that stray."""
-
-    events: EncodedEvents
-    rejects: Rejects
-    strays: Strays
-
-    @property
-    def mistyped(self) -> Rejects:
-        """Events that have a value which no subscription compares: (row, reason), one per row."""
-        return listed([self.strays])
-
-
-class Read(NamedTuple):
-    """Events that were read and not sorted into their two views yet."""
-
-    pairs: Pairs
-    n_events: int
-    rejects: Rejects
-    strays: Strays
-    bases: npt.NDArray[np.int32]
-
-    def encoded(self, added: Pairs | None = None) -> Encoded:
-        """The events in rank space, with some more pairs ``cell << 32 | event``."""
-        pairs = self.pairs if added is None else np.concatenate((self.pairs, added))
-        return Encoded(encode_pairs(pairs, self.n_events, self.bases), self.rejects, self.strays)
-
-
-def readable_in(reads: Sequence[Read]) -> npt.NDArray[np.bool_]:
-    """Which events of a block that was read for several rank spaces could be read for all."""
-    readable = np.ones(reads[0].n_events, dtype=np.bool_)
-    readable[[row for read in reads for row, _ in read.rejects]] = False
-    return readable
 
 
 class Encoder(Attributes):
@@ -133,8 +97,7 @@ class Encoder(Attributes):
         rejects, pairs = reader.rejected(), batch.pairs()
         strays = joined(reader.strays) if reader.strays else self.kinds.no_strays()
         if rejects:
-            kept = np.ones(n_events, dtype=np.bool_)
-            kept[[row for row, _ in rejects]] = False
+            kept = readable_rows(n_events, rejects)
             pairs, strays = pairs[kept[rows_of(pairs)]], strays.among(kept)
         if self.hidden is not None:
             pairs = pairs[~self.hidden[cells_of(pairs)]]

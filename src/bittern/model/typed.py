@@ -41,9 +41,10 @@ from bittern.errors import OptionError
 from bittern.model import rank, tagged
 from bittern.model.attributes import Attributes
 from bittern.model.columns import Column
-from bittern.model.events import EventReader, Rejects
+from bittern.model.events import EventReader
 from bittern.model.maps import Entries, tag_entries
 from bittern.model.numbers import INT64_MAX, Number
+from bittern.model.reads import Rejects
 from bittern.model.strings import big_endian_prefix, compare_bytes, hash_bytes, word_at
 from bittern.model.tagged import TaggedValues
 from bittern.model.typed_numbers import (

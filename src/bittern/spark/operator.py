@@ -62,7 +62,7 @@ _MOST_ROWS, _MOST_BYTES = 1 << 20, 64 << 20
 class Reference(Protocol):
     """What a closure carries of subscriptions: a snapshot, a view of a catalog's version.
 
-    Or either of them with the documents that events are compared with (``remembered.After``).
+    Or either with the documents that events are compared with (``remembered.AfterDocuments``).
     """
 
     @property

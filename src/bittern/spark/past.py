@@ -28,7 +28,7 @@ from bittern.spark.attributes import names_of, quoted
 from bittern.spark.history_files import check_history, remembered_of
 from bittern.spark.node_cache import SnapshotRef
 from bittern.spark.operator import Reference
-from bittern.spark.remembered import After, attributes_of_documents, attributes_of_events
+from bittern.spark.remembered import AfterDocuments, attributes_of_documents, attributes_of_events
 from bittern.spark.shards import Shards
 from bittern.spark.views import View
 
@@ -73,7 +73,7 @@ class Past:
 
     def subscribed(
         self, ref: Reference | Shards, attributes: Sequence[str], json: Sequence[str], store: Any
-    ) -> tuple[After, tuple[str, ...]]:
+    ) -> tuple[AfterDocuments, tuple[str, ...]]:
         """What tasks carry of subscriptions with quantifiers, and the attributes of events needed.
 
         ``attributes`` are named as in an index. A DataFrame is copied now.
@@ -89,7 +89,7 @@ class Past:
         documents = attributes_of_documents(attributes)
         remembered = remembered_of(self._history, documents, json, store)
         needed = attributes_needed(attributes, becoming=bool(self._order))
-        return After(ref, remembered, bool(self._order)), needed
+        return AfterDocuments(ref, remembered, bool(self._order)), needed
 
     def ordered(self, events: DataFrame, keys: Sequence[str]) -> DataFrame:
         """The events as tasks are to be given them."""

@@ -160,7 +160,7 @@ class Subscribed(Protocol):
 
 
 @dataclass(frozen=True)
-class After:
+class AfterDocuments:
     """Subscriptions together with the documents before all events, as a closure carries them.
 
     With ``in_order`` a task's events have come one after the other, and each sees those before it.

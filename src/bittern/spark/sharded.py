@@ -58,6 +58,7 @@ from pyspark.sql.types import (
 from bittern.engine.matcher import Matcher
 from bittern.model.ids import Ids
 from bittern.model.matches import Matches
+from bittern.model.reads import readable_rows
 from bittern.spark.attributes import carriers, quoted
 from bittern.spark.gathering import check_gathering, gathered, is_loose
 from bittern.spark.node_cache import SnapshotRef, attach
@@ -134,8 +135,7 @@ class Router:
         rows, numbers = routes(matches)
         offsets = np.searchsorted(rows, np.arange(len(matches) + 1)).astype(np.int32)
         lists = pa.ListArray.from_arrays(pa.array(offsets), pa.array(numbers.astype(np.int32)))
-        readable = np.ones(len(matches), dtype=np.bool_)
-        readable[[row for row, _ in matches.rejects]] = False
+        readable = readable_rows(len(matches), matches.rejects)
         return pa.StructArray.from_arrays(
             [lists, pa.array(readable), reasons(matches)], ["shards", _READABLE, REJECTED]
         )

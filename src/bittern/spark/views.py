@@ -47,7 +47,6 @@ _Made = TypeVar("_Made")
 _mutex = threading.Lock()
 _indexes: OrderedDict[str, Index] = OrderedDict()
 _states: OrderedDict[str, State] = OrderedDict()
-_matchers: OrderedDict[str, StateMatcher] = OrderedDict()
 # What the driver has sent of an index, so that it is packed or published once.
 _sent: weakref.WeakKeyDictionary[Index, SnapshotRef | Carried] = weakref.WeakKeyDictionary()
 
@@ -106,7 +105,7 @@ class View:
 
     def matcher(self) -> StateMatcher:
         """What matches events against this version, in any process."""
-        return _kept(_matchers, self.id, _KEPT_VIEWS, lambda: StateMatcher(self.state()))
+        return StateMatcher(self.state())
 
     def state(self) -> State:
         """The version as a state, for those who match with more than it."""

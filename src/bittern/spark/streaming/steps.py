@@ -21,7 +21,7 @@ from bittern.errors import CatalogError, PipelineError
 from bittern.spark.attributes import project
 from bittern.spark.operator import SUBSCRIPTION, Operator, Reference, output_schema
 from bittern.spark.past import attributes_needed, has_quantifiers, in_order
-from bittern.spark.remembered import After as AfterDocuments
+from bittern.spark.remembered import AfterDocuments
 from bittern.spark.samples import sample_table
 from bittern.spark.sink import fill
 from bittern.spark.streaming.batch import After, Batch, Sink
