@@ -18,13 +18,14 @@ Cost: O(entries of the parent folder) for each look, and a few renames.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import re
 import secrets
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+
+from bittern.files import hold, is_locked
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
@@ -38,8 +39,7 @@ def only_writer(target: Path, *, recover: bool = True) -> Iterator[int]:
     """
     parent = os.open(target.parent, _DIRECTORY)
     try:
-        with contextlib.suppress(OSError):  # a file system without locks: one writer at a time
-            fcntl.flock(parent, fcntl.LOCK_EX)
+        hold(parent)
         if recover:
             _recover(target)
         yield parent
@@ -57,8 +57,7 @@ def new_temporary(target: Path) -> tuple[Path, int]:
     temporary = sibling(target, f"{secrets.token_hex(8)}.writing")
     temporary.mkdir()
     lock = os.open(temporary, _DIRECTORY)
-    with contextlib.suppress(OSError):
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    hold(lock)
     return temporary, lock
 
 
@@ -78,15 +77,6 @@ def put_in_place(folder: Path, target: Path, parent: int) -> None:
     shutil.rmtree(removing, ignore_errors=True)
 
 
-def sync(path: Path) -> None:
-    """Have a file's bytes, or a folder's entries, on disk."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
 def _recover(target: Path) -> None:
     following = sibling(target, "next")
     if following.exists():
@@ -98,18 +88,3 @@ def _recover(target: Path) -> None:
     for folder in target.parent.iterdir():
         if leftover.fullmatch(folder.name) and not is_locked(folder):
             shutil.rmtree(folder, ignore_errors=True)
-
-
-def is_locked(folder: Path) -> bool:
-    """Whether somebody alive holds a lock on the folder, or that cannot be known."""
-    try:
-        descriptor = os.open(folder, _DIRECTORY | os.O_NOFOLLOW)
-    except OSError:
-        return True
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return True
-    finally:
-        os.close(descriptor)
-    return False

@@ -55,8 +55,9 @@ from bittern.engine.manifest import (
     npy_header,
     parse_manifest,
 )
-from bittern.engine.replace import new_temporary, only_writer, put_in_place, sibling, sync
+from bittern.engine.replace import new_temporary, only_writer, put_in_place, sibling
 from bittern.errors import SnapshotError
+from bittern.files import sync
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

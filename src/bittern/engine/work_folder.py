@@ -7,14 +7,13 @@ nobody holds, are its own user's, and are older than an hour.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import shutil
 import tempfile
 import time
 from pathlib import Path
 
-from bittern.engine.replace import is_locked
+from bittern.files import hold, is_locked
 
 _PREFIX = "bittern-live-"
 #: Seconds after which a folder that nobody holds is taken for a killed owner's.
@@ -25,8 +24,7 @@ def new_work_folder() -> tuple[Path, int]:
     """Make a folder, and a descriptor whose lock says that its owner lives; sweep what is left."""
     folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
     lock = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-    with contextlib.suppress(OSError):  # without locks nothing is swept
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    hold(lock)  # without locks nothing is swept
     for other in folder.parent.glob(f"{_PREFIX}*"):
         with contextlib.suppress(OSError):  # somebody else removed it
             found = other.lstat()

@@ -19,7 +19,6 @@ cut off, what stood behind is taken for never written.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import sqlite3
 import struct
@@ -28,6 +27,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bittern.errors import HistoryError, OptionError
+from bittern.files import sync, try_hold
 
 _FILE = "documents.sqlite"
 #: The file while it is made, and SQLite's journal of it.
@@ -108,7 +108,11 @@ def claim(path: str | os.PathLike[str], opened: contextlib.ExitStack) -> str:
         folder.mkdir(parents=True, exist_ok=True)
         lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         opened.callback(os.close, lock)
-        _hold(lock, folder)
+        if not try_hold(lock):  # without locks here, SQLite may have some of its own
+            raise HistoryError(
+                f"the documents in {folder} are in use: close them there, in this or another "
+                f"process"
+            )
         for name in _NEW:
             (folder / name).unlink(missing_ok=True)
         if not file.exists():
@@ -116,17 +120,6 @@ def claim(path: str | os.PathLike[str], opened: contextlib.ExitStack) -> str:
     except (OSError, ValueError) as error:
         raise HistoryError(f"documents cannot be kept in {folder}: {error}") from error
     return str(file)
-
-
-def _hold(lock: int, folder: Path) -> None:
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise HistoryError(
-            f"the documents in {folder} are in use: close them there, in this or another process"
-        ) from None
-    except OSError:
-        return  # a file system without locks; SQLite may have some of its own
 
 
 def _make(file: Path) -> None:
@@ -139,17 +132,8 @@ def _make(file: Path) -> None:
     new = file.with_name(_NEW[0])
     with translated(str(new)), contextlib.closing(connect(str(new))) as db:
         create(db)
-    _sync(new)
+    sync(new)
     new.rename(file)
     for folder in file.absolute().parents:
         with contextlib.suppress(PermissionError):  # above one's own folders
-            _sync(folder)
-
-
-def _sync(path: Path) -> None:
-    """Have a file's bytes, or a folder's entries, on disk."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+            sync(folder)

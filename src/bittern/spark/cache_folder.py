@@ -30,6 +30,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bittern.errors import OptionError, SnapshotError
+from bittern.files import let_go
 from bittern.spark.transport import is_id
 
 #: How long what nobody uses is kept, and how many bytes there may be; what is in use stays.
@@ -119,12 +120,6 @@ def _lock(path: Path, operation: int) -> int | None:
         ) from error
 
 
-def _unlock(descriptor: int) -> None:
-    # A child forked meanwhile has the descriptor too: closing ours alone would not free the lock.
-    fcntl.flock(descriptor, fcntl.LOCK_UN)
-    os.close(descriptor)
-
-
 @contextlib.contextmanager
 def locked(root: Path, name: str) -> Iterator[None]:
     """Hold the right to fill an entry, with what killed processes left of it removed."""
@@ -136,7 +131,7 @@ def locked(root: Path, name: str) -> Iterator[None]:
         yield
     finally:
         _held.discard(descriptor)
-        _unlock(descriptor)
+        let_go(descriptor)
 
 
 def mark(root: Path, identity: str) -> int:
@@ -231,5 +226,5 @@ def _remove(root: Path, name: str) -> bool:
         lock.unlink(missing_ok=True)
     finally:
         for descriptor in held:
-            _unlock(descriptor)
+            let_go(descriptor)
     return True

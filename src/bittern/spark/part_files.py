@@ -34,8 +34,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark import TaskContext
 
-from bittern.engine.replace import sync
 from bittern.errors import OptionError
+from bittern.files import sync
 from bittern.spark.operator import FIRST, TAIL, Batches, flat
 
 #: Arrow bytes in a row group: what a task holds before it encodes them.

@@ -35,8 +35,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from bittern.engine.replace import new_temporary, only_writer, put_in_place, sync
+from bittern.engine.replace import new_temporary, only_writer, put_in_place
 from bittern.errors import OptionError
+from bittern.files import sync
 
 MODES = ("error", "overwrite")
 #: A file of a table, alone or beside others.

@@ -31,8 +31,9 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
-from bittern.engine.replace import only_writer, sync
+from bittern.engine.replace import only_writer
 from bittern.errors import OptionError, PipelineError
+from bittern.files import sync
 from bittern.spark.staging import Staging, local_path
 from bittern.spark.streaming.pins import create_once
 

@@ -34,8 +34,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from bittern.engine.replace import sync
 from bittern.errors import OptionError, PipelineError
+from bittern.files import sync
 from bittern.spark.staging import local_path
 
 #: Pins that stay, for those who want to know later what a batch was matched with.

@@ -1,0 +1,60 @@
+"""Files that outlive whoever writes them: what is on disk, and whose writer is alive.
+
+A lock (``flock``) belongs to an open descriptor and goes with the process that holds it, however
+that ends. Some file systems have none: there, one writer at a time is the user's promise.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+from pathlib import Path
+
+
+def sync(path: Path) -> None:
+    """Have a file's bytes, or a folder's entries, on disk."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def hold(descriptor: int) -> None:
+    """Wait until nobody else holds a lock on the file or folder, and hold it."""
+    with contextlib.suppress(OSError):
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+
+
+def try_hold(descriptor: int) -> bool:
+    """Hold the lock, or say at once that somebody else does."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True  # no locks here
+    return True
+
+
+def is_locked(path: Path) -> bool:
+    """Whether somebody alive holds a lock on the file or folder, or that cannot be known."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return True
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
+def let_go(descriptor: int) -> None:
+    """Close it, and with it the lock, which a child forked meanwhile would otherwise keep."""
+    with contextlib.suppress(OSError):
+        fcntl.flock(descriptor, fcntl.LOCK_UN)
+    os.close(descriptor)
