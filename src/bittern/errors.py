@@ -1,7 +1,8 @@
 """Every way a user can be wrong: one root, one subclass each.
 
 A message names what was wrong, where, and what to do. Nothing below the door (parsing,
-validating, building, opening) raises: kernels never do.
+validating, building, opening) raises: kernels do not, except that a page of a file may turn out to
+be damaged when it is read.
 """
 
 from __future__ import annotations
@@ -97,6 +98,10 @@ class PipelineError(BitternError):
 
 class HistoryError(BitternError):
     """A history's documents are damaged, in use by another writer, or of another release."""
+
+
+class PageError(BitternError):
+    """A page file is damaged, in use by another writer, or of another release."""
 
 
 class OptionError(BitternError, ValueError):

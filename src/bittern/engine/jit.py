@@ -1,8 +1,9 @@
 """The one place that calls Numba.
 
-Two decorators, so that importing Bittern compiles nothing and memory-mapped arrays work:
+Three decorators, so that importing Bittern compiles nothing and memory-mapped arrays work:
 
 - ``@inline`` marks a small function that kernels call. It is compiled into its callers.
+- ``@apart`` marks a longer one for what seldom happens, which is called and not copied.
 - ``@kernel(result, argument, ...)`` marks an entry point. It is compiled for exactly that
   signature when it is first called (or loaded from the cache on disk), releases the GIL, and is
   never specialised again. Read-only argument types accept writable arrays too, and they are
@@ -10,6 +11,7 @@ Two decorators, so that importing Bittern compiles nothing and memory-mapped arr
 
 ``prefetch(array, i)`` inside a kernel asks for the cache line of an item that is read some steps
 later. It never faults, so that ``i`` may lie anywhere. ``popcount(word)`` counts the set bits.
+``read_at(file, address, count, offset)`` reads bytes of an open file into memory (``pread``).
 
 Type names: a scalar is ``i4 i8 f8 u1 u8 b1``; a one-dimensional C array adds ``r`` (read-only)
 or ``w`` (writable); two dimensions add ``2``: ``i4r2``.
@@ -23,7 +25,9 @@ functions they inline live in one module, or the shared function is one that doe
 
 from __future__ import annotations
 
+import ctypes
 import logging
+import os
 import threading
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
@@ -104,6 +108,11 @@ def inline(function: Callable[..., Any]) -> Any:
     return numba.njit(nogil=True, error_model="numpy", forceinline=True, _nrt=False)(function)
 
 
+def apart(function: Callable[..., Any]) -> Any:
+    """A function that kernels call seldom; like ``inline``, but there once for all its callers."""
+    return numba.njit(nogil=True, error_model="numpy", _nrt=False)(function)
+
+
 def _emit_prefetch(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
     pointer, number = ir.IntType(8).as_pointer(), ir.IntType(32)
@@ -135,7 +144,21 @@ def popcount(_context: Any, word: Any) -> Any:
     return word(word), _emit_popcount
 
 
+read_at = types.ExternalFunction("pread", i8(i4, u8, u8, i8))
+"""The system's ``pread``: how many bytes were read (0 at the end of the file), or -1."""
+
+
+def _read_at(file: int, address: int, count: int, offset: int) -> int:
+    try:
+        data = os.pread(file, int(count), int(offset))
+    except OSError:
+        return -1
+    ctypes.memmove(int(address), data, len(data))
+    return len(data)
+
+
 if numba.config.DISABLE_JIT:
+    read_at = _read_at
     prefetch = lambda array, index: None  # noqa: ARG005, E731
     popcount = lambda word: np.uint64(int(word).bit_count())  # noqa: E731
 

@@ -1,0 +1,120 @@
+"""The frames of an open page file, from outside kernels: what ``pool`` lays out, made and kept."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bittern.errors import OptionError
+from bittern.stabbing.contract import Int64s, whole_number
+from bittern.stabbing.pb.pool import (
+    ADDRESS,
+    DIRTY,
+    DIRTY_FLAGS,
+    DROPPED,
+    FD,
+    FRAMES,
+    HEADER,
+    MOST_DIRTY,
+    OWNERS,
+    PAGES,
+    PLACE,
+    SLOTS,
+    SPARE,
+    STEP,
+    VERSION,
+    WORDS,
+    stamp,
+)
+
+FEWEST = 2 * SPARE
+"""With fewer, a step might find no frame beside the changed ones."""
+
+
+def checked_frames(cache_bytes: int, page_bytes: int) -> int:
+    """How many frames so many bytes are; OptionError if these are too few."""
+    frames = whole_number(cache_bytes, "cache_bytes") // page_bytes
+    if frames < FEWEST:
+        raise OptionError(
+            f"cache_bytes must be at least {FEWEST * page_bytes:,} with pages of "
+            f"{page_bytes:,} bytes ({FEWEST} pages), not {cache_bytes!r}"
+        )
+    return frames
+
+
+class Frames:
+    """Frames for a bounded number of pages; nothing is in them yet."""
+
+    def __init__(self, file: int, page_bytes: int, cache_bytes: int) -> None:
+        frames = checked_frames(cache_bytes, page_bytes)
+        self.longs = np.zeros(frames * (page_bytes // 8), np.uint64)
+        self.ints = self.longs.view(np.int32)
+        self.pages = self.longs.reshape(frames, -1)
+        """The same memory, a row for each frame."""
+        self.pool = pool = np.zeros(HEADER + 3 * frames + 1, np.int64)
+        pool[FD] = file
+        pool[WORDS] = page_bytes // 4
+        pool[STEP] = 1
+        pool[FRAMES] = frames
+        pool[PAGES] = 1
+        pool[OWNERS] = HEADER + frames
+        pool[DIRTY_FLAGS] = HEADER + 2 * frames
+        pool[SLOTS] = HEADER + 3 * frames
+        pool[ADDRESS] = self.longs.ctypes.data
+        # Were nearly all dirty, the clock's hand would pass many of them to find one that is not.
+        pool[MOST_DIRTY] = frames - max(SPARE, frames >> 2)
+
+    @property
+    def slots(self) -> Int64s:
+        """Of all page numbers that there is room for."""
+        return self.pool[self.pool[SLOTS] :]
+
+    @property
+    def owners(self) -> Int64s:
+        """The page in each frame, or 0."""
+        return self.pool[self.pool[OWNERS] :][: self.pool[FRAMES]]
+
+    @property
+    def _dirty(self) -> Int64s:
+        return self.pool[self.pool[DIRTY_FLAGS] :][: self.pool[FRAMES]]
+
+    def grow(self, pages: int, most: int) -> None:
+        """Have slots for the numbers below ``pages``, and some more, up to ``most``."""
+        slots = int(self.pool[PAGES])
+        if pages > slots:
+            more = min(max(pages, slots + slots // 2), most) - slots
+            self.pool = np.concatenate([self.pool, np.zeros(more, np.int64)])
+            self.pool[PAGES] = slots + more
+
+    def stamp_dirty(self, version: int) -> tuple[Int64s, Int64s]:
+        """Have the changed pages ready to be written: their frames, and their numbers, ascending"""
+        frames = np.flatnonzero(self._dirty)
+        pages = self.owners[frames]
+        order = np.argsort(pages)
+        frames, pages = frames[order], pages[order]
+        stamp(self.ints, self.longs, int(self.pool[WORDS]), version, frames, pages)
+        return frames, pages
+
+    def cleaned(self, frames: Int64s, pages: Int64s, places: Int64s) -> None:
+        """These pages were written to these places."""
+        self.slots[pages] = (frames + 1) << 32 | places
+        self._dirty[frames] = 0
+        self.pool[DIRTY] -= len(frames)
+
+    def adopt(self, places: Int64s, version: int) -> None:
+        """Be at another version: pages that are unchanged, and at the same place, stay."""
+        frames = np.flatnonzero(self.owners)
+        pages = self.owners[frames]
+        known = np.zeros(len(self.slots), np.int64)
+        known[: len(places)] = places
+        same = (self.slots[pages] & PLACE == known[pages]) & (self._dirty[frames] == 0)
+        self.slots[:] = known
+        self.slots[pages[same]] |= (frames[same] + 1) << 32
+        self.owners[frames[~same]] = 0
+        self.pool[HEADER + frames[~same]] = 0
+        self._dirty[:] = 0
+        self.pool[DIRTY] = self.pool[DROPPED] = 0
+        self.pool[VERSION] = version
+
+    def shut(self) -> None:
+        """Have whatever is fetched from now on refused."""
+        self.pool[PAGES] = 0

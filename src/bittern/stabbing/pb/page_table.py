@@ -1,0 +1,216 @@
+"""What a version of a page file is made of: a meta, and a table from page numbers to places.
+
+The file is a row of places, each as long as a page. The first 8,192 bytes hold two metas; commit t
+writes the one of number t % 2, twice, so that a damaged one is not taken for one that was never
+written. The newest that is whole wins::
+
+    byte 0      meta of even versions     meta of even versions, again
+    byte 4096   meta of odd versions      meta of odd versions, again
+    then        pages and maps, wherever there was room
+
+    meta   checksum, version, magic, format, page_bytes, end, root, length of record; tree; record
+
+The table is an array of 32-bit places, 0 for a free page. It is cut into *maps*, pages that hold
+one stretch each. The places of the maps are an array again, and cut the same way, until one map is
+left: the root, whose place is in the meta. With pages of 4,096 bytes, 1,008 places in each::
+
+    20,000 pages      maps of level 0: 20      maps of level 1: 1, the root
+
+A commit writes only the maps with a place that changed, and those above them. A map is a page with
+checksum and version like any other; its number is -1 - (its position in its level), and word 5 is
+the level.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from bittern.errors import PageError
+from bittern.stabbing.contract import Int64s
+from bittern.stabbing.pb.disk import Disk
+from bittern.stabbing.pb.places import Places
+from bittern.stabbing.pb.pool import N_PAGES, PLACE, TREE_SIZE, checksum, first_unsound, stamp
+
+SMALLEST_PAGE, LARGEST_PAGE = 512, 65_536
+MOST_PAGES = (1 << 31) - 1
+MOST_RECORD = 256
+
+_FORMAT = 1
+_MAGIC = int.from_bytes(b"btrnpage", "little")
+_SLOT_BYTES = 4096
+_COPY_BYTES = 2048
+_TREE_AT = 16
+_RECORD_AT = _TREE_AT + TREE_SIZE
+_MAP_START = 16
+_LEVEL_WORD = 5
+
+
+class Meta(NamedTuple):
+    """One version: all that is known of it without reading further."""
+
+    version: int
+    page_bytes: int
+    end: int
+    """Places that the file has at least."""
+    root: int
+    """The place of the one map of the last level; 0 if there are no pages."""
+    tree: Int64s
+    record: bytes
+
+    @property
+    def n_pages(self) -> int:
+        """Page numbers given out, 0 included."""
+        return int(self.tree[N_PAGES])
+
+
+def first_place(page_bytes: int) -> int:
+    """The first place behind the metas."""
+    return -(-2 * _SLOT_BYTES // page_bytes)
+
+
+def meta_offset(version: int) -> int:
+    """Where the meta of this version is written."""
+    return version % 2 * _SLOT_BYTES
+
+
+def is_page_file(path: str | os.PathLike[str]) -> bool:
+    """Whether there is a file that begins as a page file does, sound or not; nothing is locked."""
+    if not Path(path).is_file():
+        return False
+    with Path(path).open("rb") as file:
+        head = file.read(2 * _SLOT_BYTES)
+    magic = _MAGIC.to_bytes(8, "little")
+    return any(head[at + 16 : at + 24] == magic for at in range(0, len(head), _COPY_BYTES))
+
+
+def pack(meta: Meta) -> bytes:
+    """The bytes of a meta: both copies."""
+    longs = np.zeros(_COPY_BYTES // 8, np.int64)
+    longs[1:8] = (
+        meta.version,
+        _MAGIC,
+        _FORMAT,
+        meta.page_bytes,
+        meta.end,
+        meta.root,
+        len(meta.record),
+    )
+    longs[_TREE_AT:_RECORD_AT] = meta.tree
+    raw = longs.view(np.uint8)
+    raw[_RECORD_AT * 8 :][: len(meta.record)] = np.frombuffer(meta.record, np.uint8)
+    longs.view(np.uint64)[0] = checksum(longs.view(np.uint64))
+    return longs.tobytes() * 2
+
+
+def _unpack(longs: Int64s, path: Path) -> Meta:
+    version, _, form, page_bytes, end, root, length = longs[1:8].tolist()
+    if form != _FORMAT:
+        raise PageError(
+            f"{path} is a page file of format {form}; this release reads format {_FORMAT}"
+        )
+    record = longs.view(np.uint8)[_RECORD_AT * 8 :][: max(0, length)].tobytes()
+    meta = Meta(version, page_bytes, end, root, longs[_TREE_AT:_RECORD_AT].copy(), record)
+    if not (
+        SMALLEST_PAGE <= page_bytes <= LARGEST_PAGE
+        and page_bytes & (page_bytes - 1) == 0
+        and 0 < meta.n_pages <= MOST_PAGES
+        and length == len(record) <= MOST_RECORD
+        and end >= first_place(page_bytes)
+        and (root == 0 if meta.n_pages == 1 else first_place(page_bytes) <= root < end)
+    ):
+        raise PageError(f"{path} is damaged: its meta makes no sense")
+    return meta
+
+
+def read_metas(disk: Disk) -> list[Meta]:
+    """The versions whose metas are whole, newest first: one or two."""
+    path = disk.path
+    copies = np.frombuffer(disk.read(0, 2 * _SLOT_BYTES), np.int64).reshape(-1, _COPY_BYTES // 8)
+    ours = [copy for copy in copies if copy[2] == _MAGIC]
+    if not ours:
+        raise PageError(f"{path} is no page file")
+    whole = [copy for copy in ours if checksum(copy.view(np.uint64)) == copy.view(np.uint64)[0]]
+    metas = {copy[1]: _unpack(copy, path) for copy in whole}
+    if not metas:
+        raise PageError(f"{path} is damaged: neither of its metas is whole")
+    newest = max(metas)
+    return [metas[version] for version in (newest, newest - 1) if version in metas]
+
+
+def _sizes(n_pages: int, page_bytes: int) -> list[int]:
+    """How many entries each level of the table has, the pages' first; the last has one."""
+    per = page_bytes // 4 - _MAP_START
+    sizes = [n_pages]
+    while n_pages > 1 and (len(sizes) == 1 or sizes[-1] > 1):
+        sizes.append(-(-sizes[-1] // per))
+    return sizes
+
+
+def read_table(disk: Disk, meta: Meta) -> list[Int64s]:
+    """The places of a version: of its pages, of the maps of level 0, of level 1, ..."""
+    path = disk.path
+    sizes = _sizes(meta.n_pages, meta.page_bytes)
+    if meta.page_bytes != disk.page_bytes or sum(sizes[1:]) > meta.end:
+        raise PageError(f"{path} is damaged: its meta makes no sense")
+    if len(sizes) == 1:
+        return [np.zeros(1, np.int64)]
+    words = meta.page_bytes // 4
+    first = first_place(meta.page_bytes)
+    levels = [np.array([meta.root])]
+    for level in range(len(sizes) - 2, -1, -1):
+        maps = disk.read_pages(levels[0])
+        numbers = -1 - np.arange(len(maps))
+        bad = first_unsound(maps.reshape(-1), words, meta.version, numbers)
+        entries = maps.view(np.uint32)
+        if bad >= 0 or (entries[:, _LEVEL_WORD] != level).any():
+            raise PageError(f"{path} is damaged: map {max(0, bad)} of level {level} is not sound")
+        places = entries[:, _MAP_START:].reshape(-1)[: sizes[level]].astype(np.int64)
+        outside = (places < first) | (places >= meta.end)
+        if level == 0:
+            outside &= places != 0
+        if outside.any():
+            raise PageError(f"{path} is damaged: a place in its table lies outside the file")
+        levels.insert(0, places)
+    return levels
+
+
+def write_table(
+    disk: Disk,
+    places: Places,
+    version: int,
+    slots: Int64s,
+    maps: list[Int64s],
+    changed: Int64s,
+) -> list[Int64s]:
+    """Write the maps with changed pages, and those above; the places of all maps, level by level.
+
+    The pages' places are in the low halves of their slots. ``maps`` are those of the version
+    before, whose table may have been shorter.
+    """
+    words = disk.page_bytes // 4
+    per = words - _MAP_START
+    written: list[Int64s] = []
+    entries = slots
+    for level, size in enumerate(_sizes(len(slots), disk.page_bytes)[1:]):
+        old = maps[level] if level < len(maps) else np.zeros(0, np.int64)
+        new = np.zeros(size, np.int64)
+        new[: len(old)] = old
+        blocks = np.union1d(changed // per, np.arange(len(old), size))
+        pages = np.zeros((len(blocks), words), np.int32)
+        at = blocks[:, None] * per + np.arange(per)
+        held = entries[np.minimum(at, len(entries) - 1)] & PLACE
+        pages.view(np.uint32)[:, _MAP_START:] = np.where(at < len(entries), held, 0)
+        pages[:, _LEVEL_WORD] = level
+        longs = pages.view(np.uint64)
+        rows = np.arange(len(blocks))
+        stamp(pages.reshape(-1), longs.reshape(-1), words, version, rows, -1 - blocks)
+        places.leave(new[blocks][new[blocks] > 0])
+        new[blocks] = places.take(len(blocks))
+        disk.write_pages(longs, rows, new[blocks])
+        written.append(new)
+        entries, changed = new, blocks
+    return written
