@@ -46,6 +46,7 @@ TOLERANCE = {
     **dict.fromkeys(("sci", "sci-bc", "sci-bv", "sci-dt"), 0.0),
     "is-list": 0.03,
     **dict.fromkeys(("cluster", "interval", "hybrid", "segment-tree", "interval-tree"), 0.15),
+    **dict.fromkeys(("grouped-filter", "red-black", "pb-tree"), 0.15),
 }
 
 

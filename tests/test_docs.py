@@ -247,9 +247,16 @@ def test_the_arrays_of_every_stabbing_index_are_listed() -> None:
         cells = line.split("|")
         names = re.findall(r"`([a-z-]+)`", cells[1]) if len(cells) == 4 else []
         if names and set(names) <= set(STRUCTURES):
-            listed = re.findall(r"`([a-z_]+)`", cells[2])
+            listed = re.findall(r"`([a-z_.]+)`", cells[2])
             if listed[0] in STRUCTURES:
                 listed = rows[listed[0]] + listed[1:]
+            prefixes = [array for array in listed if array.endswith(".")]
+            if prefixes:  # what follows them is there under each
+                own, repeated = (
+                    listed[: listed.index(prefixes[0])],
+                    listed[listed.index(prefixes[-1]) + 1 :],
+                )
+                listed = [*own, *(prefix + array for prefix in prefixes for array in repeated)]
             rows |= dict.fromkeys(names, listed)
     assert rows.keys() | {"cei"} == STRUCTURES.keys()
     for name, arrays in rows.items():

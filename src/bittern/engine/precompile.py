@@ -31,9 +31,10 @@ _ROOMS = ("model", "stabbing", "matching", "history", "engine")
 
 def modules() -> list[str]:
     """The modules that may hold kernels, long ones first: the last to end should be a short one."""
-    files = [path for room in _ROOMS for path in (_PACKAGE / room).glob("*.py")]
+    files = [path for room in _ROOMS for path in (_PACKAGE / room).rglob("*.py")]
     files.sort(key=lambda path: path.stat().st_size, reverse=True)
-    return [f"bittern.{path.parent.name}.{path.stem}" for path in files]
+    names = [path.relative_to(_PACKAGE).with_suffix("").parts for path in files]
+    return [".".join(("bittern", *parts)) for parts in names]
 
 
 def kernels(module: str) -> Iterator[Kernel]:

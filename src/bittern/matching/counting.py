@@ -102,7 +102,7 @@ class Counting(StabbedIndex, ChangingIndex):
         filed = Filed.of(classes, bases)
         check_size("intervals of clauses", len(filed.keys))
         keys, interval_of = numbered(filed.keys, bases)
-        chosen = Chosen.build(stabbing, stabbing_memory, *ends_of(keys), rank.n_cells)
+        chosen = Chosen.build(stabbing, stabbing_memory, *ends_of(keys), bases)
         lists = SortedLists.build(interval_of, filed.clause_of, filed.class_of, len(keys))
         starts = np.zeros(len(classes) + 1, np.int32)
         np.cumsum(filed.n_clauses, out=starts[1:])

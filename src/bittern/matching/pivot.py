@@ -110,7 +110,8 @@ class Pivot(StabbedIndex):
             classes if taken is None else taken.parts, mass, rank.n_channels
         )
         arrays = PivotArrays(*filed)
-        chosen = Chosen.build(stabbing, stabbing_memory, arrays.lows, arrays.highs, rank.n_cells)
+        bases = rank.arrays.bases
+        chosen = Chosen.build(stabbing, stabbing_memory, arrays.lows, arrays.highs, bases)
         if taken is None:
             return cls(arrays, _NO_OWNERS, _NO_REPEATS, chosen), numbers
         owners, numbers = _number_owners(taken.owners, numbers, len(classes))

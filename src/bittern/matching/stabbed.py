@@ -88,10 +88,14 @@ class Chosen:
         memory: int | None,
         lows: Int32s,
         highs: Int32s,
-        n_cells: int,
+        bases: Int32s,
     ) -> Self:
-        """Index intervals of cells, numbered in order, with the structure of this name."""
-        index = build_named(name, lows, highs, max(1, n_cells), memory)
+        """Index intervals of cells, numbered in order, with the structure of this name.
+
+        ``bases`` are the first cells of the channels, and the end of the axis.
+        """
+        cuts = bases[:-1] if len(bases) > 1 else None
+        index = build_named(name, lows, highs, max(1, int(bases[-1])), memory, cuts)
         return cls(index, {"asked": AUTO, "memory": memory} if name == AUTO else {})
 
     @classmethod

@@ -219,11 +219,21 @@ def build_chosen(
 
 
 def build_named(
-    name: str, lows: ArrayLike, highs: ArrayLike, domain: int, memory: int | None = None
+    name: str,
+    lows: ArrayLike,
+    highs: ArrayLike,
+    domain: int,
+    memory: int | None = None,
+    cuts: ArrayLike | None = None,
 ) -> StabbingIndex:
-    """Build the structure of this name, or the one to choose if it is "auto"; ids are positions."""
+    """Build the structure of this name, or the one to choose if it is "auto"; ids are positions.
+
+    ``cuts``, the first cells of the attributes, are for those that ask for them.
+    """
     check_name(name, memory)
     ids = np.arange(len(np.asarray(lows)), dtype=np.int32)
     if name == AUTO:
         return build_chosen(lows, highs, ids, domain, memory)
-    return structure(name).build(lows, highs, ids, domain=domain)
+    made = structure(name)
+    parameters = {"cuts": cuts} if "cuts" in made.parameter_names() else {}
+    return made.build(lows, highs, ids, domain=domain, **parameters)

@@ -91,13 +91,18 @@ class StabbingIndex(ABC):
         return cls._build(low, high, number, check_domain(domain), **parameters)
 
     @classmethod
-    def check_parameters(cls, parameters: Mapping[str, Any]) -> None:
-        """Refuse parameters that this structure does not have."""
-        known = [
+    def parameter_names(cls) -> list[str]:
+        """The parameters that this structure has."""
+        return [
             name
             for name, parameter in inspect.signature(cls._build).parameters.items()
             if parameter.kind is parameter.KEYWORD_ONLY
         ]
+
+    @classmethod
+    def check_parameters(cls, parameters: Mapping[str, Any]) -> None:
+        """Refuse parameters that this structure does not have."""
+        known = cls.parameter_names()
         for name in parameters:
             if name not in known:
                 has = f"has only {', '.join(known)}" if known else "has none"
@@ -267,7 +272,10 @@ def as_values(values: ArrayLike) -> Int32s:
 
 def _whole(numbers: ArrayLike, what: str) -> NDArray[Any]:
     # asarray also turns a memory map into a plain view, which kernels take on their fast path.
-    given = np.asarray(numbers)
+    try:
+        given = np.asarray(numbers)
+    except ValueError as wrong:  # lists of different lengths
+        raise OptionError(f"{what} are no list of numbers: {wrong}") from None
     if given.ndim != 1:
         raise OptionError(f"{what} must be one-dimensional, not of shape {given.shape}")
     if given.dtype.kind in "iu":

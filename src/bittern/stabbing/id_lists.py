@@ -207,6 +207,16 @@ class IdLists:
         _remove(lists, number, self.begins, self.ends, self.items, self._figures)
         return True
 
+    def extend(self, n_lists: int) -> None:
+        """Have so many lists; the new ones are empty: O(lists), so ask for many at once."""
+        if self._limits is None:
+            self._loosen(0)
+        assert self._limits is not None
+        empty = np.zeros(n_lists - self.n_lists, np.int32)
+        self.begins, self.ends, self._limits = (
+            np.concatenate((numbers, empty)) for numbers in (self.begins, self.ends, self._limits)
+        )
+
     def pack(self) -> tuple[Int32s, Int32s]:
         """Offsets and items of the packed form, entering it if needed: O(1) or O(everything)."""
         if self._offsets is None:

@@ -243,6 +243,10 @@ def check_structure(name: str, parameters: dict[str, Any]) -> None:
         if memory is not None:
             raise OptionError(f'memory is for structure="{AUTO}", not for {name!r}')
         structure_named(name).check_parameters(parameters)
+        if "cuts" in parameters:
+            raise OptionError(
+                "cuts are between attributes, and these are values of one: leave it out"
+            )
         return
     for each in parameters:
         if each != "memory":

@@ -2,7 +2,9 @@
 
 Bytes are exact wherever the layout is decided by the domain and the lengths: directories and
 bitmaps always, the entries of Dlist, UI, SCI and LCI too; those of CEI on average over all
-positions. Trees and bit vectors are estimated (``stabbing/predict_trees.py``).
+positions. Trees and bit vectors are estimated (``stabbing/predict_trees.py``), and so are predicate
+indexes, whose search depends on which intervals are bounded on one side and how many candidates
+the others make (``stabbing/predict_predicates.py``).
 
 A list is taken to be nonempty with the chance 1 - exp(-mean length): entries fall anywhere.
 """
@@ -21,6 +23,7 @@ from bittern.stabbing.cei import n_masks as cei_masks
 from bittern.stabbing.constructs import LOGARITHMIC, MAX_LONGEST, SIMPLE, Scheme
 from bittern.stabbing.estimate import Estimate, Work, copied, misses
 from bittern.stabbing.id_lists import MAX_ENTRIES
+from bittern.stabbing.predict_predicates import PREDICATES
 from bittern.stabbing.predict_trees import TREES
 from bittern.stabbing.summary import OCTAVES, Summary
 
@@ -175,4 +178,5 @@ _FAMILIES: dict[str, _Family] = {
     "lci-bv": _constructs(LOGARITHMIC, "virtual"),
     "lci-dt": _constructs(LOGARITHMIC, "table"),
     **TREES,
+    **PREDICATES,
 }

@@ -28,6 +28,9 @@ STRUCTURES = {
     "hybrid": "hybrid_index.HybridIndex",
     "segment-tree": "segment_tree.SegmentTree",
     "interval-tree": "interval_tree.IntervalTree",
+    "grouped-filter": "grouped_filter.GroupedFilter",
+    "red-black": "red_black.RedBlack",
+    "pb-tree": "pb_tree.PBTree",
 }
 """Module and class of every structure under its name; a new one is added here and nowhere else."""
 

@@ -1,0 +1,351 @@
+"""A predicate index on disk: a PB+tree in a page file, larger than memory if need be.
+
+>>> import tempfile, os
+>>> path = os.path.join(tempfile.mkdtemp(), "price.pb")
+>>> with PredicateFile.create(path, "float") as prices:
+...     prices.insert("<", 100, 1)
+...     prices.insert_many([">=", "!=", "="], [250.0, 120.0, 99.5], [2, 3, 4])
+>>> with PredicateFile.open(path) as prices:
+...     sorted(prices.search(99.5).tolist())
+[1, 3, 4]
+
+All predicates of a file are on one attribute, whose constants are of one kind: integers, floats,
+strings or timestamps. A value of an event satisfies a predicate as in SQL: NULL satisfies none, NaN
+equals itself and is above every number, strings are ordered by their UTF-8 bytes. Values may be of
+finer grain than constants: 2.5 among integers.
+
+Changes belong to the file when ``commit`` returns, all of them or none, whatever happens to the
+process. One process writes; others read the version that they opened, until they ``refresh``. The
+cache bounds the memory; beside it, 8 bytes per page are in memory. Threads take turns.
+
+A sid is an integer from 0 to 2**31 - 1, of a subscription or of whatever the predicate is a part
+of. It is found as often as its predicates are satisfied. The tree stores ``>=`` as ``=`` and ``>``
+and forgets that they belong together: what is deleted is to have been inserted. Deleting ``=``
+where ``>=`` was inserted leaves ``>``.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from bittern.errors import OptionError, PageError
+from bittern.stabbing.contract import Int32s, Int64s, as_int32
+from bittern.stabbing.pb.check import check_tree
+from bittern.stabbing.pb.fill import fill_by_kind
+from bittern.stabbing.pb.frames import checked_frames
+from bittern.stabbing.pb.keys import KINDS, Encoded, check_constants, encode, encode_one
+from bittern.stabbing.pb.page_file import PageFile
+from bittern.stabbing.pb.pages import ROOT
+from bittern.stabbing.pb.pool import DIRTY, MOST_DIRTY, N_PAGES
+from bittern.stabbing.pb.tree import PAGE_BYTES, Keys, Tree, checked_page_bytes, new_tree
+from bittern.stabbing.predicates import OPERATORS
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+CACHE_BYTES = 64 << 20
+"""Memory for pages, unless said otherwise."""
+
+_ROOM = 1024
+"""Sids that one search is given room for at first, and page numbers that a tree is."""
+
+
+class FilePages:
+    """The pages of a tree in a page file."""
+
+    def __init__(self, file: PageFile) -> None:
+        self._file = file
+        self.longs, self.ints = file.longs, file.ints
+
+    @property
+    def pool(self) -> Int64s:
+        """What is in which frame."""
+        return self._file.pool
+
+    @property
+    def tree(self) -> Int64s:
+        """The numbers of the tree."""
+        return self._file.tree
+
+    @property
+    def free(self) -> Int32s:
+        """A stack of free pages."""
+        return self._file.free
+
+    def make_room(self) -> None:
+        """Write changed pages if they fill the cache, and have page numbers to give out."""
+        if self.pool[DIRTY] > self.pool[MOST_DIRTY]:
+            self._file.flush()
+        self._file.grow(max(_ROOM, int(self.tree[N_PAGES]) // 4))
+
+
+class PredicateFile:
+    """An open predicate index on disk; see the module for the rules."""
+
+    def __init__(self, file: PageFile, *, writable: bool) -> None:
+        """Not to be called: ``create`` or ``open`` one."""
+        self._file = file
+        self._writable = writable
+        self.kind = file.record.decode("ascii", "replace")
+        """What its constants are."""
+        if self.kind not in KINDS:
+            file.close()
+            raise PageError(f"the page file holds no predicates but {self.kind!r}")
+        self._pages = FilePages(file)
+        self._tree = Tree(self._pages)
+        self._lock = threading.RLock()
+        self._torn = False
+        self._room = np.empty(_ROOM, np.int32)
+        if writable and not self._is_planted:
+            with self._changing():
+                self._pages.make_room()
+                self._tree.plant()
+            self.commit()
+
+    @classmethod
+    def create(
+        cls,
+        path: str | os.PathLike[str],
+        kind: str,
+        *,
+        page_bytes: int = PAGE_BYTES,
+        cache_bytes: int = CACHE_BYTES,
+    ) -> Self:
+        """Make an empty index of constants of a kind, and open it for writing.
+
+        ``kind`` is "integer", "float", "string" or "timestamp"; ``page_bytes`` a power of two from
+        512 to 65,536. A string constant may have an eighth of a page and 8 bytes.
+        """
+        if not isinstance(kind, str) or kind not in KINDS:
+            raise OptionError(f"no kind of keys is called {kind!r}: choose from {', '.join(KINDS)}")
+        size = checked_page_bytes(page_bytes)
+        checked_frames(cache_bytes, size)
+        PageFile.create(path, size, new_tree(size), kind.encode())
+        return cls.open(path, writable=True, cache_bytes=cache_bytes)
+
+    @classmethod
+    def open(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        writable: bool = False,
+        cache_bytes: int = CACHE_BYTES,
+    ) -> Self:
+        """Open an index at its newest version, with so much memory for its pages."""
+        file = PageFile.open(path, writable=writable, cache_bytes=cache_bytes)
+        return cls(file, writable=writable)
+
+    # -- changes -------------------------------------------------------------------------------
+
+    def insert(self, operator: str, constant: Any, sid: int) -> None:
+        """Add one predicate: O(log n), and the leaves whose pointers are adjusted."""
+        self.insert_many(operator, [constant], [sid])
+
+    def insert_many(self, operators: Any, constants: Any, sids: Any) -> None:
+        """Add predicates; ``operators`` is one for all of them, or one for each.
+
+        All are read before the first is added. In the order of the constants they are added
+        fastest, and leave the fullest pages; so they are sorted here.
+        """
+        encoded, codes, numbers = self._predicates(operators, constants, sids)
+        order = encoded.order()
+        with self._changing():
+            self._tree.insert(encoded.take(order), codes[order], numbers[order])
+
+    def delete(self, operator: str, constant: Any, sid: int) -> None:
+        """Take one predicate out; OptionError, and no change, if it is not there."""
+        if not self.delete_many(operator, [constant], [sid])[0]:
+            raise OptionError(
+                f"predicate {operator} {constant!r} with sid {sid} is not in the index: "
+                "delete exactly what was inserted"
+            )
+
+    def delete_many(self, operators: Any, constants: Any, sids: Any) -> NDArray[np.bool_]:
+        """Take predicates out; True for each that was there."""
+        encoded, codes, numbers = self._predicates(operators, constants, sids)
+        order = encoded.order()
+        found = np.zeros(len(numbers), np.bool_)
+        with self._changing():
+            found[order] = self._tree.delete(encoded.take(order), codes[order], numbers[order])
+        return found
+
+    def commit(self) -> None:
+        """Make the changes the newest version; they are on disk when this returns."""
+        with self._lock:
+            self._check_whole()
+            self._file.commit()
+
+    def rollback(self) -> None:
+        """Forget the changes since the last commit."""
+        with self._lock:
+            self._file.rollback()
+            self._torn = False
+
+    def _predicates(
+        self, operators: Any, constants: Any, sids: Any
+    ) -> tuple[Encoded, NDArray[np.uint8], Int32s]:
+        encoded = encode(self.kind, constants, "constants")
+        check_constants(encoded, self.kind, 8 + self._file.page_bytes // 8)
+        numbers = as_int32(sids, "sids")
+        if len(numbers) and numbers.min() < 0:
+            raise OptionError(f"sid {int(numbers.min())} is negative: sids are from 0 on")
+        codes = _codes(operators, len(numbers))
+        if not len(codes) == len(encoded.valid) == len(numbers):
+            raise OptionError(
+                f"operators, constants and sids have {len(codes)}, {len(encoded.valid)} and "
+                f"{len(numbers)} items: give one of each per predicate"
+            )
+        return encoded, codes, numbers
+
+    @contextmanager
+    def _changing(self) -> Iterator[None]:
+        """A change that ends early leaves pages that do not fit together: only to roll back."""
+        with self._lock, self._file.translated():
+            self._check_whole()
+            self._file.check_writable()
+            self._torn = True
+            yield
+            self._torn = False
+
+    def _check_whole(self) -> None:
+        self._file.check_usable()
+        if self._torn:
+            raise PageError("a change ended early: roll back first")
+
+    # -- searching -----------------------------------------------------------------------------
+
+    def search(self, value: Any) -> Int32s:
+        """Sids of the predicates that a value satisfies: O(log n) page visits, and the output."""
+        keys = encode_one(self.kind, value)
+        if keys is None:
+            return np.empty(0, np.int32)
+        with self._searching():
+            while True:
+                cursors = np.zeros(1, np.int64)
+                if self._is_planted:
+                    self._tree.search(keys, cursors, self._room, fill=True)
+                count = int(cursors[0])
+                if count <= len(self._room):
+                    return self._room[:count].copy()
+                self._room = np.empty(2 * count, np.int32)
+
+    def search_batch(self, values: Any) -> tuple[Int64s, Int32s]:
+        """Sids per value, as offsets and one flat array; pages are visited in order, once.
+
+        The predicates that ``values[i]`` satisfies have ``sids[offsets[i]:offsets[i + 1]]``.
+        """
+        encoded = encode(self.kind, values, "values")
+        order = encoded.order()
+        keys = encoded.take(order)
+        offsets = np.zeros(len(encoded.valid) + 1, np.int64)
+        with self._searching():
+            counts = np.zeros(len(order), np.int64)
+            self._search(keys, counts, np.empty(0, np.int32), fill=False)
+            offsets[order + 1] = counts
+            np.cumsum(offsets, out=offsets)
+            sids = np.empty(int(offsets[-1]), np.int32)
+            self._search(keys, offsets[order], sids, fill=True)
+        return offsets, sids
+
+    def _search(self, keys: Keys, cursors: Int64s, sids: Int32s, *, fill: bool) -> None:
+        if self._is_planted and len(cursors):
+            self._tree.search(keys, cursors, sids, fill=fill)
+
+    @contextmanager
+    def _searching(self) -> Iterator[None]:
+        with self._lock, self._file.translated():
+            self._check_whole()
+            yield
+
+    def refresh(self) -> bool:
+        """Move a reader on to the newest version; False if it was there already."""
+        with self._lock:
+            return self._file.refresh()
+
+    # -- looking inside ------------------------------------------------------------------------
+
+    @property
+    def _is_planted(self) -> bool:
+        """Whether there is a tree: no writer got that far if its making was cut short."""
+        return bool(self._pages.tree[ROOT])
+
+    @property
+    def version(self) -> int:
+        """The commit that is read, or that changes start from."""
+        return self._file.version
+
+    def statistics(self) -> dict[str, Any]:
+        """Figures that explain size and speed, of the tree and of the file: O(1)."""
+        with self._lock:
+            return {"kind": self.kind, **self._file.statistics(), **self._tree.statistics()}
+
+    def fill(self) -> dict[str, float]:
+        """How full the pages are, by what they are: reads all of them."""
+        with self._searching():
+            return fill_by_kind(self._pages)
+
+    def check(self) -> None:
+        """Verify every page, and every invariant of the tree: O(size).
+
+        PageError if the file is damaged; AssertionError says which invariant is broken.
+        """
+        with self._searching():
+            if not self._writable:
+                self._file.verify()
+            if self._is_planted:
+                check_tree(self._pages)
+
+    def close(self) -> None:
+        """Let go of the file; changes since the last commit are gone."""
+        with self._lock:
+            self._file.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Commit if all went well, and close."""
+        try:
+            if kind is None and self._writable:
+                self.commit()
+        finally:
+            self.close()
+
+
+def _codes(operators: Any, n: int) -> NDArray[np.uint8]:
+    """Operators as codes, one for each predicate."""
+    if isinstance(operators, str):
+        return np.full(n, _code(operators), np.uint8)
+    try:
+        given = np.asarray(operators)
+    except ValueError:
+        raise OptionError("operators must be one for all predicates, or a list of them") from None
+    if given.ndim == 1 and given.dtype.kind in "iu":
+        wrong = (given < 0) | (given >= len(OPERATORS))
+        if wrong.any():
+            raise OptionError(f"operator {given[int(np.argmax(wrong))]} is none: 0 to 5 are")
+        return given.astype(np.uint8)
+    if given.ndim != 1:
+        raise OptionError(f"operators must be one-dimensional, not of shape {given.shape}")
+    names, places = np.unique(given.astype(str), return_inverse=True)
+    return np.array([_code(str(name)) for name in names], np.uint8)[places]
+
+
+def _code(operator: str) -> int:
+    try:
+        return OPERATORS.index(operator)
+    except ValueError:
+        known = " ".join(OPERATORS)
+        raise OptionError(f"no operator is {operator!r}: choose from {known}") from None

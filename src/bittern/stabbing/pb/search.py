@@ -1,0 +1,299 @@
+"""Searching a PB+tree: one descent for each value, then the four collecting scans.
+
+The descent ends at a leaf. Its item of the value itself, if there is one, gives the SidSet of
+``=``, ``<=`` and ``>=``; the item before and the item behind give the nodes of the lists where the
+scans start (Fig. 8 and 9 of the paper)::
+
+    value 6      leaf list       ... 4     5     7 ...
+                 GreaterThan   Head ..  3   5            <- from 5 down to Head
+                 LessThan                     8  .. Tail -> from 8 up to Tail
+                 Inequality    Head .. 2       9 .. Tail    from 2 down, and from 9 up
+
+Many values are searched at once, in ascending order. What a value finds in a list is what every
+value further on finds as well, and some more, so that a scan begins at the last value's node (the
+first one's, upwards) and the others *join* when it comes to theirs: each page of a list is visited
+once for the whole batch, whichever values it serves. Where the tree holds several attributes, each
+value *leaves* at the first key of its own.
+
+Kernels count first and copy then, with the same code: whole pages know how many sids they have.
+Cost: O(log n) page visits for a value, O(pages of the longest answer) for a scan, and the output.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from bittern.engine.jit import apart, b1, i4r, i4w, i4w2, i8r, i8w, inline, kernel, u8r, void
+from bittern.stabbing.pb.pages import (
+    BRANCH,
+    CHILD,
+    COUNT,
+    FIRST,
+    GT,
+    HEADER,
+    INEQ,
+    KIND,
+    LAST,
+    LIST_KEYS,
+    LT,
+    N_SIDS,
+    NEXT,
+    PLACE,
+    POINTERS,
+    PREVIOUS,
+    ROOT,
+    SIDS,
+    SPILLED,
+    WORDS,
+    edge,
+    find,
+    holds,
+    is_below,
+    slot_of,
+)
+from bittern.stabbing.pb.pool import begin, fetch
+
+EIGHT = 8
+"""Bytes of a key that is a number."""
+
+
+@inline
+def child_of(
+    ints: Any, longs: Any, base: Any, prefix: Any, length: Any, tails: Any, start: Any
+) -> Any:
+    """The slot of a branch whose child holds this key; the first slot is below all keys."""
+    at = find(ints, longs, base, 1, ints[base + COUNT], prefix, length, tails, start)
+    return at if holds(ints, longs, base, at, prefix, length, tails, start) else at - 1
+
+
+@apart
+def descend(
+    pool: Any, ints: Any, longs: Any, tree: Any, prefix: Any, length: Any, tails: Any, start: Any
+) -> Any:
+    """The leaf where this key is, or would be."""
+    page = tree[ROOT]
+    base = fetch(pool, longs, page)
+    while ints[base + KIND] == BRANCH:
+        at = child_of(ints, longs, base, prefix, length, tails, start)
+        page = np.int64(ints[slot_of(ints, base, at) + CHILD])
+        base = fetch(pool, longs, page)
+    return page
+
+
+@apart
+def spilled(pool: Any, ints: Any, longs: Any, page: Any, sids: Any, cursor: Any) -> Any:
+    """Copy the sids of a chain of spill pages; returns where the next ones go."""
+    while page:
+        begin(pool)
+        base = fetch(pool, longs, page)
+        count = ints[base + COUNT]
+        for k in range(count):
+            sids[cursor + k] = ints[base + HEADER + k]
+        cursor += count
+        page = np.int64(ints[base + NEXT])
+    return cursor
+
+
+@apart
+def collect(
+    pool: Any, ints: Any, longs: Any, words: Any, page: Any, low: Any, high: Any,
+    sids: Any, cursor: Any, fill: Any,
+) -> Any:  # fmt: skip
+    """Count or copy the sids of items low .. high-1 of a page; returns where the next ones go.
+
+    What is beyond the end of ``sids`` is only counted.
+    """
+    base = fetch(pool, longs, page)
+    whole = low <= ints[base + FIRST] and high >= ints[base + COUNT] - ints[base + LAST]
+    end = cursor
+    if whole:
+        end += np.int64(longs[(base >> 1) + SIDS])
+    else:
+        for at in range(low, high):
+            end += ints[slot_of(ints, base, at) + N_SIDS]
+    if not fill or end > len(sids):
+        return end
+    block = edge(ints, base, words, high)
+    length = edge(ints, base, words, low) - block
+    if length == end - cursor and ints[base + SPILLED] == 0:
+        for k in range(length):  # no tail and no spill page among them: one block
+            sids[cursor + k] = ints[base + block + k]
+        return end
+    for at in range(low, high):
+        slot = slot_of(ints, base, at)
+        place, count = ints[slot + PLACE], ints[slot + N_SIDS]
+        if place >= 0:
+            for k in range(count):
+                sids[cursor + k] = ints[base + place + k]
+            cursor += count
+        else:
+            cursor = spilled(pool, ints, longs, -np.int64(place), sids, cursor)
+            base = fetch(pool, longs, page)
+    return end
+
+
+@inline
+def key_of(lengths: Any, starts: Any, i: Any) -> Any:
+    """Length and tail of key i; without lengths, all are numbers."""
+    if len(lengths) == 0:
+        return np.int64(EIGHT), np.int64(0)
+    return np.int64(lengths[i]), starts[i]
+
+
+@apart
+def locate(
+    pool: Any, ints: Any, longs: Any, tree: Any,
+    prefixes: Any, lengths: Any, starts: Any, tails: Any,
+    nodes: Any, cursors: Any, sids: Any, fill: Any,
+) -> None:  # fmt: skip
+    """Descend for every value: its own SidSet, and where the scans of the lists start."""
+    for i in range(len(prefixes)):
+        begin(pool)
+        prefix = prefixes[i]
+        length, start = key_of(lengths, starts, i)
+        page = descend(pool, ints, longs, tree, prefix, length, tails, start)
+        base = fetch(pool, longs, page)
+        count = np.int64(ints[base + COUNT])
+        high = count - ints[base + LAST]
+        at = find(ints, longs, base, ints[base + FIRST], high, prefix, length, tails, start)
+        found = holds(ints, longs, base, at, prefix, length, tails, start)
+        if at < count:
+            nodes[LT, i] = ints[slot_of(ints, base, at) + POINTERS + LT]
+        else:
+            other = fetch(pool, longs, ints[base + NEXT])
+            nodes[LT, i] = ints[other + HEADER + POINTERS + LT]
+        before = at if found else at - 1
+        slot = slot_of(ints, base, before)
+        if before < 0:
+            other = fetch(pool, longs, ints[base + PREVIOUS])
+            slot = slot_of(ints, other, ints[other + COUNT] - 1)
+        nodes[INEQ, i] = ints[slot + POINTERS + INEQ]
+        nodes[GT, i] = ints[slot + POINTERS + GT]
+        if found:
+            cursors[i] = collect(
+                pool, ints, longs, tree[WORDS], page, at, at + 1, sids, cursors[i], fill
+            )
+
+
+@apart
+def scan_down(
+    pool: Any, ints: Any, longs: Any, tree: Any,
+    prefixes: Any, lengths: Any, starts: Any, tails: Any,
+    firsts: Any, nodes: Any, cursors: Any, sids: Any, fill: Any,
+) -> None:  # fmt: skip
+    """Collect what is below each value, from its node down to Head or its attribute's first key.
+
+    Values joined are join .. leave-1; ``firsts`` is empty if there is one attribute.
+    """
+    leave = len(prefixes)
+    join, page = leave, np.int64(0)
+    while True:
+        if join == leave:
+            if join == 0:
+                break
+            page = np.int64(nodes[join - 1])
+        begin(pool)
+        base = fetch(pool, longs, page)
+        while join > 0 and nodes[join - 1] == page:
+            join -= 1
+        first = np.int64(ints[base + FIRST])
+        end = np.int64(ints[base + COUNT] - ints[base + LAST])
+        following = np.int64(ints[base + PREVIOUS])
+        leaving = leave
+        for i in range(join, leave):
+            low, high = first, end
+            base = fetch(pool, longs, page)
+            if nodes[i] == page:
+                length, start = key_of(lengths, starts, i)
+                high = find(ints, longs, base, low, high, prefixes[i], length, tails, start)
+            if len(firsts) and first < end:
+                slot = slot_of(ints, base, first)
+                if is_below(ints, longs, base, slot, firsts[i], EIGHT, tails, 0):
+                    low = find(ints, longs, base, low, high, firsts[i], EIGHT, tails, 0)
+                    leaving = min(leaving, i)
+            if low < high:
+                cursors[i] = collect(
+                    pool, ints, longs, tree[WORDS], page, low, high, sids, cursors[i], fill
+                )
+        leave = leaving
+        page = following
+        if page == 0:
+            leave = join
+
+
+@apart
+def scan_up(
+    pool: Any, ints: Any, longs: Any, tree: Any,
+    prefixes: Any, lengths: Any, starts: Any, tails: Any,
+    lasts: Any, nodes: Any, cursors: Any, sids: Any, fill: Any,
+) -> None:  # fmt: skip
+    """Collect what is above each value, from its node up to Tail or its attribute's last key.
+
+    Values joined are leave .. join-1; ``lasts`` is empty if there is one attribute.
+    """
+    n = len(prefixes)
+    leave, join, page = 0, 0, np.int64(0)
+    while True:
+        if join == leave:
+            if join == n:
+                break
+            page = np.int64(nodes[join])
+        begin(pool)
+        base = fetch(pool, longs, page)
+        while join < n and nodes[join] == page:
+            join += 1
+        first = np.int64(ints[base + FIRST])
+        end = np.int64(ints[base + COUNT] - ints[base + LAST])
+        following = np.int64(ints[base + NEXT])
+        leaving = leave
+        for i in range(leave, join):
+            low, high = first, end
+            base = fetch(pool, longs, page)
+            if nodes[i] == page:
+                length, start = key_of(lengths, starts, i)
+                prefix = prefixes[i]
+                low = find(ints, longs, base, low, high, prefix, length, tails, start)
+                if holds(ints, longs, base, low, prefix, length, tails, start):
+                    low += 1
+            if len(lasts) and first < end:
+                slot = slot_of(ints, base, end - 1)
+                if not is_below(ints, longs, base, slot, lasts[i], EIGHT, tails, 0):
+                    high = find(ints, longs, base, low, high, lasts[i], EIGHT, tails, 0)
+                    if holds(ints, longs, base, high, lasts[i], EIGHT, tails, 0):
+                        high += 1
+                    leaving = max(leaving, i + 1)
+            if low < high:
+                cursors[i] = collect(
+                    pool, ints, longs, tree[WORDS], page, low, high, sids, cursors[i], fill
+                )
+        leave = leaving
+        page = following
+        if page == 0:
+            leave = join
+
+
+@kernel(void, i8w, i4r, u8r, i8r, u8r, i4r, i8r, i4r, u8r, u8r, i4w2, i8w, i4w, b1)
+def search(
+    pool: Any, ints: Any, longs: Any, tree: Any,
+    prefixes: Any, lengths: Any, starts: Any, tails: Any,
+    firsts: Any, lasts: Any, nodes: Any, cursors: Any, sids: Any, fill: Any,
+) -> None:  # fmt: skip
+    """Count or copy the sids that ascending values find, from ``cursors`` on, which move on."""
+    locate(
+        pool, ints, longs, tree, prefixes, lengths, starts, tails, nodes, cursors, sids, fill
+    )  # fmt: skip
+    for which in range(3):
+        if tree[LIST_KEYS + which] == 0:
+            continue
+        if which != LT:
+            scan_down(
+                pool, ints, longs, tree, prefixes, lengths, starts, tails,
+                firsts, nodes[which], cursors, sids, fill,
+            )  # fmt: skip
+        if which != GT:
+            scan_up(
+                pool, ints, longs, tree, prefixes, lengths, starts, tails,
+                lasts, nodes[which], cursors, sids, fill,
+            )  # fmt: skip
