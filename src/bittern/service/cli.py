@@ -210,11 +210,14 @@ def _as_id(text: str, index: Any) -> str | int:
 def _inspect(options: argparse.Namespace) -> int:
     from bittern.engine import snapshot  # noqa: PLC0415 (cold start)
     from bittern.history import document_file  # noqa: PLC0415
-    from bittern.service import history_commands, tables  # noqa: PLC0415
+    from bittern.service import history_commands, predicate_commands, tables  # noqa: PLC0415
+    from bittern.stabbing.pb.page_table import is_page_file  # noqa: PLC0415
 
     tables.standard_output()  # raises where nobody would see the report
     if document_file.holds_documents(options.snapshot):
         return history_commands.inspect(options)
+    if is_page_file(options.snapshot):
+        return predicate_commands.inspect(options)
     if options.check:
         problems = snapshot.verify_snapshot(options.snapshot)
         for problem in problems:

@@ -180,12 +180,17 @@ def _add_inspect(commands: Any) -> None:
     command = _command(
         commands,
         "inspect",
-        "show what is in a snapshot or a history, and whether it is sound",
-        """example:
+        "show what is in a snapshot, a history or a predicate index, and whether it is sound",
+        """A predicate index is a file; docs/pb_tree.md says what is shown of it. It is read from
+end to end, at its newest version, also while another process writes.
+
+example:
   bittern inspect shop.bittern --check
 """,
     )
-    command.add_argument("snapshot", metavar="PATH", help="a snapshot, or a history's folder")
+    command.add_argument(
+        "snapshot", metavar="PATH", help="a snapshot, a history's folder, or a predicate index"
+    )
     command.add_argument(
         "--check", action="store_true", help="verify digests and structure; exit 1 when damaged"
     )

@@ -67,5 +67,5 @@ def print_table(rows: dict[str, Any], indent: int = 0) -> None:
 
 def _cell(value: Any) -> str:
     if isinstance(value, float):
-        return f"{value:,.2f}"
+        return f"{value:,.2f}" if value == 0 or abs(value) >= 0.01 else f"{value:.2g}"
     return f"{value:,}" if isinstance(value, int) else str(value)

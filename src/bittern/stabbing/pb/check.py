@@ -113,6 +113,7 @@ def read_page(pages: Pages, number: int) -> Page:
     assert kind in (BRANCH, LEAF, LIST, SPILL), f"page {number} is of no kind"
     if kind == SPILL:
         assert 0 < count <= words - HEADER, f"spill page {number} has {count} sids"
+        assert (ints[HEADER : HEADER + count] >= 0).all(), f"a sid of page {number} is negative"
         return Page(number, ints[:HEADER], [], ints)
     stride = _python[stride_of](kind)
     assert 0 <= count <= (words - HEADER) // stride, f"page {number} has {count} items"
@@ -130,6 +131,7 @@ def read_page(pages: Pages, number: int) -> Page:
             sids += own
             if place >= 0:
                 assert place + own == edge, f"item {at} of page {number} has its sids elsewhere"
+                assert (ints[place:edge] >= 0).all(), f"a sid of page {number} is negative"
                 edge = place
             else:
                 spilled += 1

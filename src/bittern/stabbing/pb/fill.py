@@ -37,6 +37,8 @@ def _measure(
         begin(pool)
         base = fetch(pool, longs, page)
         kind = ints[base + KIND]
+        if kind < BRANCH or kind > SPILL:
+            continue  # no page of a tree: checking it says so
         pages[kind] += 1
         if kind == SPILL:
             used[kind] += ints[base + COUNT]

@@ -19,7 +19,7 @@ frames bound the memory: a writer whose frames are full of changes writes them t
 (``flush``), and can still roll back. One thread at a time uses a ``PageFile``.
 
 Cost of a commit: its changed pages, at most as many maps, a meta, two fsyncs. Memory: the frames,
-and 8 bytes per page.
+and 12 bytes per page.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ finer grain than constants: 2.5 among integers.
 
 Changes belong to the file when ``commit`` returns, all of them or none, whatever happens to the
 process. One process writes; others read the version that they opened, until they ``refresh``. The
-cache bounds the memory; beside it, 8 bytes per page are in memory. Threads take turns.
+cache bounds the memory; beside it, 12 bytes per page are in memory. Threads take turns.
 
 A sid is an integer from 0 to 2**31 - 1, of a subscription or of whatever the predicate is a part
 of. It is found as often as its predicates are satisfied. The tree stores ``>=`` as ``=`` and ``>``
@@ -327,11 +327,13 @@ class PredicateFile:
 def _codes(operators: Any, n: int) -> NDArray[np.uint8]:
     """Operators as codes, one for each predicate."""
     if isinstance(operators, str):
-        return np.full(n, _code(operators), np.uint8)
+        operators = _code(operators)
     try:
         given = np.asarray(operators)
     except ValueError:
         raise OptionError("operators must be one for all predicates, or a list of them") from None
+    if given.ndim == 0:  # one for all
+        given = np.full(n, given)
     if given.ndim == 1 and given.dtype.kind in "iu":
         wrong = (given < 0) | (given >= len(OPERATORS))
         if wrong.any():

@@ -148,16 +148,28 @@ def locate(
     prefixes: Any, lengths: Any, starts: Any, tails: Any,
     nodes: Any, cursors: Any, sids: Any, fill: Any,
 ) -> None:  # fmt: skip
-    """Descend for every value: its own SidSet, and where the scans of the lists start."""
+    """Descend for every value: its own SidSet, and where the scans of the lists start.
+
+    A value that is not above the last key of the leaf before it is in that leaf too.
+    """
+    page, at = np.int64(0), np.int64(0)
     for i in range(len(prefixes)):
         begin(pool)
         prefix = prefixes[i]
         length, start = key_of(lengths, starts, i)
-        page = descend(pool, ints, longs, tree, prefix, length, tails, start)
+        if page:
+            base = fetch(pool, longs, page)
+            slot = slot_of(ints, base, np.int64(ints[base + COUNT] - ints[base + LAST]) - 1)
+            if is_below(ints, longs, base, slot, prefix, length, tails, start):
+                page = np.int64(0)
+        if page == 0:
+            page = descend(pool, ints, longs, tree, prefix, length, tails, start)
+            at = np.int64(0)
         base = fetch(pool, longs, page)
         count = np.int64(ints[base + COUNT])
         high = count - ints[base + LAST]
-        at = find(ints, longs, base, ints[base + FIRST], high, prefix, length, tails, start)
+        at = max(at, np.int64(ints[base + FIRST]))
+        at = find(ints, longs, base, at, high, prefix, length, tails, start)
         found = holds(ints, longs, base, at, prefix, length, tails, start)
         if at < count:
             nodes[LT, i] = ints[slot_of(ints, base, at) + POINTERS + LT]
