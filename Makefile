@@ -9,11 +9,12 @@ BENCH_ARGS := --peers
 SPARK_BENCH_ARGS :=
 STREAMING_BENCH_ARGS :=
 HISTORY_BENCH_ARGS :=
+PB_TREE_BENCH_ARGS :=
 TEST_ARGS :=
 PLAIN := bit_vectors cei dlist hybrid_index interval_index is_list json_text patterns strings
 
 .PHONY: help demo test test-plain check kafka-jars clean
-.PHONY: bench bench-papers bench-seed-003 bench-spark bench-streaming bench-history
+.PHONY: bench bench-papers bench-seed-003 bench-spark bench-streaming bench-history bench-pb-tree
 
 help:
 	@echo "make demo    a shop's stream on Spark: price changes, 200,000 wishes that change, alerts"
@@ -34,6 +35,8 @@ help:
 	@echo "             a pipeline under load: events/s, latency, freshness, every match verified"
 	@echo "make bench-history"
 	@echo "             join predicates over a million documents, beside nested loops and DuckDB"
+	@echo "make bench-pb-tree"
+	@echo "             the predicate index on disk, beside SQLite, LMDB and structures in memory"
 	@echo "make clean   remove everything that these made"
 
 demo: $(VENV)/.has-spark
@@ -88,6 +91,10 @@ bench-streaming: $(VENV)/.has-dev
 bench-history: $(VENV)/.has-bench
 	$(RUN) -m benchmarks.history.run $(HISTORY_BENCH_ARGS)
 	$(RUN) -m benchmarks.history.report
+
+bench-pb-tree: $(VENV)/.has-bench
+	$(RUN) -m benchmarks.pb_tree.run $(PB_TREE_BENCH_ARGS)
+	$(RUN) -m benchmarks.pb_tree.report
 
 clean:
 	rm -rf $(VENV) build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -38,7 +38,7 @@ from bittern.engine.jit import i4w, i8r, kernel, u1r, u8w, void
 from bittern.errors import OptionError
 from bittern.model.numbers import INT64_MAX, INT64_MIN, WHOLE_FLOATS, exact
 from bittern.model.rank import NUMBER, STRING, TIME
-from bittern.stabbing.contract import Int64s
+from bittern.stabbing.contract import Int32s, Int64s
 from bittern.stabbing.pb.tree import Keys, of_numbers
 from bittern.stabbing.values import NANOSECONDS, Values, brief, decimals, kind_name, read
 
@@ -46,6 +46,9 @@ KINDS = {"integer": NUMBER, "float": NUMBER, "string": STRING, "timestamp": TIME
 """Kinds of keys, and which values they are."""
 
 _SIGN = np.uint64(1 << 63)
+_BITS, _FLOAT = struct.Struct("=q"), struct.Struct("=d")
+NUMBER_BYTES = 8
+"""The length of every key that is no string."""
 _BETWEEN = 9
 _BELOW_ALL, _ABOVE_ALL = (0, 0), (2**64 - 1, _BETWEEN)
 
@@ -103,19 +106,49 @@ def encode(kind: str, values: Any, what: str) -> Encoded:
     return Encoded(keys, given.is_valid, data)
 
 
-def encode_one(kind: str, value: Any) -> Keys | None:
+class OneKey(NamedTuple):
+    """One key; its prefix is ``number`` + 2**63, and so ``number`` is signed."""
+
+    number: int
+    length: int = 8
+    tail: Int32s = _ZERO
+
+
+def encode_one(kind: str, value: Any, what: str) -> OneKey | None:
     """One value as a key, None if it is NULL; the usual types on a shorter way than ``encode``."""
     own = type(value)
-    if kind == "float" and own is float:
-        return _NUMBERS._replace(prefixes=np.array([_float_prefix(value)], np.uint64))
-    if own is int and kind in ("integer", "float") and abs(value) <= WHOLE_FLOATS:
-        prefix = value + 2**63 if kind == "integer" else _float_prefix(value)
-        return _NUMBERS._replace(prefixes=np.array([prefix], np.uint64))
-    if kind == "string" and own is str:
-        with contextlib.suppress(UnicodeEncodeError):
-            return _of_strings(pa.array([value.encode()], pa.large_binary()))
-    encoded = encode(kind, [value], "values")
-    return encoded.keys if encoded.valid[0] else None
+    if kind == "float":
+        if own is float or (own is int and abs(value) <= WHOLE_FLOATS):
+            return OneKey(_float_number(value))
+    elif kind == "integer":
+        if own is int and INT64_MIN <= value <= INT64_MAX:
+            return OneKey(value)
+    elif kind == "string" and own is str:
+        with contextlib.suppress(UnicodeEncodeError):  # a lone surrogate is refused below
+            return _one_string(value.encode())
+    keys, valid, _ = encode(kind, [value], what)
+    if not valid[0]:
+        return None
+    number = int(keys.prefixes[0]) - 2**63
+    return OneKey(number, int(keys.lengths[0]), keys.tails) if len(keys.lengths) else OneKey(number)
+
+
+def keys_of(key: OneKey) -> Keys:
+    """One key as an array of keys."""
+    prefixes = np.array([key.number], np.int64)
+    if key.length == NUMBER_BYTES:
+        return of_numbers(prefixes)
+    return of_numbers(prefixes)._replace(
+        lengths=np.array([key.length], np.int32), starts=np.zeros(1, np.int64), tails=key.tail
+    )
+
+
+def _one_string(text: bytes) -> OneKey:
+    number = int.from_bytes(text[:8].ljust(8, b"\0")) - 2**63
+    if len(text) <= NUMBER_BYTES:
+        return OneKey(number, len(text))
+    rest = text[8:] + bytes(-len(text) % 4)
+    return OneKey(number, len(text), np.frombuffer(rest, ">i4").astype(np.int32))
 
 
 def check_constants(encoded: Encoded, kind: str, most: int) -> None:
@@ -148,12 +181,12 @@ def float_prefixes(floats: NDArray[np.float64]) -> NDArray[np.uint64]:
     return np.where(bits & _SIGN, ~bits, bits | _SIGN)
 
 
-def _float_prefix(number: float) -> int:
-    """The same for one number."""
+def _float_number(number: float) -> int:
+    """The same for one number, less 2**63."""
     if number != number:  # noqa: PLR0124
         number = math.nan  # of all its forms, one
-    bits = int.from_bytes(struct.pack(">d", number + 0.0))
-    return bits ^ (2**64 - 1 if bits >> 63 else 2**63)
+    (bits,) = _BITS.unpack(_FLOAT.pack(number + 0.0))
+    return int(bits) if bits >= 0 else int(bits) ^ INT64_MAX
 
 
 def _of_integers(data: NDArray[Any]) -> Keys:
@@ -222,10 +255,10 @@ def _between_floats(number: Any) -> tuple[int, int]:
     except OverflowError:
         nearest = math.inf if number > 0 else -math.inf
     if isinstance(number, float) or (math.isfinite(nearest) and exact(nearest) == exact(number)):
-        return _float_prefix(nearest), 8
+        return _float_number(nearest) + 2**63, 8
     if nearest == math.inf or (math.isfinite(nearest) and exact(nearest) > exact(number)):
         nearest = math.nextafter(nearest, -math.inf)
-    return _float_prefix(nearest), _BETWEEN
+    return _float_number(nearest) + 2**63, _BETWEEN
 
 
 # -- strings -----------------------------------------------------------------------------------

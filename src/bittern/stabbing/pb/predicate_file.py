@@ -31,7 +31,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
@@ -40,10 +40,18 @@ from bittern.stabbing.contract import Int32s, Int64s, as_int32
 from bittern.stabbing.pb.check import check_tree
 from bittern.stabbing.pb.fill import fill_by_kind
 from bittern.stabbing.pb.frames import checked_frames
-from bittern.stabbing.pb.keys import KINDS, Encoded, check_constants, encode, encode_one
+from bittern.stabbing.pb.keys import (
+    KINDS,
+    NUMBER_BYTES,
+    check_constants,
+    encode,
+    encode_one,
+    keys_of,
+)
 from bittern.stabbing.pb.page_file import PageFile
 from bittern.stabbing.pb.pages import ROOT
-from bittern.stabbing.pb.pool import DIRTY, MOST_DIRTY, N_PAGES
+from bittern.stabbing.pb.pool import DIRTY, MOST_DIRTY, N_PAGES, PageFault
+from bittern.stabbing.pb.search import search_one
 from bittern.stabbing.pb.tree import PAGE_BYTES, Keys, Tree, checked_page_bytes, new_tree
 from bittern.stabbing.predicates import OPERATORS
 
@@ -55,6 +63,17 @@ CACHE_BYTES = 64 << 20
 
 _ROOM = 1024
 """Sids that one search is given room for at first, and page numbers that a tree is."""
+
+_LAST_SID = 2**31 - 1
+
+
+class Rows(NamedTuple):
+    """Predicates in the order of their constants, and where they were before."""
+
+    keys: Keys
+    operators: NDArray[np.uint8]
+    sids: Int32s
+    order: Int64s
 
 
 class FilePages:
@@ -146,7 +165,9 @@ class PredicateFile:
 
     def insert(self, operator: str, constant: Any, sid: int) -> None:
         """Add one predicate: O(log n), and the leaves whose pointers are adjusted."""
-        self.insert_many(operator, [constant], [sid])
+        rows = self._one(operator, constant, sid)
+        with self._changing():
+            self._tree.insert(*rows[:3])
 
     def insert_many(self, operators: Any, constants: Any, sids: Any) -> None:
         """Add predicates; ``operators`` is one for all of them, or one for each.
@@ -154,14 +175,16 @@ class PredicateFile:
         All are read before the first is added. In the order of the constants they are added
         fastest, and leave the fullest pages; so they are sorted here.
         """
-        encoded, codes, numbers = self._predicates(operators, constants, sids)
-        order = encoded.order()
+        rows = self._many(operators, constants, sids)
         with self._changing():
-            self._tree.insert(encoded.take(order), codes[order], numbers[order])
+            self._tree.insert(*rows[:3])
 
     def delete(self, operator: str, constant: Any, sid: int) -> None:
         """Take one predicate out; OptionError, and no change, if it is not there."""
-        if not self.delete_many(operator, [constant], [sid])[0]:
+        rows = self._one(operator, constant, sid)
+        with self._changing():
+            found = self._tree.delete(*rows[:3])[0]
+        if not found:
             raise OptionError(
                 f"predicate {operator} {constant!r} with sid {sid} is not in the index: "
                 "delete exactly what was inserted"
@@ -169,11 +192,10 @@ class PredicateFile:
 
     def delete_many(self, operators: Any, constants: Any, sids: Any) -> NDArray[np.bool_]:
         """Take predicates out; True for each that was there."""
-        encoded, codes, numbers = self._predicates(operators, constants, sids)
-        order = encoded.order()
-        found = np.zeros(len(numbers), np.bool_)
+        rows = self._many(operators, constants, sids)
+        found = np.zeros(len(rows.order), np.bool_)
         with self._changing():
-            found[order] = self._tree.delete(encoded.take(order), codes[order], numbers[order])
+            found[rows.order] = self._tree.delete(*rows[:3])
         return found
 
     def commit(self) -> None:
@@ -188,11 +210,20 @@ class PredicateFile:
             self._file.rollback()
             self._torn = False
 
-    def _predicates(
-        self, operators: Any, constants: Any, sids: Any
-    ) -> tuple[Encoded, NDArray[np.uint8], Int32s]:
+    def _one(self, operator: str, constant: Any, sid: int) -> Rows:
+        """One predicate, read on a shorter way if it is of the usual types."""
+        key = encode_one(self.kind, constant, "constants")
+        is_key = key is not None and (self.kind == "string" or key.length == NUMBER_BYTES)
+        is_sid = type(sid) is int and 0 <= sid <= _LAST_SID
+        if key is None or not is_key or not is_sid or key.length > self._most_bytes:
+            return self._many(operator, [constant], [sid])  # which says what is wrong
+        codes, sids = np.array([_code(operator)], np.uint8), np.array([sid], np.int32)
+        return Rows(keys_of(key), codes, sids, np.zeros(1, np.int64))
+
+    def _many(self, operators: Any, constants: Any, sids: Any) -> Rows:
+        """Predicates in the order of their constants; OptionError if one is none."""
         encoded = encode(self.kind, constants, "constants")
-        check_constants(encoded, self.kind, 8 + self._file.page_bytes // 8)
+        check_constants(encoded, self.kind, self._most_bytes)
         numbers = as_int32(sids, "sids")
         if len(numbers) and numbers.min() < 0:
             raise OptionError(f"sid {int(numbers.min())} is negative: sids are from 0 on")
@@ -202,7 +233,13 @@ class PredicateFile:
                 f"operators, constants and sids have {len(codes)}, {len(encoded.valid)} and "
                 f"{len(numbers)} items: give one of each per predicate"
             )
-        return encoded, codes, numbers
+        order = encoded.order()
+        return Rows(encoded.take(order), codes[order], numbers[order], order)
+
+    @property
+    def _most_bytes(self) -> int:
+        """Of a string constant, so that a page holds several."""
+        return 8 + self._file.page_bytes // 8
 
     @contextmanager
     def _changing(self) -> Iterator[None]:
@@ -223,18 +260,20 @@ class PredicateFile:
 
     def search(self, value: Any) -> Int32s:
         """Sids of the predicates that a value satisfies: O(log n) page visits, and the output."""
-        keys = encode_one(self.kind, value)
-        if keys is None:
-            return np.empty(0, np.int32)
-        with self._searching():
-            while True:
-                cursors = np.zeros(1, np.int64)
-                if self._is_planted:
-                    self._tree.search(keys, cursors, self._room, fill=True)
-                count = int(cursors[0])
-                if count <= len(self._room):
-                    return self._room[:count].copy()
+        key, pages = encode_one(self.kind, value, "values"), self._pages
+        with self._lock:
+            self._check_whole()
+            while key is not None and self._is_planted:
+                room = self._room
+                try:
+                    count = search_one(pages.pool, pages.ints, pages.longs, pages.tree, *key, room)
+                except PageFault:
+                    with self._file.translated():
+                        raise
+                if count <= len(room):
+                    return room[:count].copy()
                 self._room = np.empty(2 * count, np.int32)
+        return np.empty(0, np.int32)
 
     def search_batch(self, values: Any) -> tuple[Int64s, Int32s]:
         """Sids per value, as offsets and one flat array; pages are visited in order, once.

@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from bittern.engine.jit import apart, b1, i4r, i4w, i4w2, i8r, i8w, inline, kernel, u8r, void
+from bittern.engine.jit import apart, b1, i4r, i4w, i4w2, i8, i8r, i8w, inline, kernel, u8r, void
 from bittern.stabbing.pb.pages import (
     BRANCH,
     CHILD,
@@ -286,13 +286,13 @@ def scan_up(
             leave = join
 
 
-@kernel(void, i8w, i4r, u8r, i8r, u8r, i4r, i8r, i4r, u8r, u8r, i4w2, i8w, i4w, b1)
-def search(
+@apart
+def search_all(
     pool: Any, ints: Any, longs: Any, tree: Any,
     prefixes: Any, lengths: Any, starts: Any, tails: Any,
     firsts: Any, lasts: Any, nodes: Any, cursors: Any, sids: Any, fill: Any,
 ) -> None:  # fmt: skip
-    """Count or copy the sids that ascending values find, from ``cursors`` on, which move on."""
+    """One descent for each value and the four scans."""
     locate(
         pool, ints, longs, tree, prefixes, lengths, starts, tails, nodes, cursors, sids, fill
     )  # fmt: skip
@@ -309,3 +309,36 @@ def search(
                 pool, ints, longs, tree, prefixes, lengths, starts, tails,
                 lasts, nodes[which], cursors, sids, fill,
             )  # fmt: skip
+
+
+@kernel(void, i8w, i4r, u8r, i8r, u8r, i4r, i8r, i4r, u8r, u8r, i4w2, i8w, i4w, b1)
+def search(
+    pool: Any, ints: Any, longs: Any, tree: Any,
+    prefixes: Any, lengths: Any, starts: Any, tails: Any,
+    firsts: Any, lasts: Any, nodes: Any, cursors: Any, sids: Any, fill: Any,
+) -> None:  # fmt: skip
+    """Count or copy the sids that ascending values find, from ``cursors`` on, which move on."""
+    search_all(
+        pool, ints, longs, tree, prefixes, lengths, starts, tails,
+        firsts, lasts, nodes, cursors, sids, fill,
+    )  # fmt: skip
+
+
+@kernel(i8, i8w, i4r, u8r, i8r, i8, i8, i4r, i4w)
+def search_one(
+    pool: Any, ints: Any, longs: Any, tree: Any, number: Any, length: Any, tail: Any, sids: Any
+) -> Any:
+    """The same for one value: how many sids there are, which are in ``sids`` if these fit.
+
+    With few arguments, since taking them is most of the time of a search that finds little.
+    """
+    prefixes, cursors = np.empty(1, np.uint64), np.zeros(1, np.int64)
+    prefixes[0] = np.uint64(number) ^ (np.uint64(1) << np.uint64(63))
+    lengths, starts = np.empty(1, np.int32), np.zeros(1, np.int64)
+    lengths[0] = length
+    nodes, bounds = np.empty((3, 1), np.int32), np.empty(0, np.uint64)
+    search_all(
+        pool, ints, longs, tree, prefixes, lengths, starts, tail,
+        bounds, bounds, nodes, cursors, sids, True,
+    )  # fmt: skip
+    return cursors[0]
