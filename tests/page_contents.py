@@ -11,8 +11,8 @@ from bittern.stabbing.pb.page_file import PageFile
 from bittern.stabbing.pb.pool import (
     N_FREE,
     N_PAGES,
+    POOL_WORDS,
     TREE_SIZE,
-    WORDS,
     begin,
     drop,
     fetch,
@@ -41,7 +41,7 @@ def _add(ints: Any, pool: Any, tree: Any, free: Any, values: Any, pages: Any) ->
             page = tree[N_PAGES]
             tree[N_PAGES] += 1
         base = fresh(pool, page)
-        for word in range(FIRST_WORD, pool[WORDS]):
+        for word in range(FIRST_WORD, pool[POOL_WORDS]):
             ints[base + word] = np.int32(values[i] + word)
         pages[i] = page
     return len(values)
@@ -55,7 +55,7 @@ def _change(ints: Any, longs: Any, pool: Any, pages: Any, values: Any) -> Any:
         begin(pool)
         base = fetch(pool, longs, pages[i])
         touch(pool, pages[i])
-        for word in range(FIRST_WORD, pool[WORDS]):
+        for word in range(FIRST_WORD, pool[POOL_WORDS]):
             ints[base + word] = np.int32(values[i] + word)
     return len(values)
 
@@ -75,7 +75,7 @@ def _read(ints: Any, longs: Any, pool: Any, pages: Any, values: Any) -> None:
         begin(pool)
         base = fetch(pool, longs, pages[i])
         value = ints[base + FIRST_WORD] - FIRST_WORD
-        for word in range(FIRST_WORD, pool[WORDS]):
+        for word in range(FIRST_WORD, pool[POOL_WORDS]):
             if ints[base + word] - word != value:
                 value = -1
                 break

@@ -83,7 +83,7 @@ def test_a_hash_table_grows_and_is_emptied_again() -> None:
     for key in keys[::2] + keys[1::2]:
         assert index.delete(key, FIRST, 1)
     index.check()
-    assert index.n_entries == index.n_sids == 0
+    assert index.n_keys == index.n_sids == 0
     assert [n_slots(n) for n in (0, 1, 2, 3, 4, 5, 8, 9)] == [2, 2, 4, 8, 8, 16, 16, 32]
 
 

@@ -26,7 +26,7 @@ from bittern.stabbing.pb.pool import (
     DIRTY,
     N_FREE,
     N_PAGES,
-    PLACE,
+    PLACE_BITS,
     SPARE,
     TREE_SIZE,
     PageFault,
@@ -270,6 +270,56 @@ def test_views_of_dead_readers_are_removed(tmp_path: Path, quick: None) -> None:
     assert not list(folder.iterdir())
     assert views.oldest_view(tmp_path / "pages") is None
     writer.file.close()
+
+
+def test_a_forked_child_leaves_lock_and_views_to_its_parent(tmp_path: Path) -> None:
+    """In a process of its own, since this one may have threads."""
+    script = f"""
+import os, sys
+from bittern.errors import PageError
+from bittern.stabbing.pb.predicate_file import PredicateFile
+path = {str(tmp_path / "x.pb")!r}
+writer = PredicateFile.create(path, "integer")
+reader = PredicateFile.open(path)
+if os.fork() == 0:
+    for use in (lambda: reader.search(1), lambda: writer.insert("=", 1, 1), reader.refresh):
+        try:
+            use()
+        except PageError as error:
+            print(str(error).partition(": ")[2], flush=True)
+    sys.exit(0)
+os.wait()
+print(len(os.listdir(path + ".views")))
+try:
+    PredicateFile.open(path, writable=True)
+except PageError as error:
+    print(str(error).partition(": ")[2])
+writer.insert("=", 7, 1)
+writer.commit()
+reader.refresh()
+print(reader.search(7).tolist())
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=120
+    )
+    assert done.stdout.splitlines() == [
+        *["open it in this process"] * 3,
+        "1",
+        "close it there, or open it for reading",
+        "[1]",
+    ]
+
+
+def test_a_view_can_be_seen_by_other_users(tmp_path: Path) -> None:
+    Contents.create(tmp_path / "pages").file.close()
+    before = os.umask(0o077)
+    try:
+        reader = Contents.open(tmp_path / "pages")
+    finally:
+        os.umask(before)
+    (view,) = (tmp_path / "pages.views").iterdir()
+    assert view.stat().st_mode & 0o444 == 0o444
+    reader.file.close()
 
 
 @pytest.mark.parametrize(("number", "name"), [(13, "Permission denied"), (28, "No space left")])
@@ -613,8 +663,8 @@ def test_a_file_damaged_while_it_is_open(tmp_path: Path, quick: None) -> None:
     writer = Contents.create(tmp_path / "pages")
     pages = writer.add(range(300))
     writer.file.commit()
-    place = int(writer.file._frames.slots[pages[7]] & PLACE)
-    other = int(writer.file._frames.slots[pages[8]] & PLACE)
+    place = int(writer.file._frames.slots[pages[7]] & PLACE_BITS)
+    other = int(writer.file._frames.slots[pages[8]] & PLACE_BITS)
     reader = Contents.open(tmp_path / "pages")
     data = (tmp_path / "pages").read_bytes()
     page = data[place * PAGE_BYTES :][:PAGE_BYTES]
@@ -718,7 +768,7 @@ def test_creating(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("page_bytes", [0, 256, 1000, 131_072, -512, 512.5, "512"])
 def test_page_sizes_that_are_none(tmp_path: Path, page_bytes: Any) -> None:
-    with pytest.raises(OptionError, match="page_bytes must be a power of two from 512 to 65,536"):
+    with pytest.raises(OptionError, match="page_bytes.*(choose from 512|not a whole number)"):
         PageFile.create(tmp_path / "pages", page_bytes, np.zeros(TREE_SIZE, np.int64))
     assert not list(tmp_path.iterdir())
 

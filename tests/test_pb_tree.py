@@ -231,7 +231,7 @@ def test_wrong_page_sizes_are_refused(size: Any) -> None:
 
 def break_something(pages: MemoryPages, rng: np.random.Generator) -> None:
     """Change one word of a page that is in use, past what belongs to the page file."""
-    words = int(pages.tree[page_words.WORDS])
+    words = int(pages.tree[page_words.PAGE_WORDS])
     page = int(rng.integers(1, int(pages.tree[0])))
     base = page * words
     used = [*range(5, 13), *range(16, 16 + 8 * int(pages.ints[base + page_words.COUNT]))]

@@ -53,8 +53,12 @@ def is_locked(path: Path) -> bool:
     return False
 
 
-def let_go(descriptor: int) -> None:
-    """Close it, and with it the lock, which a child forked meanwhile would otherwise keep."""
-    with contextlib.suppress(OSError):
-        fcntl.flock(descriptor, fcntl.LOCK_UN)
+def let_go(descriptor: int, process: int | None = None) -> None:
+    """Close it, and with it the lock, which a child forked meanwhile would otherwise keep.
+
+    ``process`` is the one that locked it, if that is known: its children leave the lock alone.
+    """
+    if process in (None, os.getpid()):
+        with contextlib.suppress(OSError):
+            fcntl.flock(descriptor, fcntl.LOCK_UN)
     os.close(descriptor)

@@ -3,7 +3,7 @@
 Three decorators, so that importing Bittern compiles nothing and memory-mapped arrays work:
 
 - ``@inline`` marks a small function that kernels call. It is compiled into its callers.
-- ``@apart`` marks a longer one for what seldom happens, which is called and not copied.
+- ``@apart`` marks a longer one, which is compiled once for all that call it in a kernel.
 - ``@kernel(result, argument, ...)`` marks an entry point. It is compiled for exactly that
   signature when it is first called (or loaded from the cache on disk), releases the GIL, and is
   never specialised again. Read-only argument types accept writable arrays too, and they are
@@ -19,17 +19,23 @@ or ``w`` (writable); two dimensions add ``2``: ``i4r2``.
 A kernel that takes a NamedTuple unpacks it first: looking fields up in a loop, or passing the tuple
 on to other functions, costs several times as much as the arrays by themselves.
 
-Numba's cache does not notice an edit in another file that a kernel calls, so kernels and the
-functions they inline live in one module, or the shared function is one that does not change.
+A compiled kernel is kept on disk until its own file changes, as Numba has it, or the file of any
+function or constant that it uses, however deep, as is seen to here: what was compiled by an older
+release is not run on the data of a newer one.
 """
 
 from __future__ import annotations
 
 import ctypes
+import functools
+import hashlib
 import logging
 import os
+import re
+import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import numba
@@ -94,9 +100,67 @@ def frozen(arrays: Arrays) -> Arrays:
 def _cached(function: Callable[..., Any]) -> Any:
     """``njit`` with a disk cache where there is a writable place for one, else without."""
     try:
-        return numba.njit(cache=True, nogil=True, error_model="numpy")(function)
+        dispatcher = numba.njit(cache=True, nogil=True, error_model="numpy")(function)
     except RuntimeError:  # no locator: neither the package nor the home folder is writable
         return numba.njit(nogil=True, error_model="numpy")(function)
+    if hasattr(dispatcher, "_cache"):  # absent under NUMBA_DISABLE_JIT
+        file = dispatcher._cache._cache_file  # noqa: SLF001
+        file._source_stamp = file._source_stamp, _digest(function)  # noqa: SLF001
+    return dispatcher
+
+
+def _digest(function: Callable[..., Any]) -> bytes:
+    """A hash of the files of all functions and constants that a function uses."""
+    files: set[str] = set()
+    seen: set[Any] = set()
+    waiting: list[Any] = [function]
+    while waiting:
+        each = waiting.pop()
+        if each in seen:
+            continue
+        seen.add(each)
+        files.add(each.__code__.co_filename)
+        for name in each.__code__.co_names:
+            value = each.__globals__.get(name)
+            if hasattr(value, "py_func"):  # a function of ours, compiled into this one
+                waiting.append(value.py_func)
+            files.update(_origins(each.__module__, name))
+    whole = hashlib.blake2b()
+    for path in sorted(files):
+        whole.update(_digest_of_file(path))
+    return whole.digest()
+
+
+def _origins(module: str, name: str) -> Iterator[str]:
+    """The files of the modules of the same package that a module has a name from."""
+    while origin := _imports(module).get(name):
+        module = origin
+        yield from _file(module)
+
+
+def _file(module: str) -> list[str]:
+    """The file of a module, if it has one."""
+    path = getattr(sys.modules.get(module), "__file__", None)
+    return [path] if path else []
+
+
+@functools.cache
+def _imports(module: str) -> dict[str, str]:
+    """Which names a module imports from which module of its own package."""
+    package = re.escape(module.partition(".")[0])
+    source = "".join(Path(path).read_text(encoding="utf-8") for path in _file(module))
+    lines = re.findall(rf"^from ({package}[\w.]*) import (\([^)]*\)|.*)", source, re.MULTILINE)
+    return {
+        name: origin
+        for origin, names in lines
+        for name in re.findall(r"\w+", names)
+        if origin in sys.modules
+    }
+
+
+@functools.cache
+def _digest_of_file(path: str) -> bytes:
+    return hashlib.blake2b(Path(path).read_bytes()).digest()
 
 
 def inline(function: Callable[..., Any]) -> Any:
@@ -109,7 +173,7 @@ def inline(function: Callable[..., Any]) -> Any:
 
 
 def apart(function: Callable[..., Any]) -> Any:
-    """A function that kernels call seldom; like ``inline``, but there once for all its callers."""
+    """A longer function that kernels call; like ``inline``, but not copied into each caller."""
     return numba.njit(nogil=True, error_model="numpy", _nrt=False)(function)
 
 

@@ -327,7 +327,7 @@ class GroupedPredicates(PredicateIndex):
         """Sids and distinct constants of each part, and the heights of the trees."""
         out: dict[str, int | float] = {"entries": sum(part.n_sids for _, part in self._parts())}
         for name, part in self._parts():
-            out[f"{name}_keys"] = part.n_entries
+            out[f"{name}_keys"] = part.n_keys
             if isinstance(part, RedBlackTree):
                 out[f"{name}_height"] = part.height
         return out

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bittern.engine.jit import i4r, i4w, i8, i8r, i8w, inline, kernel, void
-from bittern.stabbing.keyed_lists import ENTRIES, FREE, NONE, USED, KeyedLists
+from bittern.stabbing.keyed_lists import FREE, N_KEYS, NONE, USED, KeyedLists
 
 if TYPE_CHECKING:
     from bittern.stabbing.contract import Int32s, Int64s
@@ -74,7 +74,7 @@ def _put_entry(keys: Any, slots: Any, state: Any, key: Any) -> Any:
     else:
         entry = state[USED]
         state[USED] += 1
-    state[ENTRIES] += 1
+    state[N_KEYS] += 1
     keys[entry] = key
     slots[at] = entry
     return entry
@@ -96,7 +96,7 @@ def _remove_entry(keys: Any, slots: Any, state: Any, entry: Any) -> None:
     slots[gap] = NONE
     keys[entry] = state[FREE]
     state[FREE] = entry
-    state[ENTRIES] -= 1
+    state[N_KEYS] -= 1
 
 
 class KeyTable(KeyedLists):
@@ -140,7 +140,7 @@ class KeyTable(KeyedLists):
         """Verify that every entry in a slot is found from its key's home."""
         size, used = len(self.directory), int(self.state[USED])
         assert size & (size - 1) == 0, "the number of slots is no power of two"
-        assert size >= 2 * self.state[ENTRIES], "more than half of the slots are taken"
+        assert size >= 2 * self.state[N_KEYS], "more than half of the slots are taken"
         entries = self._in_use()
         assert ((entries > 0) & (entries < used)).all(), "a slot leads to no entry"
         assert len(np.unique(entries)) == len(entries), "two slots have the same entry"

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 NONE = 0
 """The entry that is none."""
 
-USED, FREE, ENTRIES, ROOT = range(4)
+USED, FREE, N_KEYS, ROOT = range(4)
 """Running figures: entry numbers that were ever used, ``NONE`` among them; the first free one
 of these; entries in use; and the root, of a tree."""
 
@@ -167,9 +167,9 @@ class KeyedLists(ABC):
         return self.lists.n_entries
 
     @property
-    def n_entries(self) -> int:
+    def n_keys(self) -> int:
         """How many distinct keys there are."""
-        return int(self.state[ENTRIES])
+        return int(self.state[N_KEYS])
 
     def contents(self) -> tuple[Int64s, Int32s, Int32s]:
         """Keys, kinds and sids of everything, in this order: O(size)."""
@@ -198,7 +198,7 @@ class KeyedLists(ABC):
         self.lists.check()
         self._check_directory()
         entries = self.entries()
-        assert len(entries) == state[ENTRIES], "entries are miscounted"
+        assert len(entries) == state[N_KEYS], "entries are miscounted"
         ordered = self.keys[entries]
         assert (ordered[1:] > ordered[:-1]).all(), "keys are out of order"
         lengths = (self.lists.ends - self.lists.begins).reshape(-1, self.width).sum(axis=1)

@@ -34,19 +34,12 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from bittern.engine.jit import read_only
-from bittern.errors import OptionError
-from bittern.stabbing.contract import MAX_BYTES, Int32s, Int64s, unfit
+from bittern.stabbing.contract import Int32s, Int64s, check_bytes, unfit
 from bittern.stabbing.pb.check import check_tree, stored_sids
-from bittern.stabbing.pb.pages import WORDS
+from bittern.stabbing.pb.page_table import PAGE_SIZES, checked_page_bytes
+from bittern.stabbing.pb.pages import PAGE_WORDS
 from bittern.stabbing.pb.pool import N_FREE, N_PAGES, TREE_SIZE, memory_pool
-from bittern.stabbing.pb.tree import (
-    PAGE_BYTES,
-    PAGE_SIZES,
-    Tree,
-    checked_page_bytes,
-    new_tree,
-    of_numbers,
-)
+from bittern.stabbing.pb.tree import PAGE_BYTES, Tree, new_tree, of_numbers
 from bittern.stabbing.predicates import PredicateIndex
 from bittern.stabbing.sides import PredicateStabbing
 
@@ -63,7 +56,7 @@ class MemoryPages:
     """All pages in one array, page p at position p; one that is given is copied before a change."""
 
     def __init__(self, longs: NDArray[np.uint64], tree: Int64s, free: Int32s) -> None:
-        self.pool = memory_pool(4 * int(tree[WORDS]))
+        self.pool = memory_pool(4 * int(tree[PAGE_WORDS]))
         self.longs, self.tree, self.free = longs, tree, free
         self.ints = longs.view(np.int32)
         self._own = False
@@ -90,13 +83,9 @@ class MemoryPages:
         self._copy(int(self.tree[N_PAGES]))
 
     def _copy(self, pages: int) -> None:
-        longs_each = int(self.tree[WORDS]) // 2
+        longs_each = int(self.tree[PAGE_WORDS]) // 2
         used, n_free = int(self.tree[N_PAGES]) * longs_each, int(self.tree[N_FREE])
-        if pages * longs_each * 8 > MAX_BYTES:
-            raise OptionError(
-                f"a PB+tree in memory takes at most {MAX_BYTES} bytes of pages: use a "
-                "PredicateFile, which is on disk"
-            )
+        check_bytes(8 * pages * longs_each, "a PB+tree in memory", "a CEI index")
         longs, free = np.empty(pages * longs_each, np.uint64), np.zeros(pages, np.int32)
         kept = self.longs[:used]
         longs[: len(kept)] = kept
@@ -109,7 +98,7 @@ class MemoryPages:
     def arrays(self) -> dict[str, NDArray[Any]]:
         """The pages in use, the tree's numbers, the free ones: what is changed next is a copy."""
         self._own = False
-        end = int(self.tree[N_PAGES]) * int(self.tree[WORDS]) // 2
+        end = int(self.tree[N_PAGES]) * int(self.tree[PAGE_WORDS]) // 2
         return {
             "pages": self.longs[:end],
             "tree": self.tree,
@@ -200,8 +189,8 @@ class PBPredicates(PredicateIndex):
             and tree.dtype == np.int64
             and free.dtype == np.int32
             and len(tree) == TREE_SIZE
-            and 4 * tree[WORDS] in PAGE_SIZES
-            and longs.shape == (tree[N_PAGES] * tree[WORDS] // 2,)
+            and 4 * tree[PAGE_WORDS] in PAGE_SIZES
+            and longs.shape == (tree[N_PAGES] * tree[PAGE_WORDS] // 2,)
             and free.shape == (tree[N_FREE],)
         )
         if not fit:

@@ -113,7 +113,7 @@ def _pb_tree(name: str, summary: Summary) -> Iterator[Estimate]:
     size += pb_bytes(distinct(two, summary), 0, two / 2, two / 2)
     steps = _SORT + _DESCENT + _SCANNED * two / 4
     work = Work(steps=steps, lists=1, ids=summary.ids_per_value)
-    yield Estimate(name, {}, round(size + _ROW * two + _CUTS), work, _UNLIMITED)
+    yield Estimate(name, {}, round(size + _ROW * two + _CUTS), work)
 
 
 PREDICATES: dict[str, Callable[[str, Summary], Iterator[Estimate]]] = {

@@ -164,7 +164,7 @@ class RedBlackPredicates(PredicateIndex):
     def statistics(self) -> dict[str, int | float]:
         """Sids (those of ``!=`` twice), distinct constants, and the height of the tree."""
         tree = self.tree
-        return {"entries": tree.n_sids, "keys": tree.n_entries, "height": tree.height}
+        return {"entries": tree.n_sids, "keys": tree.n_keys, "height": tree.height}
 
     def sids(self) -> Int32s:
         """Every stored sid, in order of the constants."""

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bittern.engine.jit import i4r2, i4w, i4w2, i8, i8r, i8w, inline, kernel, void
-from bittern.stabbing.keyed_lists import ENTRIES, FREE, NONE, ROOT, USED, KeyedLists
+from bittern.stabbing.keyed_lists import FREE, N_KEYS, NONE, ROOT, USED, KeyedLists
 
 if TYPE_CHECKING:
     from bittern.stabbing.contract import Int32s, Int64s
@@ -151,7 +151,7 @@ def _put_node(keys: Any, links: Any, state: Any, key: Any) -> Any:
     else:
         new = state[USED]
         state[USED] += 1
-    state[ENTRIES] += 1
+    state[N_KEYS] += 1
     keys[new] = key
     links[new, LEFT] = links[new, RIGHT] = NONE
     links[new, PARENT], links[new, RED] = parent, 1
@@ -233,7 +233,7 @@ def _remove_node(keys: Any, links: Any, state: Any, node: Any) -> None:
     links[NONE, PARENT] = NONE
     keys[node] = state[FREE]
     state[FREE] = node
-    state[ENTRIES] -= 1
+    state[N_KEYS] -= 1
 
 
 # -- building ------------------------------------------------------------------------------------
@@ -303,7 +303,7 @@ class RedBlackTree(KeyedLists):
 
     def entries(self) -> Int32s:
         """The nodes from left to right: O(n)."""
-        found = np.empty(int(self.state[ENTRIES]), np.int32)
+        found = np.empty(int(self.state[N_KEYS]), np.int32)
         _in_order(self.directory, self.state[ROOT], found)
         return found
 
@@ -341,4 +341,4 @@ class RedBlackTree(KeyedLists):
             parents, blacks = np.repeat(level, 2), np.repeat(blacks + 1 - red, 2)
             level = links[level, : RIGHT + 1].ravel()
         assert len(ends) == 1, "ways down have different numbers of black nodes"
-        assert np.count_nonzero(seen) == self.state[ENTRIES], "nodes are miscounted"
+        assert np.count_nonzero(seen) == self.state[N_KEYS], "nodes are miscounted"

@@ -49,6 +49,7 @@ UPWARDS, DOWNWARDS = 1, -1
 def link_behind(pool: Any, ints: Any, longs: Any, page: Any, new: Any) -> None:
     """Put a page behind another one in its list."""
     base, other = fetch(pool, longs, page), fetch(pool, longs, new)
+    touch(pool, page)
     following = np.int64(ints[base + NEXT])
     ints[other + PREVIOUS], ints[other + NEXT] = page, following
     ints[base + NEXT] = new

@@ -43,6 +43,7 @@ from bittern.stabbing.pb.pages import (
     LT,
     N_SIDS,
     NEXT,
+    PAGE_WORDS,
     PENDING,
     PHASE,
     PLACE,
@@ -55,7 +56,6 @@ from bittern.stabbing.pb.pages import (
     SPILLS,
     TAIL,
     TAILS,
-    WORDS,
     stride_of,
     tail_words,
 )
@@ -104,7 +104,7 @@ class Page(NamedTuple):
 
 def read_page(pages: Pages, number: int) -> Page:
     """A page with its items; AssertionError if slots and contents do not fit together."""
-    words = int(pages.tree[WORDS])
+    words = int(pages.tree[PAGE_WORDS])
     assert 0 < number < pages.tree[N_PAGES], f"there is no page {number}"
     base = int(_fetched(pages.pool, pages.longs, number))
     ints = pages.ints[base : base + words].copy()
@@ -177,7 +177,9 @@ class Checked:
             page = self.read(number, SPILL)
             self.spills += 1
             own = int(page.header[COUNT])
-            assert not full or own == int(self.tree[WORDS]) - HEADER, "a later spill page has room"
+            assert not full or own == int(self.tree[PAGE_WORDS]) - HEADER, (
+                "a later spill page has room"
+            )
             count, full, number = count + own, True, int(page.header[NEXT])
         assert count == item.words[N_SIDS], "a spilled SidSet has another number of sids"
         return count

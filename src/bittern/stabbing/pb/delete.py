@@ -42,13 +42,13 @@ from bittern.stabbing.pb.pages import (
     LT,
     N_SIDS,
     NEXT,
+    PAGE_WORDS,
     PENDING,
     PHASE,
     POINTERS,
     PREVIOUS,
     READJUSTED,
     TAILS,
-    WORDS,
     drop_item,
     find,
     holds,
@@ -115,7 +115,7 @@ def take(
     if ints[slot_of(ints, other, place) + N_SIDS]:
         return True
     take_key(ints, other, place, scratch)
-    drop_item(ints, longs, other, tree[WORDS], place)
+    drop_item(ints, longs, other, tree[PAGE_WORDS], place)
     tree[LIST_KEYS + which] -= 1
     tree[PHASE], tree[PHASE + 1], tree[PHASE + 2] = POINT, which, node
     if which == LT and place == ints[other + COUNT]:
@@ -147,7 +147,7 @@ def join_nodes(
         take_key(ints, other, 0, scratch)
     if ints[other + LAST]:
         tree[TAILS + which] = left
-    move_items(ints, longs, other, tree[WORDS], 0, base)
+    move_items(ints, longs, other, tree[PAGE_WORDS], 0, base)
     unlink(pool, ints, longs, right)
     tree[LIST_NODES + which] -= 1
     give_back(pool, tree, free, right)
@@ -166,7 +166,7 @@ def join(pool: Any, ints: Any, longs: Any, tree: Any, free: Any, scratch: Any) -
         tree[LIST_NODES + which] -= 1
         give_back(pool, tree, free, node)
         return
-    if used_words(ints, base, tree[WORDS]) >= tree[WORDS] >> 2:
+    if used_words(ints, base, tree[PAGE_WORDS]) >= tree[PAGE_WORDS] >> 2:
         return
     previous, following = np.int64(ints[base + PREVIOUS]), np.int64(ints[base + NEXT])
     if not join_nodes(pool, ints, longs, tree, free, which, node, following, scratch):
@@ -233,7 +233,7 @@ def delete_rows(
         at = item_of(pool, ints, longs, leaf, prefix, length, tails, start)
         if at >= 0 and not is_needed(pool, ints, longs, leaf, at, prefix, length, tails, start):
             touch(pool, leaf)
-            drop_item(ints, longs, fetch(pool, longs, leaf), tree[WORDS], at)
+            drop_item(ints, longs, fetch(pool, longs, leaf), tree[PAGE_WORDS], at)
             tree[KEYS] -= 1
             mend(pool, ints, longs, tree, free, way, level, scratch)
         tree[PHASE] = LOOK

@@ -52,6 +52,7 @@ class Disk:
         """Set by who has read the meta."""
         self.writes = 0
         """Pages written so far."""
+        self._process = os.getpid()
         mode = os.O_RDWR if writable else os.O_RDONLY
         try:
             self.file = os.open(path, mode | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -132,6 +133,13 @@ class Disk:
         """Shorten the file."""
         os.ftruncate(self.file, size)
 
+    @property
+    def is_inherited(self) -> bool:
+        """Whether it was opened before this process was forked, and is the parent's."""
+        return self._process != os.getpid()
+
     def close(self) -> None:
-        """Let go of the file."""
-        let_go(self.file)
+        """Let go of the file, once."""
+        if self.file >= 0:
+            let_go(self.file, self._process)
+            self.file = -1

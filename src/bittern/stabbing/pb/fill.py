@@ -14,8 +14,8 @@ from bittern.stabbing.pb.pages import (
     KIND,
     LEAF,
     LIST,
+    PAGE_WORDS,
     SPILL,
-    WORDS,
     free_words,
 )
 from bittern.stabbing.pb.pool import N_FREE, N_PAGES, begin, fetch
@@ -30,7 +30,7 @@ KINDS = {"branch": BRANCH, "leaf": LEAF, "list": LIST, "spill": SPILL}
 def _measure(
     pool: Any, ints: Any, longs: Any, tree: Any, is_free: Any, pages: Any, used: Any
 ) -> None:
-    words = tree[WORDS]
+    words = tree[PAGE_WORDS]
     for page in range(1, len(is_free)):
         if is_free[page]:
             continue
@@ -52,5 +52,5 @@ def fill_by_kind(pages: Pages) -> dict[str, float]:
     is_free[pages.free[: int(pages.tree[N_FREE])]] = True
     numbers, used = np.zeros(5, np.int64), np.zeros(5, np.int64)
     _measure(pages.pool, pages.ints, pages.longs, pages.tree, is_free, numbers, used)
-    room = int(pages.tree[WORDS]) - HEADER
+    room = int(pages.tree[PAGE_WORDS]) - HEADER
     return {name: float(used[k] / max(1, numbers[k] * room)) for name, k in KINDS.items()}

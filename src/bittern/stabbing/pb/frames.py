@@ -13,16 +13,16 @@ from bittern.stabbing.pb.pool import (
     DROPPED,
     FD,
     FRAMES,
-    HEADER,
     MOST_DIRTY,
     OWNERS,
     PAGES,
-    PLACE,
+    PLACE_BITS,
+    POOL_HEADER,
+    POOL_WORDS,
     SLOTS,
     SPARE,
     STEP,
     VERSION,
-    WORDS,
     stamp,
 )
 
@@ -50,15 +50,15 @@ class Frames:
         self.ints = self.longs.view(np.int32)
         self.pages = self.longs.reshape(frames, -1)
         """The same memory, a row for each frame."""
-        self.pool = pool = np.zeros(HEADER + 3 * frames + 1, np.int64)
+        self.pool = pool = np.zeros(POOL_HEADER + 3 * frames + 1, np.int64)
         pool[FD] = file
-        pool[WORDS] = page_bytes // 4
+        pool[POOL_WORDS] = page_bytes // 4
         pool[STEP] = 1
         pool[FRAMES] = frames
         pool[PAGES] = 1
-        pool[OWNERS] = HEADER + frames
-        pool[DIRTY_FLAGS] = HEADER + 2 * frames
-        pool[SLOTS] = HEADER + 3 * frames
+        pool[OWNERS] = POOL_HEADER + frames
+        pool[DIRTY_FLAGS] = POOL_HEADER + 2 * frames
+        pool[SLOTS] = POOL_HEADER + 3 * frames
         pool[ADDRESS] = self.longs.ctypes.data
         # Were nearly all dirty, the clock's hand would pass many of them to find one that is not.
         pool[MOST_DIRTY] = frames - max(SPARE, frames >> 2)
@@ -91,7 +91,7 @@ class Frames:
         pages = self.owners[frames]
         order = np.argsort(pages)
         frames, pages = frames[order], pages[order]
-        stamp(self.ints, self.longs, int(self.pool[WORDS]), version, frames, pages)
+        stamp(self.ints, self.longs, int(self.pool[POOL_WORDS]), version, frames, pages)
         return frames, pages
 
     def cleaned(self, frames: Int64s, pages: Int64s, places: Int64s) -> None:
@@ -106,11 +106,11 @@ class Frames:
         pages = self.owners[frames]
         known = np.zeros(len(self.slots), np.int64)
         known[: len(places)] = places
-        same = (self.slots[pages] & PLACE == known[pages]) & (self._dirty[frames] == 0)
+        same = (self.slots[pages] & PLACE_BITS == known[pages]) & (self._dirty[frames] == 0)
         self.slots[:] = known
         self.slots[pages[same]] |= (frames[same] + 1) << 32
         self.owners[frames[~same]] = 0
-        self.pool[HEADER + frames[~same]] = 0
+        self.pool[POOL_HEADER + frames[~same]] = 0
         self._dirty[:] = 0
         self.pool[DIRTY] = self.pool[DROPPED] = 0
         self.pool[VERSION] = version

@@ -51,12 +51,12 @@ from bittern.stabbing.pb.pages import (
     LONGEST,
     LT,
     NEXT,
+    PAGE_WORDS,
     PENDING,
     POINTERS,
     PREVIOUS,
     ROOT,
     TAILS,
-    WORDS,
     find,
     free_words,
     holds,
@@ -68,13 +68,13 @@ from bittern.stabbing.pb.pages import (
     tail_words,
     take_key,
 )
-from bittern.stabbing.pb.pool import begin, fetch, has_room, touch
+from bittern.stabbing.pb.pool import N_FREE, N_PAGES, begin, fetch, has_room, touch
 from bittern.stabbing.pb.search import child_of, key_of
 from bittern.stabbing.pb.sid_sets import add_sid, new_page, room_for_sid
 from bittern.stabbing.predicates import AT_LEAST, AT_MOST, EQUAL, GREATER, UNEQUAL
 
 MOST_LEVELS = 48
-"""Levels of branches; a branch has two children at least but for a moment."""
+"""Levels of branches, more than any tree has: pages that are cut have many children."""
 
 PAGES_PER_STEP = 8
 """Pages that a step may allocate."""
@@ -123,7 +123,7 @@ def split(
 
     ``prefix`` and so on is the key that is to come in.
     """
-    words = tree[WORDS]
+    words = tree[PAGE_WORDS]
     while level > 0:
         parent = fetch(pool, longs, path[2 * level - 2])
         if free_words(ints, parent, words) >= 4 + tree[LONGEST]:
@@ -198,7 +198,7 @@ def split_list(
     scratch: Any,
 ) -> None:  # fmt: skip
     """Cut a node of a list, and note the adjustment that this makes necessary."""
-    base, words = fetch(pool, longs, node), tree[WORDS]
+    base, words = fetch(pool, longs, node), tree[PAGE_WORDS]
     touch(pool, node)
     cut = middle_of(ints, base, words, at)
     right = new_page(pool, ints, longs, tree, free, LIST)
@@ -223,14 +223,14 @@ def insert_rows(
 
     ``path`` has room for MOST_LEVELS pages and slots and, before them, three pointers.
     """
-    words, pointers, way = tree[WORDS], path[:3], path[3:]
+    words, pointers, way = tree[PAGE_WORDS], path[:3], path[3:]
     while True:
         if tree[PENDING] and not adjust(pool, ints, longs, tree, ADJUSTED, False):
             return row
         if row == len(prefixes):
             return row
         begin(pool)
-        full = tree[0] - tree[1] + PAGES_PER_STEP > len(free)
+        full = tree[N_PAGES] - tree[N_FREE] + PAGES_PER_STEP > len(free)
         if full or not has_room(pool):
             return row
         prefix, operator = prefixes[row], operators[row]
@@ -289,7 +289,7 @@ def insert_rows(
 def plant(pool: Any, ints: Any, longs: Any, tree: Any, free: Any) -> Any:
     """Make an empty tree: head and tail of each list, and a leaf with the two sentinels."""
     begin(pool)
-    words = tree[WORDS]
+    words = tree[PAGE_WORDS]
     nothing = ints[:0]
     leaf = new_page(pool, ints, longs, tree, free, LEAF)
     base = fetch(pool, longs, leaf)

@@ -33,9 +33,9 @@ from bittern.stabbing.pb.pages import (
     LEAVES,
     LONGEST,
     NEXT,
+    PAGE_WORDS,
     PREVIOUS,
     ROOT,
-    WORDS,
     drop_item,
     free_words,
     move_items,
@@ -57,7 +57,7 @@ def used_words(ints: Any, base: Any, words: Any) -> Any:
 @apart
 def fit_together(ints: Any, tree: Any, base: Any, other: Any) -> Any:
     """Whether the items of two pages are to be in one."""
-    words = tree[WORDS]
+    words = tree[PAGE_WORDS]
     a, b = used_words(ints, base, words), used_words(ints, other, words)
     need = a + b if min(a, b) == 0 else a + b + (words >> 3)
     if ints[base + KIND] == BRANCH:
@@ -67,7 +67,7 @@ def fit_together(ints: Any, tree: Any, base: Any, other: Any) -> Any:
 
 @apart
 def unlink(pool: Any, ints: Any, longs: Any, page: Any) -> None:
-    """Take a page out of its list; it is neither the first nor the last of all."""
+    """Take a page out of its list, which may be the last of it, but not the first."""
     base = fetch(pool, longs, page)
     previous, following = np.int64(ints[base + PREVIOUS]), np.int64(ints[base + NEXT])
     if previous:
@@ -96,7 +96,7 @@ def join_siblings(
     pool: Any, ints: Any, longs: Any, tree: Any, free: Any, parent: Any, slot: Any, scratch: Any
 ) -> Any:
     """Move the items of child ``slot`` + 1 to child ``slot``, if they fit; whether they did."""
-    above, words = fetch(pool, longs, parent), tree[WORDS]
+    above, words = fetch(pool, longs, parent), tree[PAGE_WORDS]
     if slot < 0 or slot + 1 >= ints[above + COUNT]:
         return False
     left = np.int64(ints[slot_of(ints, above, slot) + CHILD])
@@ -130,7 +130,7 @@ def mend(
     while level > 0:
         page, parent = path[2 * level], path[2 * level - 2]
         base = fetch(pool, longs, page)
-        if used_words(ints, base, tree[WORDS]) >= tree[WORDS] >> 2:
+        if used_words(ints, base, tree[PAGE_WORDS]) >= tree[PAGE_WORDS] >> 2:
             return
         slot, empty = path[2 * level - 1], ints[base + COUNT] == 0
         joined = join_siblings(
@@ -140,7 +140,7 @@ def mend(
             if not empty:
                 return
             touch(pool, parent)
-            drop_item(ints, longs, fetch(pool, longs, parent), tree[WORDS], slot)
+            drop_item(ints, longs, fetch(pool, longs, parent), tree[PAGE_WORDS], slot)
             discard(pool, ints, longs, tree, free, page)
         level -= 1
     root = tree[ROOT]

@@ -39,6 +39,7 @@ from bittern.errors import OptionError
 from bittern.model.numbers import INT64_MAX, INT64_MIN, WHOLE_FLOATS, exact
 from bittern.model.rank import NUMBER, STRING, TIME
 from bittern.stabbing.contract import Int32s, Int64s
+from bittern.stabbing.pb.pages import NUMBER_BYTES
 from bittern.stabbing.pb.tree import Keys, of_numbers
 from bittern.stabbing.values import NANOSECONDS, Values, brief, decimals, kind_name, read
 
@@ -47,8 +48,6 @@ KINDS = {"integer": NUMBER, "float": NUMBER, "string": STRING, "timestamp": TIME
 
 _SIGN = np.uint64(1 << 63)
 _BITS, _FLOAT = struct.Struct("=q"), struct.Struct("=d")
-NUMBER_BYTES = 8
-"""The length of every key that is no string."""
 _BETWEEN = 9
 _BELOW_ALL, _ABOVE_ALL = (0, 0), (2**64 - 1, _BETWEEN)
 
@@ -110,7 +109,7 @@ class OneKey(NamedTuple):
     """One key; its prefix is ``number`` + 2**63, and so ``number`` is signed."""
 
     number: int
-    length: int = 8
+    length: int = NUMBER_BYTES
     tail: Int32s = _ZERO
 
 
@@ -163,7 +162,7 @@ def check_constants(encoded: Encoded, kind: str, most: int) -> None:
         wrong = lengths > most
         why = f"longer than {most} bytes, the most for pages of this size: use larger pages"
     else:
-        wrong = lengths != 8
+        wrong = lengths != NUMBER_BYTES
         why = f"no {kind} key of 64 bits: use another kind"
     if wrong.any():
         row = int(np.argmax(wrong))
@@ -177,7 +176,8 @@ def check_constants(encoded: Encoded, kind: str, most: int) -> None:
 
 def float_prefixes(floats: NDArray[np.float64]) -> NDArray[np.uint64]:
     """Floats as numbers in the same order."""
-    bits = np.where(np.isnan(floats), np.nan, floats + 0.0).view(np.uint64)  # + 0.0: no -0.0
+    with np.errstate(invalid="ignore"):  # a signalling NaN, before it becomes the usual one
+        bits = np.where(np.isnan(floats), np.nan, floats + 0.0).view(np.uint64)  # + 0.0: no -0.0
     return np.where(bits & _SIGN, ~bits, bits | _SIGN)
 
 
@@ -214,7 +214,7 @@ def _of_times(data: Int64s, scale: int) -> Keys:
         keys = of_numbers(micros)
         if (micros * 1000 == data).all():
             return keys
-        lengths = np.where(micros * 1000 == data, 8, _BETWEEN).astype(np.int32)
+        lengths = np.where(micros * 1000 == data, NUMBER_BYTES, _BETWEEN).astype(np.int32)
         return keys._replace(lengths=lengths, starts=np.zeros(len(data), np.int64), tails=_ZERO)
     factor = 10**-scale
     if _within(data, INT64_MAX // factor):
@@ -245,7 +245,7 @@ def _whole(number: Any) -> tuple[int, int]:
         return _BELOW_ALL
     if lower > INT64_MAX:
         return _ABOVE_ALL
-    return lower + 2**63, 8 if lower == number else _BETWEEN
+    return lower + 2**63, NUMBER_BYTES if lower == number else _BETWEEN
 
 
 def _between_floats(number: Any) -> tuple[int, int]:
@@ -255,7 +255,7 @@ def _between_floats(number: Any) -> tuple[int, int]:
     except OverflowError:
         nearest = math.inf if number > 0 else -math.inf
     if isinstance(number, float) or (math.isfinite(nearest) and exact(nearest) == exact(number)):
-        return _float_number(nearest) + 2**63, 8
+        return _float_number(nearest) + 2**63, NUMBER_BYTES
     if nearest == math.inf or (math.isfinite(nearest) and exact(nearest) > exact(number)):
         nearest = math.nextafter(nearest, -math.inf)
     return _float_number(nearest) + 2**63, _BETWEEN

@@ -37,11 +37,10 @@ from bittern.stabbing.contract import Int64s
 from bittern.stabbing.pb.disk import Disk, create_file
 from bittern.stabbing.pb.frames import Frames
 from bittern.stabbing.pb.page_table import (
-    LARGEST_PAGE,
     MOST_PAGES,
     MOST_RECORD,
-    SMALLEST_PAGE,
     Meta,
+    checked_page_bytes,
     first_place,
     meta_offset,
     pack,
@@ -56,7 +55,7 @@ from bittern.stabbing.pb.pool import (
     FRAMES,
     N_FREE,
     N_PAGES,
-    PLACE,
+    PLACE_BITS,
     READS,
     TREE_SIZE,
     VERSION,
@@ -93,7 +92,7 @@ class PageFile:
         """A stack of ``tree[N_FREE]`` free page numbers; below, there is room for more."""
         self._disk = disk
         self._writable = writable
-        self._state: Literal["sound", "to roll back", "to open again", "closed"] = "sound"
+        self._state: Literal["sound", "to roll back", "to open again", "closed"] = "closed"
         self._view: View | None = None
         self._meta: Meta
         self._maps: list[Int64s] = []
@@ -107,6 +106,7 @@ class PageFile:
             self._places = self._find_places(metas)
         else:
             self._look()
+        self._state = "sound"
 
     @staticmethod
     def create(
@@ -116,11 +116,7 @@ class PageFile:
 
         ``record`` is kept as it is. Of ``tree`` the first two numbers are set here.
         """
-        if page_bytes not in [1 << bits for bits in range(9, 17)]:
-            raise OptionError(
-                f"page_bytes must be a power of two from {SMALLEST_PAGE} to {LARGEST_PAGE:,}, "
-                f"not {page_bytes!r}"
-            )
+        page_bytes = checked_page_bytes(page_bytes)
         if len(tree) != TREE_SIZE or len(record) > MOST_RECORD:
             raise OptionError(
                 f"tree must be {TREE_SIZE} numbers, not {len(tree)}, and record at most "
@@ -151,12 +147,16 @@ class PageFile:
                 self._view.close()
             self._disk.close()
 
+    def __del__(self) -> None:
+        """As files do: who forgets it holds neither the lock nor a view for long."""
+        self.close()
+
     # Versions
 
     def _find_places(self, metas: list[Meta]) -> Places:
         """Which places are free, from what the two versions use."""
         end, first = max(meta.end for meta in metas), first_place(self.page_bytes)
-        used = np.concatenate([self._slots & PLACE, *self._maps])
+        used = np.concatenate([self._slots & PLACE_BITS, *self._maps])
         before = None
         with contextlib.suppress(IndexError, PageError):  # there is none, or it is damaged
             before = np.concatenate(read_table(self._disk, metas[1]))
@@ -242,7 +242,7 @@ class PageFile:
         if not self.pool[DIRTY]:
             return
         frames, pages = self._frames.stamp_dirty(self.version + 1)
-        places = self._slots[pages] & PLACE
+        places = self._slots[pages] & PLACE_BITS
         # What was written since the last commit is nobody else's, and is written over.
         moving = ~self._places.is_new(places)
         left = places[moving]
@@ -265,8 +265,8 @@ class PageFile:
         """Free pages have no place in the next version."""
         if self.pool[DROPPED]:
             pages = self.free[: self.tree[N_FREE]].astype(np.int64)
-            pages = pages[self._slots[pages] & PLACE > 0]
-            self._places.leave(self._slots[pages] & PLACE)
+            pages = pages[self._slots[pages] & PLACE_BITS > 0]
+            self._places.leave(self._slots[pages] & PLACE_BITS)
             self._slots[pages] = 0
             if len(pages):
                 self._changed.append(pages)
@@ -300,6 +300,8 @@ class PageFile:
                 self._disk.cut(size)
 
     def _check(self, *states: str) -> None:
+        if self._disk.is_inherited:
+            raise PageError(f"{self._disk.path} was opened before a fork: open it in this process")
         if self._state not in states:
             raise PageError(f"{self._disk.path} cannot be used: {_REMEDY[self._state]}")
 
@@ -394,11 +396,15 @@ class PageFile:
             if bad >= 0:
                 raise PageError(f"{path} is damaged: page {some[bad]} is not sound")
 
+    def what_is_wrong(self) -> PageError:
+        """After a kernel's ``PageFault``: what it complained of, and in which file."""
+        self._check("sound", "to roll back", "to open again")
+        return PageError(f"{self._disk.path} cannot be used: {fault(self.pool)}")
+
     @contextlib.contextmanager
     def translated(self) -> Iterator[None]:
         """What a kernel complains of becomes a ``PageError`` that names the file."""
         try:
             yield
         except PageFault:
-            self._check("sound", "to roll back", "to open again")
-            raise PageError(f"{self._disk.path} cannot be used: {fault(self.pool)}") from None
+            raise self.what_is_wrong() from None

@@ -29,13 +29,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bittern.errors import PageError
-from bittern.stabbing.contract import Int64s
+from bittern.errors import OptionError, PageError
+from bittern.stabbing.contract import Int64s, whole_number
 from bittern.stabbing.pb.disk import Disk
 from bittern.stabbing.pb.places import Places
-from bittern.stabbing.pb.pool import N_PAGES, PLACE, TREE_SIZE, checksum, first_unsound, stamp
+from bittern.stabbing.pb.pool import N_PAGES, PLACE_BITS, TREE_SIZE, checksum, first_unsound, stamp
+from bittern.stabbing.values import brief
 
-SMALLEST_PAGE, LARGEST_PAGE = 512, 65_536
+PAGE_SIZES = tuple(1 << bits for bits in range(9, 17))
 MOST_PAGES = (1 << 31) - 1
 MOST_RECORD = 256
 
@@ -65,6 +66,15 @@ class Meta(NamedTuple):
     def n_pages(self) -> int:
         """Page numbers given out, 0 included."""
         return int(self.tree[N_PAGES])
+
+
+def checked_page_bytes(page_bytes: int) -> int:
+    """The size of a page; OptionError if there is none of that size."""
+    size = whole_number(page_bytes, "page_bytes")
+    if size not in PAGE_SIZES:
+        known = ", ".join(map(str, PAGE_SIZES))
+        raise OptionError(f"page_bytes is {brief(size)}: choose from {known}")
+    return size
 
 
 def first_place(page_bytes: int) -> int:
@@ -115,8 +125,7 @@ def _unpack(longs: Int64s, path: Path) -> Meta:
     record = longs.view(np.uint8)[_RECORD_AT * 8 :][: max(0, length)].tobytes()
     meta = Meta(version, page_bytes, end, root, longs[_TREE_AT:_RECORD_AT].copy(), record)
     if not (
-        SMALLEST_PAGE <= page_bytes <= LARGEST_PAGE
-        and page_bytes & (page_bytes - 1) == 0
+        page_bytes in PAGE_SIZES
         and 0 < meta.n_pages <= MOST_PAGES
         and length == len(record) <= MOST_RECORD
         and end >= first_place(page_bytes)
@@ -202,7 +211,7 @@ def write_table(
         blocks = np.union1d(changed // per, np.arange(len(old), size))
         pages = np.zeros((len(blocks), words), np.int32)
         at = blocks[:, None] * per + np.arange(per)
-        held = entries[np.minimum(at, len(entries) - 1)] & PLACE
+        held = entries[np.minimum(at, len(entries) - 1)] & PLACE_BITS
         pages.view(np.uint32)[:, _MAP_START:] = np.where(at < len(entries), held, 0)
         pages[:, _LEVEL_WORD] = level
         longs = pages.view(np.uint64)

@@ -48,7 +48,7 @@ HEADER = 16
 KEY, TAIL, CHILD, PLACE, N_SIDS, POINTERS = 0, 2, 3, 3, 4, 5
 
 # The numbers of the whole tree, beside those of the pool.
-WORDS, ROOT, HEIGHT, FIRST_LEAF, KEYS, LEAF_SIDS, LONGEST = 2, 3, 4, 5, 6, 7, 8
+PAGE_WORDS, ROOT, HEIGHT, FIRST_LEAF, KEYS, LEAF_SIDS, LONGEST = 2, 3, 4, 5, 6, 7, 8
 """LONGEST: words of the longest tail so far."""
 HEADS, TAILS, LIST_KEYS, LIST_SIDS, LIST_NODES = 10, 13, 16, 19, 22
 """Three numbers each, for the Inequality, GreaterThan and LessThan list."""
@@ -64,6 +64,8 @@ PHASE = 38
 INEQ, GT, LT = 0, 1, 2
 
 LENGTH = 0xFFFF
+NUMBER_BYTES = 8
+"""The length of every key that is no string."""
 
 
 @inline

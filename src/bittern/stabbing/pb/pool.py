@@ -5,7 +5,7 @@ page, and, while it is in memory, a *frame*. All frames are one stretch of memor
 32 bits (``ints``) and of 64 (``longs``). Beside them an array of int64, ``pool``, says what is
 where::
 
-    header  HEADER numbers: file descriptor, words per page, counters, what went wrong
+    header  POOL_HEADER numbers: file descriptor, words per page, counters, what went wrong
     marks   per frame: the step that used it last; 0 if the clock's hand passed since, or never
     owners  per frame: the page in it; 0 if none
     dirty   per frame: 1 if the page was changed since it was read or written
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 # The header of ``pool``.
 FD = 0
 """The file's descriptor; -1 in memory."""
-WORDS = 1
+POOL_WORDS = 1
 """Words (of 32 bits) per page."""
 STEP = 2
 """The number of the step; from 1 on."""
@@ -64,7 +64,7 @@ FRAMES = 3
 PAGES = 4
 """How many slots there are: page numbers are smaller."""
 OWNERS = 5
-"""Where the owners begin; the marks begin at HEADER."""
+"""Where the owners begin; the marks begin at POOL_HEADER."""
 DIRTY_FLAGS = 6
 SLOTS = 7
 ADDRESS = 8
@@ -82,9 +82,9 @@ DROPPED = 14
 """Pages dropped since the owner last set it to 0."""
 ERROR = 15
 ERROR_PAGE = 16
-HEADER = 32
+POOL_HEADER = 32
 
-PLACE = 0xFFFFFFFF
+PLACE_BITS = 0xFFFFFFFF
 """The bits of a slot that are the place; those above are the frame's number plus 1."""
 
 SPARE = 64
@@ -127,9 +127,9 @@ class PageFault(Exception):  # noqa: N818
 
 def memory_pool(page_bytes: int) -> NDArray[np.int64]:
     """The pool of pages that are all in memory: page p is frame p."""
-    pool = np.zeros(HEADER, np.int64)
+    pool = np.zeros(POOL_HEADER, np.int64)
     pool[FD] = -1
-    pool[WORDS] = page_bytes // 4
+    pool[POOL_WORDS] = page_bytes // 4
     pool[STEP] = 1
     return pool
 
@@ -235,21 +235,21 @@ def has_room(pool: Any) -> Any:
 def fetch(pool: Any, longs: Any, page: Any) -> Any:
     """Where in ``ints`` the page begins, for this step; it is read if it is in no frame."""
     if pool[FD] < 0:
-        return np.int64(page) * pool[WORDS]
+        return np.int64(page) * pool[POOL_WORDS]
     if page <= 0 or page >= pool[PAGES]:
         _complain(pool, page, _NO_SUCH_PAGE)
     frame = (pool[pool[SLOTS] + page] >> 32) - 1
     if frame < 0:
         frame = _read(pool, longs, page)
-    pool[HEADER + frame] = pool[STEP]
-    return frame * pool[WORDS]
+    pool[POOL_HEADER + frame] = pool[STEP]
+    return frame * pool[POOL_WORDS]
 
 
 @apart
 def fresh(pool: Any, page: Any) -> Any:
     """Where a page that has just been allocated begins: dirty, with undefined contents."""
     if pool[FD] < 0:
-        return np.int64(page) * pool[WORDS]
+        return np.int64(page) * pool[POOL_WORDS]
     if page <= 0 or page >= pool[PAGES]:
         _complain(pool, page, _NO_SUCH_PAGE)
     slot = pool[SLOTS] + page
@@ -258,9 +258,9 @@ def fresh(pool: Any, page: Any) -> Any:
         frame = _take_frame(pool, page)
         pool[pool[OWNERS] + frame] = page
         pool[slot] |= (frame + 1) << 32
-    pool[HEADER + frame] = pool[STEP]
+    pool[POOL_HEADER + frame] = pool[STEP]
     _soil(pool, frame)
-    return frame * pool[WORDS]
+    return frame * pool[POOL_WORDS]
 
 
 @apart
@@ -301,9 +301,9 @@ def _soil(pool: Any, frame: Any) -> None:
 @inline
 def _empty(pool: Any, frame: Any) -> None:
     owner = pool[OWNERS] + frame
-    pool[pool[SLOTS] + pool[owner]] &= PLACE
+    pool[pool[SLOTS] + pool[owner]] &= PLACE_BITS
     pool[owner] = 0
-    pool[HEADER + frame] = 0
+    pool[POOL_HEADER + frame] = 0
 
 
 @apart
@@ -321,11 +321,11 @@ def _take_frame(pool: Any, page: Any) -> Any:
     for _ in range(2 * frames + 1):
         frame = hand
         hand = hand + 1 if hand + 1 < frames else 0
-        mark = pool[HEADER + frame]
+        mark = pool[POOL_HEADER + frame]
         if mark == step or pool[pool[DIRTY_FLAGS] + frame]:
             continue
         if mark:
-            pool[HEADER + frame] = 0
+            pool[POOL_HEADER + frame] = 0
             continue
         if pool[pool[OWNERS] + frame]:
             _empty(pool, frame)
@@ -339,11 +339,11 @@ def _take_frame(pool: Any, page: Any) -> Any:
 def _read(pool: Any, longs: Any, page: Any) -> Any:
     """Read the page from its place into a frame, and verify that it is this page."""
     slot = pool[SLOTS] + page
-    place = pool[slot] & PLACE
+    place = pool[slot] & PLACE_BITS
     if place == 0:
         _complain(pool, page, _NO_PLACE)
     frame = _take_frame(pool, page)
-    size = pool[WORDS] * 4
+    size = pool[POOL_WORDS] * 4
     done = 0
     while done < size:
         address = np.uint64(pool[ADDRESS] + frame * size + done)

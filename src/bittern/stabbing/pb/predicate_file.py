@@ -42,17 +42,17 @@ from bittern.stabbing.pb.fill import fill_by_kind
 from bittern.stabbing.pb.frames import checked_frames
 from bittern.stabbing.pb.keys import (
     KINDS,
-    NUMBER_BYTES,
     check_constants,
     encode,
     encode_one,
     keys_of,
 )
 from bittern.stabbing.pb.page_file import PageFile
-from bittern.stabbing.pb.pages import ROOT
+from bittern.stabbing.pb.page_table import checked_page_bytes
+from bittern.stabbing.pb.pages import NUMBER_BYTES, ROOT
 from bittern.stabbing.pb.pool import DIRTY, MOST_DIRTY, N_PAGES, PageFault
 from bittern.stabbing.pb.search import search_one
-from bittern.stabbing.pb.tree import PAGE_BYTES, Keys, Tree, checked_page_bytes, new_tree
+from bittern.stabbing.pb.tree import PAGE_BYTES, Keys, Tree, new_tree
 from bittern.stabbing.predicates import OPERATORS
 
 if TYPE_CHECKING:
@@ -64,16 +64,17 @@ CACHE_BYTES = 64 << 20
 _ROOM = 1024
 """Sids that one search is given room for at first, and page numbers that a tree is."""
 
+_MOST_ROOM = 1 << 20
+
 _LAST_SID = 2**31 - 1
 
 
 class Rows(NamedTuple):
-    """Predicates in the order of their constants, and where they were before."""
+    """Predicates in the order of their constants, as a tree takes them."""
 
     keys: Keys
     operators: NDArray[np.uint8]
     sids: Int32s
-    order: Int64s
 
 
 class FilePages:
@@ -115,7 +116,6 @@ class PredicateFile:
         self.kind = file.record.decode("ascii", "replace")
         """What its constants are."""
         if self.kind not in KINDS:
-            file.close()
             raise PageError(f"the page file holds no predicates but {self.kind!r}")
         self._pages = FilePages(file)
         self._tree = Tree(self._pages)
@@ -159,7 +159,11 @@ class PredicateFile:
     ) -> Self:
         """Open an index at its newest version, with so much memory for its pages."""
         file = PageFile.open(path, writable=writable, cache_bytes=cache_bytes)
-        return cls(file, writable=writable)
+        try:
+            return cls(file, writable=writable)
+        except BaseException:
+            file.close()
+            raise
 
     # -- changes -------------------------------------------------------------------------------
 
@@ -167,7 +171,7 @@ class PredicateFile:
         """Add one predicate: O(log n), and the leaves whose pointers are adjusted."""
         rows = self._one(operator, constant, sid)
         with self._changing():
-            self._tree.insert(*rows[:3])
+            self._tree.insert(*rows)
 
     def insert_many(self, operators: Any, constants: Any, sids: Any) -> None:
         """Add predicates; ``operators`` is one for all of them, or one for each.
@@ -175,15 +179,15 @@ class PredicateFile:
         All are read before the first is added. In the order of the constants they are added
         fastest, and leave the fullest pages; so they are sorted here.
         """
-        rows = self._many(operators, constants, sids)
+        rows, _ = self._many(operators, constants, sids)
         with self._changing():
-            self._tree.insert(*rows[:3])
+            self._tree.insert(*rows)
 
     def delete(self, operator: str, constant: Any, sid: int) -> None:
         """Take one predicate out; OptionError, and no change, if it is not there."""
         rows = self._one(operator, constant, sid)
         with self._changing():
-            found = self._tree.delete(*rows[:3])[0]
+            found = self._tree.delete(*rows)[0]
         if not found:
             raise OptionError(
                 f"predicate {operator} {constant!r} with sid {sid} is not in the index: "
@@ -192,10 +196,10 @@ class PredicateFile:
 
     def delete_many(self, operators: Any, constants: Any, sids: Any) -> NDArray[np.bool_]:
         """Take predicates out; True for each that was there."""
-        rows = self._many(operators, constants, sids)
-        found = np.zeros(len(rows.order), np.bool_)
+        rows, order = self._many(operators, constants, sids)
+        found = np.zeros(len(order), np.bool_)
         with self._changing():
-            found[rows.order] = self._tree.delete(*rows[:3])
+            found[order] = self._tree.delete(*rows)
         return found
 
     def commit(self) -> None:
@@ -216,12 +220,12 @@ class PredicateFile:
         is_key = key is not None and (self.kind == "string" or key.length == NUMBER_BYTES)
         is_sid = type(sid) is int and 0 <= sid <= _LAST_SID
         if key is None or not is_key or not is_sid or key.length > self._most_bytes:
-            return self._many(operator, [constant], [sid])  # which says what is wrong
+            return self._many(operator, [constant], [sid])[0]  # which says what is wrong
         codes, sids = np.array([_code(operator)], np.uint8), np.array([sid], np.int32)
-        return Rows(keys_of(key), codes, sids, np.zeros(1, np.int64))
+        return Rows(keys_of(key), codes, sids)
 
-    def _many(self, operators: Any, constants: Any, sids: Any) -> Rows:
-        """Predicates in the order of their constants; OptionError if one is none."""
+    def _many(self, operators: Any, constants: Any, sids: Any) -> tuple[Rows, Int64s]:
+        """Predicates, and where each was among those given; OptionError if one is none."""
         encoded = encode(self.kind, constants, "constants")
         check_constants(encoded, self.kind, self._most_bytes)
         numbers = as_int32(sids, "sids")
@@ -234,7 +238,7 @@ class PredicateFile:
                 f"{len(numbers)} items: give one of each per predicate"
             )
         order = encoded.order()
-        return Rows(encoded.take(order), codes[order], numbers[order], order)
+        return Rows(encoded.take(order), codes[order], numbers[order]), order
 
     @property
     def _most_bytes(self) -> int:
@@ -263,16 +267,17 @@ class PredicateFile:
         key, pages = encode_one(self.kind, value, "values"), self._pages
         with self._lock:
             self._check_whole()
+            room = self._room
             while key is not None and self._is_planted:
-                room = self._room
                 try:
                     count = search_one(pages.pool, pages.ints, pages.longs, pages.tree, *key, room)
                 except PageFault:
-                    with self._file.translated():
-                        raise
+                    raise self._file.what_is_wrong() from None
                 if count <= len(room):
                     return room[:count].copy()
-                self._room = np.empty(2 * count, np.int32)
+                room = np.empty(count, np.int32)
+                if count <= _MOST_ROOM:  # a rare large answer does not stay in memory
+                    self._room = room
         return np.empty(0, np.int32)
 
     def search_batch(self, values: Any) -> tuple[Int64s, Int32s]:

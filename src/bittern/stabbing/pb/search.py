@@ -40,13 +40,14 @@ from bittern.stabbing.pb.pages import (
     LT,
     N_SIDS,
     NEXT,
+    NUMBER_BYTES,
+    PAGE_WORDS,
     PLACE,
     POINTERS,
     PREVIOUS,
     ROOT,
     SIDS,
     SPILLED,
-    WORDS,
     edge,
     find,
     holds,
@@ -54,9 +55,6 @@ from bittern.stabbing.pb.pages import (
     slot_of,
 )
 from bittern.stabbing.pb.pool import begin, fetch
-
-EIGHT = 8
-"""Bytes of a key that is a number."""
 
 
 @inline
@@ -138,7 +136,7 @@ def collect(
 def key_of(lengths: Any, starts: Any, i: Any) -> Any:
     """Length and tail of key i; without lengths, all are numbers."""
     if len(lengths) == 0:
-        return np.int64(EIGHT), np.int64(0)
+        return np.int64(NUMBER_BYTES), np.int64(0)
     return np.int64(lengths[i]), starts[i]
 
 
@@ -159,8 +157,9 @@ def locate(
         length, start = key_of(lengths, starts, i)
         if page:
             base = fetch(pool, longs, page)
-            slot = slot_of(ints, base, np.int64(ints[base + COUNT] - ints[base + LAST]) - 1)
-            if is_below(ints, longs, base, slot, prefix, length, tails, start):
+            end = np.int64(ints[base + COUNT] - ints[base + LAST])
+            slot = slot_of(ints, base, end - 1)
+            if end == 0 or is_below(ints, longs, base, slot, prefix, length, tails, start):
                 page = np.int64(0)
         if page == 0:
             page = descend(pool, ints, longs, tree, prefix, length, tails, start)
@@ -185,7 +184,7 @@ def locate(
         nodes[GT, i] = ints[slot + POINTERS + GT]
         if found:
             cursors[i] = collect(
-                pool, ints, longs, tree[WORDS], page, at, at + 1, sids, cursors[i], fill
+                pool, ints, longs, tree[PAGE_WORDS], page, at, at + 1, sids, cursors[i], fill
             )
 
 
@@ -222,12 +221,12 @@ def scan_down(
                 high = find(ints, longs, base, low, high, prefixes[i], length, tails, start)
             if len(firsts) and first < end:
                 slot = slot_of(ints, base, first)
-                if is_below(ints, longs, base, slot, firsts[i], EIGHT, tails, 0):
-                    low = find(ints, longs, base, low, high, firsts[i], EIGHT, tails, 0)
+                if is_below(ints, longs, base, slot, firsts[i], NUMBER_BYTES, tails, 0):
+                    low = find(ints, longs, base, low, high, firsts[i], NUMBER_BYTES, tails, 0)
                     leaving = min(leaving, i)
             if low < high:
                 cursors[i] = collect(
-                    pool, ints, longs, tree[WORDS], page, low, high, sids, cursors[i], fill
+                    pool, ints, longs, tree[PAGE_WORDS], page, low, high, sids, cursors[i], fill
                 )
         leave = leaving
         page = following
@@ -271,14 +270,14 @@ def scan_up(
                     low += 1
             if len(lasts) and first < end:
                 slot = slot_of(ints, base, end - 1)
-                if not is_below(ints, longs, base, slot, lasts[i], EIGHT, tails, 0):
-                    high = find(ints, longs, base, low, high, lasts[i], EIGHT, tails, 0)
-                    if holds(ints, longs, base, high, lasts[i], EIGHT, tails, 0):
+                if not is_below(ints, longs, base, slot, lasts[i], NUMBER_BYTES, tails, 0):
+                    high = find(ints, longs, base, low, high, lasts[i], NUMBER_BYTES, tails, 0)
+                    if holds(ints, longs, base, high, lasts[i], NUMBER_BYTES, tails, 0):
                         high += 1
                     leaving = max(leaving, i + 1)
             if low < high:
                 cursors[i] = collect(
-                    pool, ints, longs, tree[WORDS], page, low, high, sids, cursors[i], fill
+                    pool, ints, longs, tree[PAGE_WORDS], page, low, high, sids, cursors[i], fill
                 )
         leave = leaving
         page = following

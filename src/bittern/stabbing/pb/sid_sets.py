@@ -24,13 +24,13 @@ from bittern.stabbing.pb.pages import (
     HEADER,
     N_SIDS,
     NEXT,
+    PAGE_WORDS,
     PLACE,
     SIDS,
     SPILL,
     SPILLED,
     SPILLS,
     TAIL,
-    WORDS,
     clear,
     drop_sids,
     free_words,
@@ -67,7 +67,7 @@ def give_back(pool: Any, tree: Any, free: Any, page: Any) -> None:
 @inline
 def most_here(tree: Any) -> Any:
     """Sids that an item keeps in its own page, at most."""
-    return tree[WORDS] >> 3
+    return tree[PAGE_WORDS] >> 3
 
 
 @inline
@@ -81,7 +81,7 @@ def add_sid(
     pool: Any, ints: Any, longs: Any, tree: Any, free: Any, page: Any, at: Any, sid: Any
 ) -> None:
     """Add a sid to the SidSet of an item; its page has the room that ``room_for_sid`` says."""
-    base, words = fetch(pool, longs, page), tree[WORDS]
+    base, words = fetch(pool, longs, page), tree[PAGE_WORDS]
     touch(pool, page)
     slot = slot_of(ints, base, at)
     count, place = np.int64(ints[slot + N_SIDS]), np.int64(ints[slot + PLACE])
@@ -143,7 +143,7 @@ def take_sid(
     page: Any, at: Any, where: Any, which: Any,
 ) -> None:  # fmt: skip
     """Take a sid out that was found there; few that are left come back to their item's page."""
-    base, words = fetch(pool, longs, page), tree[WORDS]
+    base, words = fetch(pool, longs, page), tree[PAGE_WORDS]
     touch(pool, page)
     slot = slot_of(ints, base, at)
     place = np.int64(ints[slot + PLACE])

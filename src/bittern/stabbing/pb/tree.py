@@ -17,8 +17,6 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
-from bittern.errors import OptionError
-from bittern.stabbing.contract import whole_number
 from bittern.stabbing.pb.delete import delete_rows
 from bittern.stabbing.pb.insert import MOST_LEVELS, insert_rows, plant
 from bittern.stabbing.pb.pages import (
@@ -33,14 +31,13 @@ from bittern.stabbing.pb.pages import (
     LIST_KEYS,
     LIST_NODES,
     LIST_SIDS,
+    PAGE_WORDS,
     PENDING,
     READJUSTED,
     SPILLS,
-    WORDS,
 )
 from bittern.stabbing.pb.pool import N_FREE, N_PAGES, TREE_SIZE
 from bittern.stabbing.pb.search import search
-from bittern.stabbing.values import brief
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -48,7 +45,6 @@ if TYPE_CHECKING:
     from bittern.stabbing.contract import Int32s, Int64s
 
 PAGE_BYTES = 4096
-PAGE_SIZES = tuple(1 << bits for bits in range(9, 17))
 
 LISTS = ("inequality", "greater_than", "less_than")
 """The lists in words, in the order of their numbers."""
@@ -98,20 +94,11 @@ def of_numbers(numbers: Int64s) -> Keys:
     return Keys(prefixes, np.empty(0, np.int32), np.empty(0, np.int64), np.empty(0, np.int32))
 
 
-def checked_page_bytes(page_bytes: int) -> int:
-    """The size of a page; OptionError if there is none of that size."""
-    size = whole_number(page_bytes, "page_bytes")
-    if size not in PAGE_SIZES:
-        known = ", ".join(map(str, PAGE_SIZES))
-        raise OptionError(f"page_bytes is {brief(size)}: choose from {known}")
-    return size
-
-
 def new_tree(page_bytes: int) -> Int64s:
     """The numbers of a tree that is not planted yet."""
     tree = np.zeros(TREE_SIZE, np.int64)
     tree[N_PAGES] = 1  # 0 is no page
-    tree[WORDS] = page_bytes // 4
+    tree[PAGE_WORDS] = page_bytes // 4
     return tree
 
 
@@ -121,7 +108,7 @@ class Tree:
     def __init__(self, pages: Pages) -> None:
         self.pages = pages
         self._path = np.zeros(2 * MOST_LEVELS + 5, np.int64)
-        self._scratch = np.zeros(3 + int(pages.tree[WORDS]) // 4, np.int32)
+        self._scratch = np.zeros(3 + int(pages.tree[PAGE_WORDS]) // 4, np.int32)
 
     def plant(self) -> None:
         """Make the pages of an empty tree."""
@@ -175,7 +162,7 @@ class Tree:
         tree = self.pages.tree
         inserted, deleted = int(tree[INSERTED]), int(tree[DELETED])
         found: dict[str, int | float] = {
-            "page_bytes": int(tree[WORDS]) * 4,
+            "page_bytes": int(tree[PAGE_WORDS]) * 4,
             "height": int(tree[HEIGHT]) + 1,
             "keys": int(tree[KEYS]),
             "entries": int(tree[LEAF_SIDS] + tree[LIST_SIDS : LIST_SIDS + 3].sum()),

@@ -36,7 +36,7 @@ class View:
         folder = folder_of(path)
         token = secrets.token_hex(8)
         self._file = folder / f"{version}.{token}"
-        self._lock = -1
+        self._lock, self._process = -1, os.getpid()
         try:
             while not self._file.exists():
                 folder.mkdir(exist_ok=True)
@@ -50,6 +50,7 @@ class View:
 
     def _register(self, unnamed: Path) -> None:
         lock = os.open(unnamed, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        os.fchmod(lock, 0o644)  # the writer, who may be another user, has to see that it is held
         hold(lock)
         try:
             unnamed.rename(self._file)
@@ -64,9 +65,10 @@ class View:
     def close(self) -> None:
         """Let the writer use again what only this version reads."""
         if self._lock >= 0:
-            with contextlib.suppress(OSError):
-                self._file.unlink()
-            let_go(self._lock)
+            if self._process == os.getpid():  # a child's end does not end its parent's view
+                with contextlib.suppress(OSError):
+                    self._file.unlink()
+            let_go(self._lock, self._process)
             self._lock = -1
 
 

@@ -1,0 +1,61 @@
+"""Compiled kernels on disk: good as long as nothing that they were compiled from changes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+KERNEL = """
+from bittern.engine.jit import i8, kernel
+from parts.steps import step
+
+@kernel(i8, i8)
+def run(number):
+    return step(number)
+
+if __name__ == "parts.kernels":
+    print(run(1), sum(run._dispatcher.stats.cache_hits.values()))
+"""
+STEPS = """
+from bittern.engine.jit import inline
+from parts.sizes import SIZE
+
+@inline
+def step(number):
+    return number + SIZE * {factor}
+"""
+
+
+def run(folder: Path) -> tuple[int, int]:
+    """What the kernel says, and how often it came from disk."""
+    source = "import parts.kernels"
+    shown = subprocess.run(
+        [sys.executable, "-W", "error", "-c", source],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(folder)},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+    ).stdout
+    number, hits = shown.split()
+    return int(number), int(hits)
+
+
+def test_a_kernel_is_compiled_again_when_anything_that_it_uses_changes(tmp_path: Path) -> None:
+    """Its own file stays the same; a function in another one changes, and a constant in a third."""
+    parts = tmp_path / "parts"
+    parts.mkdir()
+    (parts / "__init__.py").write_text("")
+    (parts / "kernels.py").write_text(KERNEL)
+    (parts / "steps.py").write_text(STEPS.format(factor=1))
+    (parts / "sizes.py").write_text("SIZE = 10\n")
+    assert run(tmp_path) == (11, 0)
+    assert run(tmp_path) == (11, 1)
+    (parts / "steps.py").write_text(STEPS.format(factor=2))
+    assert run(tmp_path) == (21, 0)
+    (parts / "sizes.py").write_text("SIZE = 100\n")
+    assert run(tmp_path) == (201, 0)
+    assert run(tmp_path) == (201, 1)
