@@ -768,7 +768,7 @@ def test_creating(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("page_bytes", [0, 256, 1000, 131_072, -512, 512.5, "512"])
 def test_page_sizes_that_are_none(tmp_path: Path, page_bytes: Any) -> None:
-    with pytest.raises(OptionError, match="page_bytes.*(choose from 512|not a whole number)"):
+    with pytest.raises(OptionError, match=r"page_bytes.*(choose from 512|not a whole number)"):
         PageFile.create(tmp_path / "pages", page_bytes, np.zeros(TREE_SIZE, np.int64))
     assert not list(tmp_path.iterdir())
 
