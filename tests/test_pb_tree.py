@@ -74,7 +74,7 @@ class Drawn:
 
     def found(self, value: int) -> list[int]:
         sids, cursors = np.empty(9999, np.int32), np.zeros(1, np.int64)
-        self.tree.search(of_numbers(np.array([value])), cursors, sids, fill=True)
+        self.tree.search(of_numbers(np.array([value])), cursors, sids)
         return sorted(sids[: cursors[0]].tolist())
 
 

@@ -39,7 +39,7 @@ from bittern.stabbing.pb.check import check_tree, stored_sids
 from bittern.stabbing.pb.page_table import PAGE_SIZES, checked_page_bytes
 from bittern.stabbing.pb.pages import PAGE_WORDS
 from bittern.stabbing.pb.pool import N_FREE, N_PAGES, TREE_SIZE, memory_pool
-from bittern.stabbing.pb.tree import PAGE_BYTES, Tree, new_tree, of_numbers
+from bittern.stabbing.pb.tree import PAGE_BYTES, Bounds, Tree, new_tree, of_numbers
 from bittern.stabbing.predicates import PredicateIndex
 from bittern.stabbing.sides import PredicateStabbing
 
@@ -143,26 +143,13 @@ class PBPredicates(PredicateIndex):
     def count(self, values: Int64s, firsts: Int64s, lasts: Int64s, counts: Int64s) -> None:
         """O(log n) per value and the pages of each list that the batch needs, once."""
         counts[:] = 0
-        self._search(values, firsts, lasts, counts, np.empty(0, np.int32), fill=False)
+        self._tree.search(of_numbers(values), counts, bounds=_bounds(firsts, lasts))
 
     def fill(
         self, values: Int64s, firsts: Int64s, lasts: Int64s, starts: Int64s, sids: Int32s
     ) -> None:
         """The same, and the output."""
-        self._search(values, firsts, lasts, starts.copy(), sids, fill=True)
-
-    def _search(
-        self,
-        values: Int64s,
-        firsts: Int64s,
-        lasts: Int64s,
-        cursors: Int64s,
-        sids: Int32s,
-        *,
-        fill: bool,
-    ) -> None:
-        first, last = (of_numbers(each).prefixes for each in (firsts, lasts))
-        self._tree.search(of_numbers(values), cursors, sids, fill=fill, firsts=first, lasts=last)
+        self._tree.search(of_numbers(values), starts.copy(), sids, bounds=_bounds(firsts, lasts))
 
     def statistics(self) -> dict[str, int | float]:
         """Height, pages, list lengths, leaves adjusted per insertion: O(1)."""
@@ -228,3 +215,7 @@ class PBTree(PredicateStabbing):
 def _one(operator: int, key: int, sid: int) -> tuple[Any, ...]:
     keys = of_numbers(np.array([key], np.int64))
     return keys, np.array([operator], np.uint8), np.array([sid], np.int32)
+
+
+def _bounds(firsts: Int64s, lasts: Int64s) -> Bounds:
+    return Bounds(of_numbers(firsts).prefixes, of_numbers(lasts).prefixes)

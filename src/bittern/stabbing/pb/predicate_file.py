@@ -290,17 +290,15 @@ class PredicateFile:
         keys = encoded.take(order)
         offsets = np.zeros(len(encoded.valid) + 1, np.int64)
         with self._searching():
+            if not self._is_planted:
+                return offsets, np.empty(0, np.int32)
             counts = np.zeros(len(order), np.int64)
-            self._search(keys, counts, np.empty(0, np.int32), fill=False)
+            counted = self._tree.search(keys, counts)
             offsets[order + 1] = counts
             np.cumsum(offsets, out=offsets)
             sids = np.empty(int(offsets[-1]), np.int32)
-            self._search(keys, offsets[order], sids, fill=True)
+            self._tree.search(keys, offsets[order], sids, counted=counted)
         return offsets, sids
-
-    def _search(self, keys: Keys, cursors: Int64s, sids: Int32s, *, fill: bool) -> None:
-        if self._is_planted and len(cursors):
-            self._tree.search(keys, cursors, sids, fill=fill)
 
     @contextmanager
     def _searching(self) -> Iterator[None]:

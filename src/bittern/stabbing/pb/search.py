@@ -15,7 +15,8 @@ first one's, upwards) and the others *join* when it comes to theirs: each page o
 once for the whole batch, whichever values it serves. Where the tree holds several attributes, each
 value *leaves* at the first key of its own.
 
-Kernels count first and copy then, with the same code: whole pages know how many sids they have.
+A batch is counted first and copied then, with the same code: whole pages know how many sids they
+have.
 Cost: O(log n) page visits for a value, O(pages of the longest answer) for a scan, and the output.
 """
 
@@ -25,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from bittern.engine.jit import apart, b1, i4r, i4w, i4w2, i8, i8r, i8w, inline, kernel, u8r, void
+from bittern.engine.jit import apart, i4r, i4w, i4w2, i8, i8r, i8w, inline, kernel, u8r, void
 from bittern.stabbing.pb.pages import (
     BRANCH,
     CHILD,
@@ -55,6 +56,13 @@ from bittern.stabbing.pb.pages import (
     slot_of,
 )
 from bittern.stabbing.pb.pool import begin, fetch
+
+COUNT_ONLY, COPY, COPY_COUNTED = 0, 1, 2
+"""What a search is to do with the sids; the last, with what counting has left in ``nodes``."""
+
+OWN_LEAF, OWN_ITEM, NODES = 3, 4, 5
+"""Rows of ``nodes`` behind those of the three lists: the leaf of a value's own item, or 0, and the
+item; and how many rows there are."""
 
 
 @inline
@@ -97,7 +105,7 @@ def spilled(pool: Any, ints: Any, longs: Any, page: Any, sids: Any, cursor: Any)
 @apart
 def collect(
     pool: Any, ints: Any, longs: Any, words: Any, page: Any, low: Any, high: Any,
-    sids: Any, cursor: Any, fill: Any,
+    sids: Any, cursor: Any, copy: Any,
 ) -> Any:  # fmt: skip
     """Count or copy the sids of items low .. high-1 of a page; returns where the next ones go.
 
@@ -111,7 +119,7 @@ def collect(
     else:
         for at in range(low, high):
             end += ints[slot_of(ints, base, at) + N_SIDS]
-    if not fill or end > len(sids):
+    if not copy or end > len(sids):
         return end
     block = edge(ints, base, words, high)
     length = edge(ints, base, words, low) - block
@@ -144,13 +152,23 @@ def key_of(lengths: Any, starts: Any, i: Any) -> Any:
 def locate(
     pool: Any, ints: Any, longs: Any, tree: Any,
     prefixes: Any, lengths: Any, starts: Any, tails: Any,
-    nodes: Any, cursors: Any, sids: Any, fill: Any,
+    nodes: Any, cursors: Any, sids: Any, task: Any,
 ) -> None:  # fmt: skip
     """Descend for every value: its own SidSet, and where the scans of the lists start.
 
-    A value that is not above the last key of the leaf before it is in that leaf too.
+    A value that is not above the last key of the leaf before it is in that leaf too. ``nodes``
+    keeps all that was found, so that copying after counting does not descend again.
     """
     page, at = np.int64(0), np.int64(0)
+    if task == COPY_COUNTED:
+        for i in range(len(prefixes)):
+            page, at = np.int64(nodes[OWN_LEAF, i]), np.int64(nodes[OWN_ITEM, i])
+            if page:
+                begin(pool)
+                cursors[i] = collect(
+                    pool, ints, longs, tree[PAGE_WORDS], page, at, at + 1, sids, cursors[i], True
+                )  # fmt: skip
+        return
     for i in range(len(prefixes)):
         begin(pool)
         prefix = prefixes[i]
@@ -182,17 +200,19 @@ def locate(
             slot = slot_of(ints, other, ints[other + COUNT] - 1)
         nodes[INEQ, i] = ints[slot + POINTERS + INEQ]
         nodes[GT, i] = ints[slot + POINTERS + GT]
+        nodes[OWN_LEAF, i], nodes[OWN_ITEM, i] = page if found else 0, at
         if found:
             cursors[i] = collect(
-                pool, ints, longs, tree[PAGE_WORDS], page, at, at + 1, sids, cursors[i], fill
-            )
+                pool, ints, longs, tree[PAGE_WORDS], page, at, at + 1,
+                sids, cursors[i], task != COUNT_ONLY,
+            )  # fmt: skip
 
 
 @apart
 def scan_down(
     pool: Any, ints: Any, longs: Any, tree: Any,
     prefixes: Any, lengths: Any, starts: Any, tails: Any,
-    firsts: Any, nodes: Any, cursors: Any, sids: Any, fill: Any,
+    firsts: Any, nodes: Any, cursors: Any, sids: Any, task: Any,
 ) -> None:  # fmt: skip
     """Collect what is below each value, from its node down to Head or its attribute's first key.
 
@@ -226,7 +246,16 @@ def scan_down(
                     leaving = min(leaving, i)
             if low < high:
                 cursors[i] = collect(
-                    pool, ints, longs, tree[PAGE_WORDS], page, low, high, sids, cursors[i], fill
+                    pool,
+                    ints,
+                    longs,
+                    tree[PAGE_WORDS],
+                    page,
+                    low,
+                    high,
+                    sids,
+                    cursors[i],
+                    task != COUNT_ONLY,
                 )
         leave = leaving
         page = following
@@ -238,7 +267,7 @@ def scan_down(
 def scan_up(
     pool: Any, ints: Any, longs: Any, tree: Any,
     prefixes: Any, lengths: Any, starts: Any, tails: Any,
-    lasts: Any, nodes: Any, cursors: Any, sids: Any, fill: Any,
+    lasts: Any, nodes: Any, cursors: Any, sids: Any, task: Any,
 ) -> None:  # fmt: skip
     """Collect what is above each value, from its node up to Tail or its attribute's last key.
 
@@ -277,7 +306,16 @@ def scan_up(
                     leaving = max(leaving, i + 1)
             if low < high:
                 cursors[i] = collect(
-                    pool, ints, longs, tree[PAGE_WORDS], page, low, high, sids, cursors[i], fill
+                    pool,
+                    ints,
+                    longs,
+                    tree[PAGE_WORDS],
+                    page,
+                    low,
+                    high,
+                    sids,
+                    cursors[i],
+                    task != COUNT_ONLY,
                 )
         leave = leaving
         page = following
@@ -289,11 +327,11 @@ def scan_up(
 def search_all(
     pool: Any, ints: Any, longs: Any, tree: Any,
     prefixes: Any, lengths: Any, starts: Any, tails: Any,
-    firsts: Any, lasts: Any, nodes: Any, cursors: Any, sids: Any, fill: Any,
+    firsts: Any, lasts: Any, nodes: Any, cursors: Any, sids: Any, task: Any,
 ) -> None:  # fmt: skip
     """One descent for each value and the four scans."""
     locate(
-        pool, ints, longs, tree, prefixes, lengths, starts, tails, nodes, cursors, sids, fill
+        pool, ints, longs, tree, prefixes, lengths, starts, tails, nodes, cursors, sids, task
     )  # fmt: skip
     for which in range(3):
         if tree[LIST_KEYS + which] == 0:
@@ -301,25 +339,28 @@ def search_all(
         if which != LT:
             scan_down(
                 pool, ints, longs, tree, prefixes, lengths, starts, tails,
-                firsts, nodes[which], cursors, sids, fill,
+                firsts, nodes[which], cursors, sids, task,
             )  # fmt: skip
         if which != GT:
             scan_up(
                 pool, ints, longs, tree, prefixes, lengths, starts, tails,
-                lasts, nodes[which], cursors, sids, fill,
+                lasts, nodes[which], cursors, sids, task,
             )  # fmt: skip
 
 
-@kernel(void, i8w, i4r, u8r, i8r, u8r, i4r, i8r, i4r, u8r, u8r, i4w2, i8w, i4w, b1)
+@kernel(void, i8w, i4r, u8r, i8r, u8r, i4r, i8r, i4r, u8r, u8r, i4w2, i8w, i4w, i8)
 def search(
     pool: Any, ints: Any, longs: Any, tree: Any,
     prefixes: Any, lengths: Any, starts: Any, tails: Any,
-    firsts: Any, lasts: Any, nodes: Any, cursors: Any, sids: Any, fill: Any,
+    firsts: Any, lasts: Any, nodes: Any, cursors: Any, sids: Any, task: Any,
 ) -> None:  # fmt: skip
-    """Count or copy the sids that ascending values find, from ``cursors`` on, which move on."""
+    """Count or copy the sids that ascending values find, from ``cursors`` on, which move on.
+
+    ``task`` is COUNT_ONLY, COPY, or COPY_COUNTED with the ``nodes`` of an earlier count.
+    """
     search_all(
         pool, ints, longs, tree, prefixes, lengths, starts, tails,
-        firsts, lasts, nodes, cursors, sids, fill,
+        firsts, lasts, nodes, cursors, sids, task,
     )  # fmt: skip
 
 
@@ -335,9 +376,9 @@ def search_one(
     prefixes[0] = np.uint64(number) ^ (np.uint64(1) << np.uint64(63))
     lengths, starts = np.empty(1, np.int32), np.zeros(1, np.int64)
     lengths[0] = length
-    nodes, bounds = np.empty((3, 1), np.int32), np.empty(0, np.uint64)
+    nodes, bounds = np.empty((NODES, 1), np.int32), np.empty(0, np.uint64)
     search_all(
         pool, ints, longs, tree, prefixes, lengths, starts, tail,
-        bounds, bounds, nodes, cursors, sids, True,
+        bounds, bounds, nodes, cursors, sids, COPY,
     )  # fmt: skip
     return cursors[0]

@@ -37,7 +37,7 @@ from bittern.stabbing.pb.pages import (
     SPILLS,
 )
 from bittern.stabbing.pb.pool import N_FREE, N_PAGES, TREE_SIZE
-from bittern.stabbing.pb.search import search
+from bittern.stabbing.pb.search import COPY, COPY_COUNTED, COUNT_ONLY, NODES, search
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -49,7 +49,17 @@ PAGE_BYTES = 4096
 LISTS = ("inequality", "greater_than", "less_than")
 """The lists in words, in the order of their numbers."""
 
-_NO_BOUNDS = np.empty(0, np.uint64)
+_NO_SIDS = np.empty(0, np.int32)
+
+
+class Bounds(NamedTuple):
+    """Prefixes of the first and the last key of each value's attribute; empty if there is one."""
+
+    firsts: NDArray[np.uint64]
+    lasts: NDArray[np.uint64]
+
+
+_NO_BOUNDS = Bounds(np.empty(0, np.uint64), np.empty(0, np.uint64))
 
 
 class Keys(NamedTuple):
@@ -143,19 +153,27 @@ class Tree:
         self,
         values: Keys,
         cursors: Int64s,
-        sids: Int32s,
+        sids: Int32s | None = None,
         *,
-        fill: bool,
-        firsts: NDArray[np.uint64] = _NO_BOUNDS,
-        lasts: NDArray[np.uint64] = _NO_BOUNDS,
-    ) -> None:
-        """Count, or write, the sids of ascending values from ``cursors`` on, which move on."""
-        pages = self.pages
-        nodes = np.empty((3, len(cursors)), np.int32)
+        counted: Int32s | None = None,
+        bounds: Bounds = _NO_BOUNDS,
+    ) -> Int32s:
+        """Count, or write, the sids of ascending values from ``cursors`` on, which move on.
+
+        Counting returns where they were found. Who gives that back as ``counted`` to write the
+        sids of the same values saves the way to them.
+        """
+        pages, task = self.pages, COUNT_ONLY
+        if sids is None:
+            sids = _NO_SIDS
+        else:
+            task = COPY if counted is None else COPY_COUNTED
+        nodes = np.empty((NODES, len(cursors)), np.int32) if counted is None else counted
         search(
             pages.pool, pages.ints, pages.longs, pages.tree, *values,
-            firsts, lasts, nodes, cursors, sids, fill,
+            *bounds, nodes, cursors, sids, task,
         )  # fmt: skip
+        return nodes
 
     def statistics(self) -> dict[str, int | float]:
         """The numbers of the tree, in words: O(1)."""
