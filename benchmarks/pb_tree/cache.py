@@ -37,6 +37,8 @@ from bittern.stabbing.pb.tree import PAGE_BYTES
 WARM = 100_000
 #: Values whose pages are counted with nothing in the cache before each.
 ALONE = 20
+#: A read is a fifth of a search, so that medians of a few passes are not steady enough.
+TURNS = 4 * PASSES
 EVEN, SKEWED = "even", "skewed"
 
 
@@ -83,8 +85,8 @@ def _in_turns(
         for index in files.values():
             index.search_batch(warm)
         for values in (EVEN, SKEWED):
-            drawn = workloads.values(POINTS, n, (1 + PASSES) * count, skewed=values == SKEWED)
-            first, *others = np.split(drawn, 1 + PASSES)
+            drawn = workloads.values(POINTS, n, (1 + TURNS) * count, skewed=values == SKEWED)
+            first, *others = np.split(drawn, 1 + TURNS)
             for index in files.values():  # what these values like comes into the cache
                 truth.judge("PB+tree", first, *index.search_batch(first))
                 _each(index, first.tolist())
