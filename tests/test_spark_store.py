@@ -24,6 +24,7 @@ from bittern import Index
 from bittern.engine.manifest import MANIFEST
 from bittern.engine.snapshot import verify_snapshot
 from bittern.errors import OptionError, SnapshotError
+from bittern.files import let_go
 from bittern.spark import cache_folder, node_cache, transport
 from bittern.spark.node_cache import SnapshotRef, attach, clean, keep, put
 
@@ -494,10 +495,10 @@ def test_a_lock_that_was_cleaned_away_is_taken_again(root, three):
     waiter.start()
     wait_until(lambda: is_waited_for(path))
     path.unlink()
-    cache_folder._unlock(holder)
+    let_go(holder)
     waiter.join(60)
     assert os.path.samestat(os.fstat(got[0]), path.stat())
-    cache_folder._unlock(got[0])
+    let_go(got[0])
 
 
 def is_waited_for(path):
