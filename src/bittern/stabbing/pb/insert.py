@@ -50,11 +50,9 @@ from bittern.stabbing.pb.pages import (
     LIST_SIDS,
     LONGEST,
     LT,
-    NEXT,
     PAGE_WORDS,
     PENDING,
     POINTERS,
-    PREVIOUS,
     ROOT,
     TAILS,
     find,
@@ -69,7 +67,7 @@ from bittern.stabbing.pb.pages import (
     take_key,
 )
 from bittern.stabbing.pb.pool import N_FREE, N_PAGES, begin, fetch, has_room, touch
-from bittern.stabbing.pb.search import child_of, key_of
+from bittern.stabbing.pb.search import child_of, key_of, pointed_from
 from bittern.stabbing.pb.sid_sets import add_sid, new_page, room_for_sid
 from bittern.stabbing.predicates import AT_LEAST, AT_MOST, EQUAL, GREATER, UNEQUAL
 
@@ -174,25 +172,6 @@ def split(
 
 
 @apart
-def pointers_near(
-    pool: Any, ints: Any, longs: Any, leaf: Any, at: Any, found: Any, pointers: Any
-) -> None:
-    """What a key has, or will have, as pointers: its own, or those of the items around it."""
-    base = fetch(pool, longs, leaf)
-    before = at if found else at - 1
-    slot = slot_of(ints, base, before)
-    if before < 0:
-        other = fetch(pool, longs, ints[base + PREVIOUS])
-        slot = slot_of(ints, other, ints[other + COUNT] - 1)
-    pointers[INEQ] = ints[slot + POINTERS + INEQ]
-    pointers[GT] = ints[slot + POINTERS + GT]
-    slot = slot_of(ints, base, at)
-    if at == ints[base + COUNT]:
-        slot = slot_of(ints, fetch(pool, longs, ints[base + NEXT]), 0)
-    pointers[LT] = ints[slot + POINTERS + LT]
-
-
-@apart
 def split_list(
     pool: Any, ints: Any, longs: Any, tree: Any, free: Any, which: Any, node: Any, at: Any,
     scratch: Any,
@@ -250,7 +229,10 @@ def insert_rows(
         if free_words(ints, base, words) < need:
             split(pool, ints, longs, tree, free, way, level, prefix, length, tails, start, scratch)
             continue
-        pointers_near(pool, ints, longs, leaf, at, found, pointers)
+        before, behind = pointed_from(pool, ints, longs, base, at, found)
+        pointers[INEQ] = ints[before + POINTERS + INEQ]
+        pointers[GT] = ints[before + POINTERS + GT]
+        pointers[LT] = ints[behind + POINTERS + LT]
         which = list_of(operator)
         if which >= 0:
             node = pointers[which]

@@ -148,6 +148,21 @@ def key_of(lengths: Any, starts: Any, i: Any) -> Any:
     return np.int64(lengths[i]), starts[i]
 
 
+@inline
+def pointed_from(pool: Any, ints: Any, longs: Any, base: Any, at: Any, found: Any) -> Any:
+    """The slots whose pointers are a key's: of the item before it, and of the item behind.
+
+    A key that is there has its own. One at an end of its leaf has a neighbour in the next leaf.
+    """
+    before, behind = slot_of(ints, base, at if found else at - 1), slot_of(ints, base, at)
+    if at == 0 and not found:
+        other = fetch(pool, longs, ints[base + PREVIOUS])
+        before = slot_of(ints, other, ints[other + COUNT] - 1)
+    if at == ints[base + COUNT]:
+        behind = slot_of(ints, fetch(pool, longs, ints[base + NEXT]), 0)
+    return before, behind
+
+
 @apart
 def locate(
     pool: Any, ints: Any, longs: Any, tree: Any,
@@ -188,18 +203,10 @@ def locate(
         at = max(at, np.int64(ints[base + FIRST]))
         at = find(ints, longs, base, at, high, prefix, length, tails, start)
         found = holds(ints, longs, base, at, prefix, length, tails, start)
-        if at < count:
-            nodes[LT, i] = ints[slot_of(ints, base, at) + POINTERS + LT]
-        else:
-            other = fetch(pool, longs, ints[base + NEXT])
-            nodes[LT, i] = ints[other + HEADER + POINTERS + LT]
-        before = at if found else at - 1
-        slot = slot_of(ints, base, before)
-        if before < 0:
-            other = fetch(pool, longs, ints[base + PREVIOUS])
-            slot = slot_of(ints, other, ints[other + COUNT] - 1)
-        nodes[INEQ, i] = ints[slot + POINTERS + INEQ]
-        nodes[GT, i] = ints[slot + POINTERS + GT]
+        before, behind = pointed_from(pool, ints, longs, base, at, found)
+        nodes[INEQ, i] = ints[before + POINTERS + INEQ]
+        nodes[GT, i] = ints[before + POINTERS + GT]
+        nodes[LT, i] = ints[behind + POINTERS + LT]
         nodes[OWN_LEAF, i], nodes[OWN_ITEM, i] = page if found else 0, at
         if found:
             cursors[i] = collect(
