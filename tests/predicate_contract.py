@@ -16,7 +16,6 @@ import numpy as np
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
-    RuleBasedStateMachine,
     initialize,
     invariant,
     precondition,
@@ -26,6 +25,7 @@ from hypothesis.stateful import (
 from numpy.typing import NDArray
 
 from bittern.stabbing.predicates import OPERATORS, PredicateIndex
+from stabbing_contract import Saving
 
 Predicate = tuple[int, int, int]
 """Operator, key and sid."""
@@ -92,7 +92,7 @@ KEYS = st.one_of(
 PREDICATES = st.tuples(st.integers(0, 5), KEYS, st.integers(0, 4))
 
 
-class History(RuleBasedStateMachine):
+class History(Saving):
     """Any sequence of changes, against atoms."""
 
     cls: ClassVar[type[PredicateIndex]]
@@ -100,7 +100,6 @@ class History(RuleBasedStateMachine):
 
     @initialize(data=st.data(), predicates=st.lists(PREDICATES, max_size=40))
     def start(self, data: st.DataObject, predicates: list[Predicate]) -> None:
-        self.given: list[tuple[np.ndarray, np.ndarray]] = []
         self.atoms: Counter[tuple[int, int, str]] = Counter()
         self.intact = list(predicates)
         for predicate in predicates:
@@ -137,20 +136,6 @@ class History(RuleBasedStateMachine):
             # It may have been a part of any predicate of this key and sid.
             self.intact = [kept for kept in self.intact if kept[1:] != (key, sid)]
 
-    @rule()
-    def save_and_open(self) -> None:
-        arrays = self.index.arrays()
-        copies = {name: array.copy() for name, array in arrays.items()}
-        for array in copies.values():
-            array.flags.writeable = False
-        self.given += [(array, array.copy()) for array in arrays.values()]
-        self.index = self.cls.from_arrays(copies)
-
-    @rule()
-    def save_and_go_on(self) -> None:
-        arrays = self.index.arrays()
-        self.given += [(array, array.copy()) for array in arrays.values()]
-
     @invariant()
     def agrees(self) -> None:
         self.index.check()
@@ -160,10 +145,6 @@ class History(RuleBasedStateMachine):
         values = sorted([*range(-13, 15), INT64.min, INT64.max, *(key for key, _, _ in held)])
         predicates = [(OPERATORS.index(atom), key, sid) for key, sid, atom in held]
         assert found(self.index, values) == [brute_force(predicates, v) for v in values]
-
-    def teardown(self) -> None:
-        for array, before in getattr(self, "given", []):
-            assert np.array_equal(array, before), "an array that was handed out has changed"
 
 
 def drawn(n: int, seed: int = 5) -> list[Predicate]:

@@ -51,7 +51,36 @@ def stabs(index: StabbingIndex, values: list[int]) -> list[list[int]]:
     return [sorted(part.tolist()) for part in np.split(ids, offsets[1:-1])][: len(values)]
 
 
-class History(RuleBasedStateMachine):
+class Saving(RuleBasedStateMachine):
+    """Whatever is done to an index, it can be saved at any time, and what was saved stays."""
+
+    cls: ClassVar[Any]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.index: Any = None
+        self.given: list[tuple[np.ndarray, np.ndarray]] = []
+
+    @rule()
+    def save_and_open(self) -> None:
+        arrays = self.index.arrays()
+        copies = {name: array.copy() for name, array in arrays.items()}
+        for array in copies.values():
+            array.flags.writeable = False
+        self.given += [(array, array.copy()) for array in arrays.values()]
+        self.index = self.cls.from_arrays(copies)
+
+    @rule()
+    def save_and_go_on(self) -> None:
+        arrays = self.index.arrays()
+        self.given += [(array, array.copy()) for array in arrays.values()]
+
+    def teardown(self) -> None:
+        for array, before in getattr(self, "given", []):
+            assert np.array_equal(array, before), "an array that was handed out has changed"
+
+
+class History(Saving):
     """Any sequence of changes, against the ids that cover each cell."""
 
     cls: ClassVar[type[StabbingIndex]]
@@ -60,7 +89,6 @@ class History(RuleBasedStateMachine):
     @initialize(data=st.data(), domain=st.one_of(st.integers(1, 9), st.integers(1, 300)))
     def start(self, data: st.DataObject, domain: int) -> None:
         self.domain = domain
-        self.given: list[tuple[np.ndarray, np.ndarray]] = []
         cell = st.integers(0, domain - 1)
         # Few ids, so that they own several intervals; points and full ranges often.
         ends = st.one_of(
@@ -115,30 +143,12 @@ class History(RuleBasedStateMachine):
         self.change(interval, -1)
         self.intact = [kept for kept in self.intact if kept[2] != interval[2]]
 
-    @rule()
-    def save_and_open(self) -> None:
-        arrays = self.index.arrays()
-        copies = {name: array.copy() for name, array in arrays.items()}
-        for array in copies.values():
-            array.flags.writeable = False
-        self.given += [(array, array.copy()) for array in arrays.values()]
-        self.index = self.cls.from_arrays(copies)
-
-    @rule()
-    def save_and_go_on(self) -> None:
-        arrays = self.index.arrays()
-        self.given += [(array, array.copy()) for array in arrays.values()]
-
     @invariant()
     def agrees(self) -> None:
         self.index.check()
         values = list(range(-2, self.domain + 2))
         expected = [sorted(c.elements()) for c in self.cover]
         assert stabs(self.index, values) == [[], [], *expected, [], []]
-
-    def teardown(self) -> None:
-        for array, before in getattr(self, "given", []):
-            assert np.array_equal(array, before), "an array that was handed out has changed"
 
 
 class StabbingContract:

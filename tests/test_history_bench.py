@@ -8,8 +8,6 @@ from __future__ import annotations
 import copy
 import hashlib
 import json
-import subprocess
-import sys
 from functools import cache
 from pathlib import Path
 
@@ -23,6 +21,7 @@ from benchmarks.history.world import Ask, Family, Records, World
 from benchmarks.run import DisagreementError
 
 import bittern
+from small_runs import small_run
 
 ROOT = Path(__file__).parent.parent
 SMALL = World(100)
@@ -36,13 +35,7 @@ FROZEN = "d09547bc4c7a9778"
 
 @pytest.fixture(scope="module")
 def result(tmp_path_factory):
-    output = tmp_path_factory.mktemp("history") / "result.json"
-    command = [sys.executable, "-m", "benchmarks.history.run", "--small", "--output", str(output)]
-    done = subprocess.run(
-        command, cwd=ROOT, capture_output=True, text=True, timeout=600, check=False
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    return json.loads(output.read_text())
+    return small_run("benchmarks.history.run", tmp_path_factory.mktemp("history"))
 
 
 def test_every_part_runs_and_whatever_was_timed_was_verified(result):

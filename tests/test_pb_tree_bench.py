@@ -8,8 +8,6 @@ from __future__ import annotations
 import copy
 import hashlib
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +23,8 @@ from benchmarks.pb_tree.truth import Truth
 from benchmarks.pb_tree.workloads import FAMILIES, POINTS, THRESHOLDS, WIDE, Predicates
 from benchmarks.run import DisagreementError
 
+from small_runs import small_run
+
 ROOT = Path(__file__).parent.parent
 #: blake2b of some predicates and values of every family: a change here is another workload, and
 #: every figure measured with the old one is void.
@@ -37,13 +37,7 @@ EVERYBODY = tuple(dict.fromkeys((*beside.ON_DISK, *beside.IN_MEMORY, RedBlack, *
 
 @pytest.fixture(scope="module")
 def result(tmp_path_factory):
-    output = tmp_path_factory.mktemp("pb_tree") / "result.json"
-    command = [sys.executable, "-m", "benchmarks.pb_tree.run", "--small", "--output", str(output)]
-    done = subprocess.run(
-        command, cwd=ROOT, capture_output=True, text=True, timeout=600, check=False
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    return json.loads(output.read_text())
+    return small_run("benchmarks.pb_tree.run", tmp_path_factory.mktemp("pb_tree"))
 
 
 def test_every_part_runs_with_everybody(result):

@@ -414,7 +414,7 @@ def test_an_empty_branch_beside_a_full_one(tmp_path: Path, quick: None) -> None:
     file = empty_file(tmp_path, "string")
     n = 1344
     file.insert_many("=", [f"{i:06d}" for i in range(n)], [0] * n)
-    root = read_page(file._pages, int(file._pages.tree[ROOT]))
+    root = read_page(file._file, int(file._file.tree[ROOT]))
     separators = [item.key[0].to_bytes(8)[:6] for item in root.items[1:] if item.key]
     assert len(separators) == 4
     before = int(separators[-2]) - 1

@@ -8,8 +8,6 @@ from __future__ import annotations
 import os
 import random
 import signal
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -26,7 +24,13 @@ from bittern.stabbing.pb.pool import PLACE_BITS
 from bittern.stabbing.pb.predicate_file import PredicateFile
 from bittern.stabbing.pb.tree import new_tree
 from predicate_oracle import OPERATORS, Oracle, found
-from test_page_crashes import Recorder, after_crash, possible, recorder  # noqa: F401  a fixture
+from test_page_crashes import (
+    Recorder,
+    after_crash,
+    possible,
+    recorder,  # noqa: F401  a fixture
+    start,
+)
 
 PAGE_BYTES = 512
 CACHE_BYTES = 128 * PAGE_BYTES
@@ -293,20 +297,6 @@ while True:
         seen += 1
         print(seen, flush=True)
 """
-
-
-def start(script: str, path: Path) -> Any:
-    process = subprocess.Popen(
-        [sys.executable, "-c", script, str(path)],
-        cwd=Path(__file__).parent,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stdout is not None
-    if process.stdout.readline() != "ready\n":
-        raise AssertionError(process.communicate()[1])
-    return process
 
 
 def test_killed_writers_beside_readers(tmp_path: Path) -> None:
@@ -674,7 +664,7 @@ def test_a_change_that_meets_damage_is_rolled_back(tmp_path: Path, quick: None) 
     with create(path) as file:
         file.insert_many("=", range(3000), range(3000))
         file.commit()
-        places = {page: place_of(file, page) for page in range(1, int(file._pages.tree[0]))}
+        places = {page: place_of(file, page) for page in range(1, int(file._file.tree[0]))}
     damage(path, places[100])
     file = reopen(path)
     with pytest.raises(PageError, match="page 100: its bytes are not those that were written"):

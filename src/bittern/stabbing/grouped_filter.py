@@ -31,11 +31,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from bittern.engine.jit import i4r, i4r2, i4w, i8, i8r, i8w, inline, kernel, void
+from bittern.engine.jit import i4r, i4r2, i4w, i8, i8r, i8w, kernel, void
 from bittern.model.rank import under
 from bittern.stabbing.contract import Int32s, Int64s
 from bittern.stabbing.key_table import KeyTable, entry_of
-from bittern.stabbing.keyed_lists import NONE, ROOT, USED, KeyedLists
+from bittern.stabbing.keyed_lists import NONE, ROOT, USED, KeyedLists, copy_list, length_of
 from bittern.stabbing.predicates import (
     AT_LEAST,
     AT_MOST,
@@ -76,20 +76,6 @@ _PLACES = {
 _WIDTHS = {"greater": 2, "less": 2, "equal": 1, "unequal": 1}
 
 
-@inline
-def _length(begins: Any, ends: Any, n: Any) -> Any:
-    return int(ends[n]) - int(begins[n])
-
-
-@inline
-def _copy_list(begins: Any, ends: Any, items: Any, n: Any, sids: Any, at: Any) -> Any:
-    """Write the sids of list n from ``at`` on; where the next ones go."""
-    for k in range(begins[n], ends[n]):
-        sids[at] = items[k]
-        at += 1
-    return at
-
-
 @kernel(void, i8r, i4r2, i4r, i4r, i8, i8r, i8r, i8w)
 def _count_greater(
     keys: Any,
@@ -107,11 +93,11 @@ def _count_greater(
         if i == 0 or firsts[i] != firsts[i - 1]:
             node, below = first_from(keys, links, root, firsts[i]), 0
         while node != NONE and keys[node] < values[i]:
-            below += _length(begins, ends, 2 * node) + _length(begins, ends, 2 * node + 1)
+            below += length_of(begins, ends, 2 * node) + length_of(begins, ends, 2 * node + 1)
             node = neighbour(links, node, RIGHT)
         counts[i] += below
         if node != NONE and keys[node] == values[i]:
-            counts[i] += _length(begins, ends, 2 * node + INCLUSIVE)
+            counts[i] += length_of(begins, ends, 2 * node + INCLUSIVE)
 
 
 @kernel(void, i8r, i4r2, i4r, i4r, i8, i8r, i8r, i8w)
@@ -131,18 +117,18 @@ def _count_less(
         if i == len(values) - 1 or lasts[i] != lasts[i + 1]:
             node, above = last_to(keys, links, root, lasts[i]), 0
         while node != NONE and keys[node] > values[i]:
-            above += _length(begins, ends, 2 * node) + _length(begins, ends, 2 * node + 1)
+            above += length_of(begins, ends, 2 * node) + length_of(begins, ends, 2 * node + 1)
             node = neighbour(links, node, LEFT)
         counts[i] += above
         if node != NONE and keys[node] == values[i]:
-            counts[i] += _length(begins, ends, 2 * node + INCLUSIVE)
+            counts[i] += length_of(begins, ends, 2 * node + INCLUSIVE)
 
 
 @kernel(void, i8r, i4r, i4r, i4r, i8r, i8w)
 def _count_equal(keys: Any, slots: Any, begins: Any, ends: Any, values: Any, counts: Any) -> None:
     for i in range(len(values)):
         entry = entry_of(keys, slots, values[i])  # list 0, of no entry, is empty
-        counts[i] += _length(begins, ends, entry)
+        counts[i] += length_of(begins, ends, entry)
 
 
 @kernel(void, i8r, i4r, i4r, i4r, i8, i8r, i8r, i8r, i8w)
@@ -164,12 +150,12 @@ def _count_unequal(
             total = 0
             for entry in range(1, used):  # the lists of free entries are empty
                 if firsts[i] <= keys[entry] <= lasts[i]:
-                    total += _length(begins, ends, entry)
-        counts[i] += total - _length(begins, ends, entry_of(keys, slots, values[i]))
+                    total += length_of(begins, ends, entry)
+        counts[i] += total - length_of(begins, ends, entry_of(keys, slots, values[i]))
 
 
-@kernel(void, i8r, i4r2, i4r, i4r, i4r, i8, i8r, i8r, i8w, i4w)
-def _fill_greater(
+@kernel(void, i8r, i4r2, i4r, i4r, i4r, i8, i8r, i8r, i8w, i4w, i8)
+def _fill_ordered(
     keys: Any,
     links: Any,
     begins: Any,
@@ -177,42 +163,23 @@ def _fill_greater(
     items: Any,
     root: Any,
     values: Any,
-    firsts: Any,
+    bounds: Any,
     places: Any,
     sids: Any,
+    side: Any,
 ) -> None:
+    """Write the sids from each value to this side, up to the bound of its attribute."""
     for i in range(len(values)):
-        at = places[i]
-        node = last_to(keys, links, root, values[i])
-        while node != NONE and keys[node] >= firsts[i]:
-            if keys[node] < values[i]:
-                at = _copy_list(begins, ends, items, 2 * node + STRICT, sids, at)
-            at = _copy_list(begins, ends, items, 2 * node + INCLUSIVE, sids, at)
-            node = neighbour(links, node, LEFT)
-        places[i] = at
-
-
-@kernel(void, i8r, i4r2, i4r, i4r, i4r, i8, i8r, i8r, i8w, i4w)
-def _fill_less(
-    keys: Any,
-    links: Any,
-    begins: Any,
-    ends: Any,
-    items: Any,
-    root: Any,
-    values: Any,
-    lasts: Any,
-    places: Any,
-    sids: Any,
-) -> None:
-    for i in range(len(values)):
-        at = places[i]
-        node = first_from(keys, links, root, values[i])
-        while node != NONE and keys[node] <= lasts[i]:
-            if keys[node] > values[i]:
-                at = _copy_list(begins, ends, items, 2 * node + STRICT, sids, at)
-            at = _copy_list(begins, ends, items, 2 * node + INCLUSIVE, sids, at)
-            node = neighbour(links, node, RIGHT)
+        at, value, bound = places[i], values[i], bounds[i]
+        if side == LEFT:
+            node = last_to(keys, links, root, value)
+        else:
+            node = first_from(keys, links, root, value)
+        while node != NONE and (keys[node] >= bound if side == LEFT else keys[node] <= bound):
+            if keys[node] != value:
+                at = copy_list(begins, ends, items, 2 * node + STRICT, sids, at)
+            at = copy_list(begins, ends, items, 2 * node + INCLUSIVE, sids, at)
+            node = neighbour(links, node, side)
         places[i] = at
 
 
@@ -229,7 +196,7 @@ def _fill_equal(
 ) -> None:
     for i in range(len(values)):
         entry = entry_of(keys, slots, values[i])
-        places[i] = _copy_list(begins, ends, items, entry, sids, places[i])
+        places[i] = copy_list(begins, ends, items, entry, sids, places[i])
 
 
 @kernel(void, i8r, i4r, i4r, i4r, i4r, i8, i8r, i8r, i8r, i8w, i4w)
@@ -250,7 +217,7 @@ def _fill_unequal(
         at, equal = places[i], entry_of(keys, slots, values[i])
         for entry in range(1, used):
             if firsts[i] <= keys[entry] <= lasts[i] and entry != equal:
-                at = _copy_list(begins, ends, items, entry, sids, at)
+                at = copy_list(begins, ends, items, entry, sids, at)
         places[i] = at
 
 
@@ -311,12 +278,10 @@ class GroupedPredicates(PredicateIndex):
     ) -> None:
         """O(log n + L) per value, and all keys of ``!=``."""
         places = starts.copy()
-        for tree, fill, bounds in (
-            (self.greater, _fill_greater, firsts),
-            (self.less, _fill_less, lasts),
-        ):
+        for tree, side, bounds in ((self.greater, LEFT, firsts), (self.less, RIGHT, lasts)):
             if tree.n_sids:
-                fill(*tree.searched, tree.state[ROOT], values, bounds, places, sids)
+                root = tree.state[ROOT]
+                _fill_ordered(*tree.searched, root, values, bounds, places, sids, side)
         if self.equal.n_sids:
             _fill_equal(*self.equal.searched, values, places, sids)
         if self.unequal.n_sids:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bittern.engine.jit import i4r, i4w, i8, i8r, i8w, inline, kernel, void
-from bittern.stabbing.keyed_lists import FREE, N_KEYS, NONE, USED, KeyedLists
+from bittern.stabbing.keyed_lists import N_KEYS, NONE, USED, KeyedLists, free_entry, new_entry
 
 if TYPE_CHECKING:
     from bittern.stabbing.contract import Int32s, Int64s
@@ -68,14 +68,7 @@ def _put_entry(keys: Any, slots: Any, state: Any, key: Any) -> Any:
     at = _slot_of(keys, slots, key)
     if slots[at] != NONE:
         return slots[at]
-    entry = state[FREE]
-    if entry != NONE:
-        state[FREE] = keys[entry]
-    else:
-        entry = state[USED]
-        state[USED] += 1
-    state[N_KEYS] += 1
-    keys[entry] = key
+    entry = new_entry(keys, state, key)
     slots[at] = entry
     return entry
 
@@ -94,9 +87,7 @@ def _remove_entry(keys: Any, slots: Any, state: Any, entry: Any) -> None:
             slots[gap] = slots[at]
             gap = at
     slots[gap] = NONE
-    keys[entry] = state[FREE]
-    state[FREE] = entry
-    state[N_KEYS] -= 1
+    free_entry(keys, state, entry)
 
 
 class KeyTable(KeyedLists):

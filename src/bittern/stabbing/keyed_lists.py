@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from bittern.engine.jit import read_only
+from bittern.engine.jit import inline, read_only
 from bittern.stabbing.contract import Int32s, Int64s, unfit
 from bittern.stabbing.id_lists import IdLists
 
@@ -41,6 +41,43 @@ of these; entries in use; and the root, of a tree."""
 
 STATE_SIZE = 4
 _LEAST_ROOM = 16
+
+
+@inline
+def new_entry(keys: Any, state: Any, key: Any) -> Any:
+    """An entry for a key that has none: a free one, or the next; there is room for it."""
+    entry = state[FREE]
+    if entry != NONE:
+        state[FREE] = keys[entry]
+    else:
+        entry = state[USED]
+        state[USED] += 1
+    state[N_KEYS] += 1
+    keys[entry] = key
+    return entry
+
+
+@inline
+def free_entry(keys: Any, state: Any, entry: Any) -> None:
+    """Chain an entry that the directory does not have any more to the free ones."""
+    keys[entry] = state[FREE]
+    state[FREE] = entry
+    state[N_KEYS] -= 1
+
+
+@inline
+def length_of(begins: Any, ends: Any, n: Any) -> Any:
+    """How many sids list n has."""
+    return int(ends[n]) - int(begins[n])
+
+
+@inline
+def copy_list(begins: Any, ends: Any, items: Any, n: Any, sids: Any, at: Any) -> Any:
+    """Write the sids of list n from ``at`` on; where the next ones go."""
+    for k in range(begins[n], ends[n]):
+        sids[at] = items[k]
+        at += 1
+    return at
 
 
 class KeyedLists(ABC):

@@ -25,7 +25,7 @@ import numpy as np
 
 from bittern.engine.jit import i4r, i4r2, i4w, i8, i8r, i8w, inline, kernel, void
 from bittern.stabbing.contract import Int32s, Int64s
-from bittern.stabbing.keyed_lists import NONE, ROOT
+from bittern.stabbing.keyed_lists import NONE, ROOT, copy_list, length_of
 from bittern.stabbing.predicates import (
     AT_LEAST,
     AT_MOST,
@@ -88,7 +88,7 @@ def _count(
         while node != NONE and keys[node] <= lasts[i]:
             first, last = _satisfied(keys[node], values[i])
             for n in range(WIDTH * node + first, WIDTH * node + last):
-                total += int(ends[n]) - int(begins[n])
+                total += length_of(begins, ends, n)
             node = neighbour(links, node, RIGHT)
         counts[i] = total
 
@@ -113,9 +113,7 @@ def _fill(
         while node != NONE and keys[node] <= lasts[i]:
             first, last = _satisfied(keys[node], values[i])
             for n in range(WIDTH * node + first, WIDTH * node + last):
-                for k in range(begins[n], ends[n]):
-                    sids[at] = items[k]
-                    at += 1
+                at = copy_list(begins, ends, items, n, sids, at)
             node = neighbour(links, node, RIGHT)
 
 

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bittern.engine.jit import i4r2, i4w, i4w2, i8, i8r, i8w, inline, kernel, void
-from bittern.stabbing.keyed_lists import FREE, N_KEYS, NONE, ROOT, USED, KeyedLists
+from bittern.stabbing.keyed_lists import N_KEYS, NONE, ROOT, USED, KeyedLists, free_entry, new_entry
 
 if TYPE_CHECKING:
     from bittern.stabbing.contract import Int32s, Int64s
@@ -145,14 +145,7 @@ def _put_node(keys: Any, links: Any, state: Any, key: Any) -> Any:
             return node
         parent, side = node, LEFT if key < keys[node] else RIGHT
         node = int(links[node, side])
-    new = state[FREE]
-    if new != NONE:
-        state[FREE] = keys[new]
-    else:
-        new = state[USED]
-        state[USED] += 1
-    state[N_KEYS] += 1
-    keys[new] = key
+    new = new_entry(keys, state, key)
     links[new, LEFT] = links[new, RIGHT] = NONE
     links[new, PARENT], links[new, RED] = parent, 1
     if parent == NONE:
@@ -231,9 +224,7 @@ def _remove_node(keys: Any, links: Any, state: Any, node: Any) -> None:
     if not was_red:
         _repair(links, state, child)
     links[NONE, PARENT] = NONE
-    keys[node] = state[FREE]
-    state[FREE] = node
-    state[N_KEYS] -= 1
+    free_entry(keys, state, node)
 
 
 # -- building ------------------------------------------------------------------------------------

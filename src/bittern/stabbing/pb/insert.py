@@ -239,19 +239,19 @@ def insert_rows(
             other = fetch(pool, longs, node)
             last = np.int64(ints[other + COUNT] - ints[other + LAST])
             low = np.int64(ints[other + FIRST])
-            place = find(ints, longs, other, low, last, prefix, length, tails, start)
-            there = holds(ints, longs, other, place, prefix, length, tails, start)
+            spot = find(ints, longs, other, low, last, prefix, length, tails, start)
+            there = holds(ints, longs, other, spot, prefix, length, tails, start)
             need = 7 + tail
             if there:
-                need = room_for_sid(tree, ints, slot_of(ints, other, place))
+                need = room_for_sid(tree, ints, slot_of(ints, other, spot))
             if free_words(ints, other, words) < need:
-                split_list(pool, ints, longs, tree, free, which, node, place, scratch)
+                split_list(pool, ints, longs, tree, free, which, node, spot, scratch)
                 continue
             touch(pool, node)
             if not there:
-                put_item(ints, longs, other, words, place, prefix, length, tails, start)
+                put_item(ints, longs, other, words, spot, prefix, length, tails, start)
                 tree[LIST_KEYS + which] += 1
-            add_sid(pool, ints, longs, tree, free, node, place, sids[row])
+            add_sid(pool, ints, longs, tree, free, node, spot, sids[row])
             tree[LIST_SIDS + which] += 1
         base = fetch(pool, longs, leaf)
         if not found:

@@ -28,7 +28,7 @@ import contextlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Self
+from typing import Literal, Self
 
 import numpy as np
 
@@ -46,6 +46,7 @@ from bittern.stabbing.pb.page_table import (
     pack,
     read_metas,
     read_table,
+    verify,
     write_table,
 )
 from bittern.stabbing.pb.places import Places
@@ -53,6 +54,7 @@ from bittern.stabbing.pb.pool import (
     DIRTY,
     DROPPED,
     FRAMES,
+    MOST_DIRTY,
     N_FREE,
     N_PAGES,
     PLACE_BITS,
@@ -61,14 +63,11 @@ from bittern.stabbing.pb.pool import (
     VERSION,
     PageFault,
     fault,
-    first_unsound,
 )
 from bittern.stabbing.pb.views import View, oldest_view
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-_VERIFIED_AT_ONCE = 1024
+_ROOM = 1024
+"""Page numbers that there is room for at least, where more are asked for."""
 
 _REMEDY = {
     "to roll back": "writing to it failed: roll back, or open it again",
@@ -101,12 +100,13 @@ class PageFile:
         metas = read_metas(disk)
         disk.page_bytes = metas[0].page_bytes
         self._frames = Frames(disk.file, disk.page_bytes, cache_bytes)
+        self.ints, self.longs = self._frames.ints, self._frames.longs
+        """The frames, as words and as longs."""
         if writable:
             self._adopt(metas[0], short=self._is_short(metas[0]))
             self._places = self._find_places(metas)
         else:
             self._look()
-        self._state = "sound"
 
     @staticmethod
     def create(
@@ -232,6 +232,12 @@ class PageFile:
         if more:
             self.free = np.concatenate([self.free, np.zeros(more, np.int32)])
 
+    def make_room(self) -> None:
+        """Write changed pages if they fill the frames, and have page numbers to give out."""
+        if self.pool[DIRTY] > self.pool[MOST_DIRTY]:
+            self.flush()
+        self.grow(max(_ROOM, int(self.tree[N_PAGES]) // 4))
+
     def flush(self) -> None:
         """Write changed pages to free places, so that others can have their frames; no commit."""
         self._check("sound")
@@ -328,16 +334,6 @@ class PageFile:
     # What is there
 
     @property
-    def ints(self) -> NDArray[np.int32]:
-        """The frames, as words."""
-        return self._frames.ints
-
-    @property
-    def longs(self) -> NDArray[np.uint64]:
-        """The frames, as longs."""
-        return self._frames.longs
-
-    @property
     def pool(self) -> Int64s:
         """What is where; see ``pool``."""
         return self._frames.pool
@@ -381,20 +377,7 @@ class PageFile:
     def verify(self) -> None:
         """Read all that the last commit has, and see that it is sound; PageError says what not."""
         self._check("sound", "to roll back")
-        meta, path = self._meta, self._disk.path
-        places, *maps = read_table(self._disk, meta)
-        used = np.concatenate([places[places > 0], *maps])
-        if len(np.unique(used)) != len(used):
-            raise PageError(f"{path} is damaged: two pages have the same place")
-        if np.count_nonzero(places[1:] == 0) != meta.tree[N_FREE]:
-            raise PageError(f"{path} is damaged: a page that is not free has no place")
-        numbers = np.flatnonzero(places)
-        for start in range(0, len(numbers), _VERIFIED_AT_ONCE):
-            some = numbers[start : start + _VERIFIED_AT_ONCE]
-            longs = self._disk.read_pages(places[some]).reshape(-1)
-            bad = first_unsound(longs, meta.page_bytes // 4, meta.version, some)
-            if bad >= 0:
-                raise PageError(f"{path} is damaged: page {some[bad]} is not sound")
+        verify(self._disk, self._meta)
 
     def what_is_wrong(self) -> PageError:
         """After a kernel's ``PageFault``: what it complained of, and in which file."""

@@ -33,8 +33,18 @@ from bittern.errors import OptionError, PageError
 from bittern.stabbing.contract import Int64s, whole_number
 from bittern.stabbing.pb.disk import Disk
 from bittern.stabbing.pb.places import Places
-from bittern.stabbing.pb.pool import N_PAGES, PLACE_BITS, TREE_SIZE, checksum, first_unsound, stamp
+from bittern.stabbing.pb.pool import (
+    N_FREE,
+    N_PAGES,
+    PLACE_BITS,
+    TREE_SIZE,
+    checksum,
+    first_unsound,
+    stamp,
+)
 from bittern.stabbing.values import brief
+
+_VERIFIED_AT_ONCE = 1024
 
 PAGE_SIZES = tuple(1 << bits for bits in range(9, 17))
 MOST_PAGES = (1 << 31) - 1
@@ -185,6 +195,24 @@ def read_table(disk: Disk, meta: Meta) -> list[Int64s]:
             raise PageError(f"{path} is damaged: a place in its table lies outside the file")
         levels.insert(0, places)
     return levels
+
+
+def verify(disk: Disk, meta: Meta) -> None:
+    """Read all that a version has, and see that it is sound; PageError says what is not."""
+    path = disk.path
+    places, *maps = read_table(disk, meta)
+    used = np.concatenate([places[places > 0], *maps])
+    if len(np.unique(used)) != len(used):
+        raise PageError(f"{path} is damaged: two pages have the same place")
+    if np.count_nonzero(places[1:] == 0) != meta.tree[N_FREE]:
+        raise PageError(f"{path} is damaged: a page that is not free has no place")
+    numbers = np.flatnonzero(places)
+    for start in range(0, len(numbers), _VERIFIED_AT_ONCE):
+        some = numbers[start : start + _VERIFIED_AT_ONCE]
+        longs = disk.read_pages(places[some]).reshape(-1)
+        bad = first_unsound(longs, meta.page_bytes // 4, meta.version, some)
+        if bad >= 0:
+            raise PageError(f"{path} is damaged: page {some[bad]} is not sound")
 
 
 def write_table(

@@ -50,7 +50,7 @@ from bittern.stabbing.pb.keys import (
 from bittern.stabbing.pb.page_file import PageFile
 from bittern.stabbing.pb.page_table import checked_page_bytes
 from bittern.stabbing.pb.pages import NUMBER_BYTES, ROOT
-from bittern.stabbing.pb.pool import DIRTY, MOST_DIRTY, N_PAGES, PageFault
+from bittern.stabbing.pb.pool import PageFault
 from bittern.stabbing.pb.search import search_one
 from bittern.stabbing.pb.tree import PAGE_BYTES, Keys, Tree, new_tree
 from bittern.stabbing.predicates import OPERATORS
@@ -62,7 +62,7 @@ CACHE_BYTES = 64 << 20
 """Memory for pages, unless said otherwise."""
 
 _ROOM = 1024
-"""Sids that one search is given room for at first, and page numbers that a tree is."""
+"""Sids that one search is given room for at first."""
 
 _MOST_ROOM = 1 << 20
 
@@ -77,35 +77,6 @@ class Rows(NamedTuple):
     sids: Int32s
 
 
-class FilePages:
-    """The pages of a tree in a page file."""
-
-    def __init__(self, file: PageFile) -> None:
-        self._file = file
-        self.longs, self.ints = file.longs, file.ints
-
-    @property
-    def pool(self) -> Int64s:
-        """What is in which frame."""
-        return self._file.pool
-
-    @property
-    def tree(self) -> Int64s:
-        """The numbers of the tree."""
-        return self._file.tree
-
-    @property
-    def free(self) -> Int32s:
-        """A stack of free pages."""
-        return self._file.free
-
-    def make_room(self) -> None:
-        """Write changed pages if they fill the cache, and have page numbers to give out."""
-        if self.pool[DIRTY] > self.pool[MOST_DIRTY]:
-            self._file.flush()
-        self._file.grow(max(_ROOM, int(self.tree[N_PAGES]) // 4))
-
-
 class PredicateFile:
     """An open predicate index on disk; see the module for the rules."""
 
@@ -117,14 +88,13 @@ class PredicateFile:
         """What its constants are."""
         if self.kind not in KINDS:
             raise PageError(f"the page file holds no predicates but {self.kind!r}")
-        self._pages = FilePages(file)
-        self._tree = Tree(self._pages)
+        self._tree = Tree(file)
         self._lock = threading.RLock()
         self._torn = False
         self._room = np.empty(_ROOM, np.int32)
         if writable and not self._is_planted:
             with self._changing():
-                self._pages.make_room()
+                file.make_room()
                 self._tree.plant()
             self.commit()
 
@@ -264,7 +234,7 @@ class PredicateFile:
 
     def search(self, value: Any) -> Int32s:
         """Sids of the predicates that a value satisfies: O(log n) page visits, and the output."""
-        key, pages = encode_one(self.kind, value, "values"), self._pages
+        key, pages = encode_one(self.kind, value, "values"), self._file
         with self._lock:
             self._check_whole()
             room = self._room
@@ -316,7 +286,7 @@ class PredicateFile:
     @property
     def _is_planted(self) -> bool:
         """Whether there is a tree: no writer got that far if its making was cut short."""
-        return bool(self._pages.tree[ROOT])
+        return bool(self._file.tree[ROOT])
 
     @property
     def version(self) -> int:
@@ -331,7 +301,7 @@ class PredicateFile:
     def fill(self) -> dict[str, float]:
         """How full the pages are, by what they are: reads all of them."""
         with self._searching():
-            return fill_by_kind(self._pages)
+            return fill_by_kind(self._file)
 
     def check(self) -> None:
         """Verify every page, and every invariant of the tree: O(size).
@@ -342,7 +312,7 @@ class PredicateFile:
             if not self._writable:
                 self._file.verify()
             if self._is_planted:
-                check_tree(self._pages)
+                check_tree(self._file)
 
     def close(self) -> None:
         """Let go of the file; changes since the last commit are gone."""

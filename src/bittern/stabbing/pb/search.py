@@ -216,69 +216,16 @@ def locate(
 
 
 @apart
-def scan_down(
+def scan(
     pool: Any, ints: Any, longs: Any, tree: Any,
     prefixes: Any, lengths: Any, starts: Any, tails: Any,
-    firsts: Any, nodes: Any, cursors: Any, sids: Any, task: Any,
-) -> None:  # fmt: skip
-    """Collect what is below each value, from its node down to Head or its attribute's first key.
-
-    Values joined are join .. leave-1; ``firsts`` is empty if there is one attribute.
-    """
-    leave = len(prefixes)
-    join, page = leave, np.int64(0)
-    while True:
-        if join == leave:
-            if join == 0:
-                break
-            page = np.int64(nodes[join - 1])
-        begin(pool)
-        base = fetch(pool, longs, page)
-        while join > 0 and nodes[join - 1] == page:
-            join -= 1
-        first = np.int64(ints[base + FIRST])
-        end = np.int64(ints[base + COUNT] - ints[base + LAST])
-        following = np.int64(ints[base + PREVIOUS])
-        leaving = leave
-        for i in range(join, leave):
-            low, high = first, end
-            base = fetch(pool, longs, page)
-            if nodes[i] == page:
-                length, start = key_of(lengths, starts, i)
-                high = find(ints, longs, base, low, high, prefixes[i], length, tails, start)
-            if len(firsts) and first < end:
-                slot = slot_of(ints, base, first)
-                if is_below(ints, longs, base, slot, firsts[i], NUMBER_BYTES, tails, 0):
-                    low = find(ints, longs, base, low, high, firsts[i], NUMBER_BYTES, tails, 0)
-                    leaving = min(leaving, i)
-            if low < high:
-                cursors[i] = collect(
-                    pool,
-                    ints,
-                    longs,
-                    tree[PAGE_WORDS],
-                    page,
-                    low,
-                    high,
-                    sids,
-                    cursors[i],
-                    task != COUNT_ONLY,
-                )
-        leave = leaving
-        page = following
-        if page == 0:
-            leave = join
-
-
-@apart
-def scan_up(
-    pool: Any, ints: Any, longs: Any, tree: Any,
-    prefixes: Any, lengths: Any, starts: Any, tails: Any,
-    lasts: Any, nodes: Any, cursors: Any, sids: Any, task: Any,
+    bounds: Any, nodes: Any, cursors: Any, sids: Any, task: Any, upwards: Any,
 ) -> None:  # fmt: skip
     """Collect what is above each value, from its node up to Tail or its attribute's last key.
 
-    Values joined are leave .. join-1; ``lasts`` is empty if there is one attribute.
+    Or, downwards, what is below it, to Head or its attribute's first key. ``bounds``, those keys,
+    are empty if there is one attribute. Values take turns in the direction of the scan; those of
+    the turns leave .. join-1 are joined.
     """
     n = len(prefixes)
     leave, join, page = 0, 0, np.int64(0)
@@ -286,44 +233,45 @@ def scan_up(
         if join == leave:
             if join == n:
                 break
-            page = np.int64(nodes[join])
+            page = np.int64(nodes[join if upwards else n - 1 - join])
         begin(pool)
         base = fetch(pool, longs, page)
-        while join < n and nodes[join] == page:
+        while join < n and nodes[join if upwards else n - 1 - join] == page:
             join += 1
         first = np.int64(ints[base + FIRST])
         end = np.int64(ints[base + COUNT] - ints[base + LAST])
-        following = np.int64(ints[base + NEXT])
+        following = np.int64(ints[base + (NEXT if upwards else PREVIOUS)])
         leaving = leave
-        for i in range(leave, join):
+        for turn in range(leave, join):
+            i = turn if upwards else n - 1 - turn
             low, high = first, end
             base = fetch(pool, longs, page)
             if nodes[i] == page:
                 length, start = key_of(lengths, starts, i)
                 prefix = prefixes[i]
-                low = find(ints, longs, base, low, high, prefix, length, tails, start)
-                if holds(ints, longs, base, low, prefix, length, tails, start):
-                    low += 1
-            if len(lasts) and first < end:
-                slot = slot_of(ints, base, end - 1)
-                if not is_below(ints, longs, base, slot, lasts[i], NUMBER_BYTES, tails, 0):
-                    high = find(ints, longs, base, low, high, lasts[i], NUMBER_BYTES, tails, 0)
-                    if holds(ints, longs, base, high, lasts[i], NUMBER_BYTES, tails, 0):
-                        high += 1
-                    leaving = max(leaving, i + 1)
+                at = find(ints, longs, base, low, high, prefix, length, tails, start)
+                if not upwards:
+                    high = at
+                else:
+                    own = holds(ints, longs, base, at, prefix, length, tails, start)
+                    low = at + 1 if own else at
+            if len(bounds) and first < end:
+                bound = bounds[i]
+                slot = slot_of(ints, base, end - 1 if upwards else first)
+                below = is_below(ints, longs, base, slot, bound, NUMBER_BYTES, tails, 0)
+                if below != upwards:  # the attribute ends on this page
+                    at = find(ints, longs, base, low, high, bound, NUMBER_BYTES, tails, 0)
+                    if not upwards:
+                        low = at
+                    else:
+                        own = holds(ints, longs, base, at, bound, NUMBER_BYTES, tails, 0)
+                        high = at + 1 if own else at
+                    leaving = turn + 1
             if low < high:
                 cursors[i] = collect(
-                    pool,
-                    ints,
-                    longs,
-                    tree[PAGE_WORDS],
-                    page,
-                    low,
-                    high,
-                    sids,
-                    cursors[i],
-                    task != COUNT_ONLY,
-                )
+                    pool, ints, longs, tree[PAGE_WORDS], page, low, high,
+                    sids, cursors[i], task != COUNT_ONLY,
+                )  # fmt: skip
         leave = leaving
         page = following
         if page == 0:
@@ -344,14 +292,14 @@ def search_all(
         if tree[LIST_KEYS + which] == 0:
             continue
         if which != LT:
-            scan_down(
+            scan(
                 pool, ints, longs, tree, prefixes, lengths, starts, tails,
-                firsts, nodes[which], cursors, sids, task,
+                firsts, nodes[which], cursors, sids, task, False,
             )  # fmt: skip
         if which != GT:
-            scan_up(
+            scan(
                 pool, ints, longs, tree, prefixes, lengths, starts, tails,
-                lasts, nodes[which], cursors, sids, task,
+                lasts, nodes[which], cursors, sids, task, True,
             )  # fmt: skip
 
 
