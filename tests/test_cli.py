@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import argparse
 import io
 import json
 import os
 import signal
 import subprocess
 import sys
+import time
 
 import pyarrow as pa
 import pyarrow.csv
@@ -209,6 +211,18 @@ def test_bad_subscriptions_can_be_skipped(run, tmp_path):
     assert out.splitlines()[0].split() == ["subscriptions", "3"]
 
 
+def test_subscriptions_that_are_all_bad_make_no_index(run, tmp_path):
+    source = save(
+        tmp_path / "s.csv", [{"id": "a", "expression": "x <"}, {"id": "b", "expression": ""}]
+    )
+    output = tmp_path / "x"
+    code, out, err = run("build", source, "--output", output, "--on-error", "skip", "--quiet")
+    assert (code, out) == (1, "")
+    assert err.startswith("bittern: no subscription is valid; nothing was written\n")
+    assert "'a', position 3: " in err
+    assert not output.exists()
+
+
 @pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet"])
 def test_a_sample_of_events_may_guide_the_build(run, shop, tmp_path, suffix):
     source = save(tmp_path / "s.jsonl", SUBSCRIPTIONS)
@@ -324,11 +338,16 @@ def test_bad_rows_of_a_csv_file_are_reported_and_keep_their_numbers(run, shop, t
     assert pa.csv.read_csv(tmp_path / "m.csv")["event"].to_pylist() == [0, 2, 5]
 
 
-def test_a_csv_file_of_bad_rows_alone_matches_nothing(run, shop):
-    code, out, err = run("match", shop, "--format", "csv", stdin=b"a,price\n1\n2\n")
-    assert code == 0
+@pytest.mark.parametrize(
+    ("form", "text"), [("csv", b"a,price\n1\n2\n"), ("jsonl", b"{broken\n\nnonsense\n")]
+)
+def test_events_that_are_all_rejected_match_nothing_and_fail(run, shop, form, text):
+    code, out, err = run("match", shop, "--format", form, stdin=text)
+    assert code == 1
     assert [line["subscriptions"] for line in lines(out)] == [[], []]
-    assert err.endswith("2 events, 0 matches, 2 rejected\n")
+    *_, counted, said = err.splitlines()
+    assert counted == "bittern: 2 events, 0 matches, 2 rejected"
+    assert said == "bittern: all events were rejected: not one could be read"
 
 
 def test_rows_keep_their_numbers_from_block_to_block(tmp_path, monkeypatch):
@@ -461,6 +480,52 @@ def test_an_interrupt_ends_quietly_with_130(shop):
     _, err = running.communicate()
     assert running.returncode == 130
     assert err == b""
+
+
+def test_sigterm_leaves_nothing_half_written_and_ends_with_143(shop, tmp_path):
+    output = tmp_path / "m.jsonl"
+    output.write_text("earlier")
+    running = subprocess.Popen(
+        command("match", shop, "--output", output),
+        stdin=subprocess.PIPE,  # stays open: there may be more events
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    deadline = time.monotonic() + 120
+    while not list(tmp_path.glob(".*.part")):
+        assert running.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    os.kill(running.pid, signal.SIGTERM)
+    try:
+        running.wait(120)
+    finally:
+        out, err = running.communicate()
+    assert (running.returncode, out, err) == (143, b"", b"")
+    assert list(tmp_path.iterdir()) == [output]
+    assert output.read_text() == "earlier"
+
+
+def test_sigterm_is_the_callers_own_again_afterwards(run, shop):
+    before = signal.getsignal(signal.SIGTERM)
+    run("explain", shop, "cheap", "{}")
+    assert signal.getsignal(signal.SIGTERM) == before
+
+
+def test_sigterm_twice_within_a_moment_is_one(monkeypatch):
+    caught = []
+
+    def work(_options):
+        try:
+            os.kill(os.getpid(), signal.SIGTERM)
+            signal.pause()
+        except KeyboardInterrupt:
+            os.kill(os.getpid(), signal.SIGTERM)  # as timeout(1) does; this must not be cut short
+            caught.append(signal.getsignal(signal.SIGTERM))
+            raise
+
+    assert cli.run(argparse.Namespace(run=work)) == 143
+    assert len(caught) == 1
 
 
 # explain and inspect

@@ -1,7 +1,8 @@
 """The command line: ``bittern build | match | explain | inspect | advise | catalog | ...``.
 
 ``main`` parses; ``run`` runs one command and turns every way a user can be wrong into one sentence
-on standard error and an exit code: 0 fine, 1 the data is wrong, 2 the command is, 130 interrupted.
+on standard error and an exit code: 0 fine, 1 the data is wrong, 2 the command is, 130 interrupted,
+143 terminated. Data of which nothing could be read is wrong; of which something could, is not.
 Results go to standard output, everything said about them to standard error.
 
 Cold start counts: nothing here imports NumPy, Arrow or Numba before a command needs them.
@@ -10,9 +11,12 @@ Cold start counts: nothing here imports NumPy, Arrow or Numba before a command n
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
+import signal
 import sys
+import threading
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -22,9 +26,11 @@ from bittern.service.parser import parser
 from bittern.service.report import Rejects, count, list_bad, print_table, say
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
+    from types import FrameType
 
 _SAMPLE_EVENTS = 100_000
+_ONE_REQUEST = 1.0  # seconds: timeout(1), for one, sends SIGTERM twice at once
 _VERIFIED_UP_TO = 1 << 28  # bytes of a snapshot: what can be read in a fraction of a second
 
 
@@ -35,8 +41,43 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return run(parser(_COMMANDS).parse_args(arguments))
 
 
+@contextlib.contextmanager
+def _terminable() -> Iterator[list[float]]:
+    """While inside, SIGTERM does what Ctrl-C does; yields when it came.
+
+    By itself it would end the process at once, and what is half written would stay.
+    """
+    came: list[float] = []
+
+    def terminate(_number: int, frame: FrameType | None) -> None:
+        now = time.monotonic()
+        if came and now - came[-1] < _ONE_REQUEST:
+            return
+        came.append(now)
+        interrupt = signal.getsignal(signal.SIGINT)  # Spark's session, for one, has its own
+        if not callable(interrupt):  # Ctrl-C is ignored, as by what a script starts with &
+            raise KeyboardInterrupt
+        interrupt(signal.SIGINT, frame)
+
+    in_charge = threading.current_thread() is threading.main_thread()
+    if not in_charge or signal.getsignal(signal.SIGTERM) != signal.SIG_DFL:
+        yield came  # a program that calls us has its own way to end
+        return
+    signal.signal(signal.SIGTERM, terminate)
+    try:
+        yield came
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
 def run(options: argparse.Namespace) -> int:
     """Run what ``options.run`` says; whatever goes wrong is a sentence and an exit code."""
+    with _terminable() as came:
+        code = _run_command(options)
+    return 143 if came and code == 130 else code
+
+
+def _run_command(options: argparse.Namespace) -> int:
     try:
         code: int = options.run(options)
         if sys.stdout is not None:
@@ -95,11 +136,16 @@ def _build(options: argparse.Namespace) -> int:
             stabbing_memory=options.stabbing_memory,
             progress=progress,
         )
-        identity = index.save(options.output)
+        nothing_left = bool(index.bad) and not len(index)
+        identity = None if nothing_left else index.save(options.output)
     finally:
         if progress is not None:
             progress.close()
-    if options.on_error == "skip" and index.bad:
+    if nothing_left:
+        say("no subscription is valid; nothing was written")
+        list_bad(index.bad)
+        return 1
+    if index.bad:
         say(f"{count(len(index.bad), 'subscription')} not valid and skipped")
         list_bad(index.bad)
     if not options.quiet:
@@ -162,6 +208,9 @@ def _match(options: argparse.Namespace) -> int:
     rejects.summarise()
     said = f"{count(n_rows, 'event')}, {count(n_matches, 'match')}"
     say(f"{said}, {rejects.number:,} rejected" if rejects.number else said)
+    if n_rows and rejects.number == n_rows:
+        say("all events were rejected: not one could be read")
+        return 1
     return 0
 
 

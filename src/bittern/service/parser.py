@@ -36,7 +36,8 @@ def parser(runs: Mapping[str, Callable[[argparse.Namespace], int]]) -> argparse.
   bittern build subscriptions.csv --output shop.bittern
   bittern match shop.bittern events.jsonl --output matches.jsonl
 
-exit codes: 0 fine, 1 the data is wrong, 2 the command is wrong, 130 interrupted""",
+exit codes: 0 fine, 1 the data is wrong, 2 the command is wrong, 130 interrupted,
+143 terminated""",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     whole.add_argument("--version", action=Version, nargs=0, help="print the release and exit")
