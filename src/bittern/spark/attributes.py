@@ -14,10 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from pyspark.errors import PySparkTypeError
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.types import (
     ArrayType,
     DataType,
@@ -30,6 +28,7 @@ from pyspark.sql.types import (
 
 from bittern.errors import OptionError
 from bittern.model.mappings import Names, path_part
+from bittern.spark.arrow_types import arrow_type
 
 
 def names_of(given: str | Sequence[str] | None, what: str) -> list[str]:
@@ -108,11 +107,7 @@ def _twins(names: Iterable[str], *, case_sensitive: bool) -> tuple[str, str] | N
 
 def can_cross(type_: DataType) -> bool:
     """Has Arrow a type for it, so that Python can be given it?"""
-    try:
-        to_arrow_type(type_, timezone="UTC")
-    except (PySparkTypeError, ValueError):  # ValueError: an array of nothing but NULL
-        return False
-    return True
+    return arrow_type(type_) is not None
 
 
 def _can_return(type_: DataType) -> bool:

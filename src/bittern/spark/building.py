@@ -50,6 +50,7 @@ from bittern.spark.samples import check_sample, sample_table
 from bittern.spark.shard_build import build_shards
 from bittern.spark.shards import Shards
 from bittern.spark.store import publish
+from bittern.spark.workers import able, check_workers
 from bittern.stabbing.choose import check_name as check_stabbing
 
 #: Spark's setting of how many bytes one index may have before it is cut, and its default.
@@ -98,6 +99,7 @@ class Built:
         )
 
 
+@able()
 def build(
     subscriptions: DataFrame,
     *,
@@ -145,6 +147,7 @@ def build(
     documents = names_of(json, "json")
     spark = subscriptions.sparkSession
     limit = shard_bytes(spark.conf.get(SHARD_BYTES_CONF, None))
+    check_workers(spark)
     watch = _Watch(progress)
 
     watch.begin("measure")

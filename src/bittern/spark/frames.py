@@ -19,13 +19,13 @@ from typing import Any
 
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from bittern.engine.index import Index
 from bittern.engine.matcher import check_limit
 from bittern.errors import OptionError
 from bittern.model.mappings import path_part
+from bittern.spark.arrow_types import arrow_schema
 from bittern.spark.attributes import check_columns, is_case_sensitive, names_of, project, quoted
 from bittern.spark.building import Built, build
 from bittern.spark.gathering import check_identified
@@ -49,6 +49,7 @@ from bittern.spark.samples import can_carry, sample_table
 from bittern.spark.sharded import match_shards
 from bittern.spark.shards import Shards
 from bittern.spark.store import publish
+from bittern.spark.workers import check_workers
 
 #: Names that keys cannot have.
 _OUTPUT = {SUBSCRIPTIONS, SUBSCRIPTION, CANDIDATES, REJECTED, FIRST}
@@ -74,6 +75,7 @@ def resolve(
     on_error: str = "raise",
 ) -> Source:
     """Whatever form subscriptions come in, built and published where executors find them."""
+    check_workers(spark)
     if isinstance(subscriptions, DataFrame):
         subscriptions = build(
             subscriptions,
@@ -226,6 +228,7 @@ def _eventual(
         )
     from bittern.spark.streaming.eventual import follow  # noqa: PLC0415
 
+    check_workers(events.sparkSession)
     attributes = tuple(path_part(name) for name in events.columns)
     source = Source(follow(events.sparkSession, catalog, store), attributes, integer_ids=False)
     projected = project(events, keys, attributes, json)
@@ -256,7 +259,7 @@ def names_in(
 def mistyped(index: Index, schema: StructType, json: Sequence[str]) -> list[str]:
     """Which columns of events no subscription can be true of, because of their type."""
     known = [field for field in schema if can_carry(field.dataType)]
-    carrying = to_arrow_schema(StructType(known), timezone="UTC")
+    carrying = arrow_schema(StructType(known))
     own = [name for name in json if name in carrying.names]
     return [reason for _, reason in index.encoder.mistyped_columns(carrying, own)]
 

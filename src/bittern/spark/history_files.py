@@ -49,6 +49,7 @@ from bittern.spark.operator import Batches, Named, blocks, placed
 from bittern.spark.part_files import SPARK_SCHEMA, nullable_inside, row_of
 from bittern.spark.remembered import Remembered, part_files
 from bittern.spark.store import ARTIFACTS, CACHE, destination
+from bittern.spark.workers import able
 
 _REPORT = pa.schema([("file", pa.string())])
 
@@ -135,7 +136,8 @@ def _copied(
     frame = history.select(*columns)
     folder = _new_folder(where)
     named = Named(tuple(frame.columns), _Writer(folder))
-    rows = placed(frame).mapInArrow(named, "file string").collect()
+    with able():
+        rows = placed(frame).mapInArrow(named, "file string").collect()
     parts = [transport.child(folder, row["file"]) for row in rows]
     return Remembered(tuple(parts), json=tuple(own))
 

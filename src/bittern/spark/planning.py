@@ -50,6 +50,7 @@ from bittern.spark.sharded import n_tasks, routed, salts
 from bittern.spark.shards import Shards
 from bittern.spark.store import ARTIFACTS, CACHE, destination
 from bittern.spark.transport import read_id
+from bittern.spark.workers import able
 
 _SHOWN_SHARDS, _SHOWN_NAMES = 12, 20
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
@@ -170,6 +171,7 @@ class Plan:
         return lines
 
 
+@able()
 def plan(
     subscriptions: Any,
     *,

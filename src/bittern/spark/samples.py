@@ -16,6 +16,7 @@ from pyspark.sql.types import ArrayType, BinaryType, DataType
 from bittern.errors import OptionError
 from bittern.model.documents import is_json
 from bittern.spark.attributes import can_cross
+from bittern.spark.workers import able
 
 #: Events that are enough to tell which attributes are frequent.
 ROWS = 10_000
@@ -65,7 +66,8 @@ def _collected(sample: DataFrame) -> pa.Table | None:
         return None
     # Packed by a task: ``toArrow`` itself cannot read a NULL variant.
     few = numbered.select(*(f"`{i}`" for i in carrying)).limit(ROWS)
-    rows = few.mapInArrow(_pack, "packed binary").toArrow()
+    with able():
+        rows = few.mapInArrow(_pack, "packed binary").toArrow()
     parts = [unpacked(each.as_buffer()) for each in rows.column("packed")]
     names = [sample.columns[i] for i in carrying]
     return pa.concat_tables(parts).rename_columns(names) if parts else None

@@ -20,11 +20,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NoReturn, Protocol
 
-from pyspark.errors import PySparkException
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
 from bittern.errors import OptionError
+from bittern.spark.workers import lacking
 
 #: How an error stands in a traceback: ours, and any other.
 _OWN_ERROR = re.compile(r"bittern\.errors\.\w+: (.+)")
@@ -208,6 +209,17 @@ def with_fields(lines: DataFrame, line: str, names: Sequence[str]) -> DataFrame:
     return lines.select(*fields, line)
 
 
+def exists(spark: SparkSession, uri: str) -> bool:
+    """Is there something at a URI, as Spark reaches it? It lists, and reads nothing."""
+    try:
+        spark.read.text(uri)
+    except AnalysisException as error:
+        if error.getCondition() == "PATH_NOT_FOUND":
+            return False
+        raise
+    return True
+
+
 def is_connect(spark: object) -> bool:
     """Is it a session of Spark Connect, whose driver is another process?"""
     return type(spark).__module__.startswith("pyspark.sql.connect")
@@ -220,6 +232,9 @@ def is_sparks(failure: Exception) -> bool:
 
 def reason(failure: Exception) -> str:
     """Why a job failed, in a sentence: what a task of ours said, else what Spark says first."""
+    sentence = lacking(failure)
+    if sentence is not None:
+        return sentence
     lines = str(failure).strip().splitlines()
     for pattern in (_OWN_ERROR, _ERROR):
         found = next(filter(None, map(pattern.match, lines)), None)

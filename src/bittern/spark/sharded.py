@@ -42,7 +42,6 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.functions import arrow_udf  # type: ignore[attr-defined]
-from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.types import (
     ArrayType,
     BooleanType,
@@ -59,6 +58,7 @@ from bittern.engine.matcher import Matcher
 from bittern.model.ids import Ids
 from bittern.model.matches import Matches
 from bittern.model.reads import readable_rows
+from bittern.spark.arrow_types import arrow_type
 from bittern.spark.attributes import carriers, quoted
 from bittern.spark.gathering import check_gathering, gathered, is_loose
 from bittern.spark.node_cache import SnapshotRef, attach
@@ -261,7 +261,7 @@ class Visitor:
         places = [self.names.index(key) for key in self.keys]
         names = [place(at) for at in range(len(places))]
         names += [SUBSCRIPTIONS, CANDIDATES, REJECTED, FIRST]
-        value_type = to_arrow_type(_value_type(self.shards, ranked=self.limit is not None))
+        value_type = arrow_type(_value_type(self.shards, ranked=self.limit is not None))
         for batch in blocks(batches):
             offsets, values, candidates = self._match(batch)
             for start, end in cuts(offsets):

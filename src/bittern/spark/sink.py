@@ -27,10 +27,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import DataFrame, Row, SparkSession
-from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import ArrayType, LongType, StructField, StructType
 
 from bittern.errors import OptionError
+from bittern.spark.arrow_types import arrow_schema, report_schema
 from bittern.spark.attributes import check_fields, is_case_sensitive
 from bittern.spark.frames import prepare
 from bittern.spark.operator import (
@@ -55,6 +55,7 @@ from bittern.spark.part_files import (
 )
 from bittern.spark.shards import Shards
 from bittern.spark.staging import Staging
+from bittern.spark.workers import able
 
 #: Spark's names of codecs, and Arrow's.
 _CODECS = {"none": "none", "uncompressed": "none", "lz4_raw": "lz4"} | {
@@ -121,7 +122,7 @@ def write(
     if isinstance(events, DataFrame) and events.isStreaming:
         raise OptionError("write takes a batch of events: for a stream use match(...).writeStream")
     started = time.perf_counter()
-    with _staged(path, rejects, mode) as (staging, staged_rejects):
+    with able(), _staged(path, rejects, mode) as (staging, staged_rejects):
         job = prepare(
             events,
             subscriptions,
@@ -201,7 +202,7 @@ def fill(
         rejects_table = _table(spark, rejects, StructType([*keys, schema[REJECTED]]))
     named = Named(tuple(frame.columns), function)
     task = Task(named, table, rejects_table, explode, version, every_event)
-    reports = placed(frame).mapInArrow(task, from_arrow_schema(REPORT)).collect()
+    reports = placed(frame).mapInArrow(task, report_schema(REPORT)).collect()
     n_files = _accept(staging, table, reports, "")
     if rejects is not None and rejects_table is not None:
         _accept(rejects, rejects_table, reports, "rejects_")
@@ -233,7 +234,7 @@ def _accept(staging: Staging, table: Table, reports: list[Row], prefix: str) -> 
     if not files:  # a folder without a file is no table, since only a file has a schema
         part = table.part(0, 0)
         schema = StructType.fromJson(json_text.loads(table.footer[SPARK_SCHEMA]))
-        part.create(nullable_inside(to_arrow_schema(schema, timezone="UTC")))
+        part.create(nullable_inside(arrow_schema(schema)))
         files = [part.close()]
     for name, size in files:
         staging.accept(name, size)

@@ -51,11 +51,11 @@ import pyarrow.parquet as pq
 from pyspark import TaskContext
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import from_arrow_schema
 
 from bittern.errors import HistoryError, PipelineError
 from bittern.model.documents import is_json
 from bittern.model.typed import TypedReader
+from bittern.spark.arrow_types import report_schema
 from bittern.spark.attributes import can_cross, quoted
 from bittern.spark.operator import Batches, Named, placed
 from bittern.spark.part_files import PartFile, Table, row_of
@@ -133,7 +133,7 @@ class StreamHistory:
         frame = events.select(*(F.col(quoted(name)) for name in names))
         with self._outbox.staging(batch_id) as staging:
             task = Named(tuple(names), _Store(_table(staging), tuple(json)))
-            reports = placed(frame).mapInArrow(task, from_arrow_schema(_STORED)).collect()
+            reports = placed(frame).mapInArrow(task, report_schema(_STORED)).collect()
             for report in reports:
                 if report["file"] is not None:
                     staging.accept(report["file"], report["bytes"])

@@ -40,7 +40,6 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import (
     BinaryType,
     BooleanType,
@@ -52,6 +51,7 @@ from pyspark.sql.types import (
 )
 
 from bittern.errors import OptionError
+from bittern.spark.arrow_types import report_schema
 from bittern.spark.attributes import quoted
 from bittern.spark.operator import SUBSCRIPTION
 from bittern.spark.part_files import Table
@@ -214,7 +214,7 @@ class Webhook(Sink):
                 dead_letters=Table(str(staging.attempts), staging.token, "zstd", {}),
             )
             rows = _rows(batch, targets)
-            reports = rows.mapInArrow(task, from_arrow_schema(REPORT)).collect()
+            reports = rows.mapInArrow(task, report_schema(REPORT)).collect()
             files = [(row["file"], row["bytes"]) for row in reports if row["file"] is not None]
             for name, size in files:
                 staging.accept(name, size)
