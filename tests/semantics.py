@@ -498,6 +498,8 @@ REFUSED: tuple[Refused, ...] = (
     Refused("two attributes", "n = x", "compare an attribute with a literal; or with a document's"),
     Refused("arithmetic", "n + 1 = 6", "write the result: `n = 5`"),
     Refused("functions", "upper(s) = 'A'", "`s RLIKE '(?i)^a$'`"),
+    Refused("casts", "cast(s AS int) = 5", "a literal of the attribute's kind: `s = '5'`"),
+    Refused("", "s::int = 5", "the same"),
     Refused("null-safe equality", "n <=> 5", "`n = 5`, or `n IS NULL`"),
     Refused("ILIKE", "s ILIKE 'a%'", "`s RLIKE '(?i)^a'`"),
     Refused("look-around", "s RLIKE 'a(?=b)'", "RE2 has none; use two predicates"),

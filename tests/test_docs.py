@@ -262,3 +262,10 @@ def test_the_arrays_of_every_stabbing_index_are_listed() -> None:
     for name, arrays in rows.items():
         built = structure(name).build([1, 2], [3, 4], [0, 1], domain=10)
         assert list(built.arrays()) == arrays
+
+
+def test_structures_are_counted_right() -> None:
+    words = {18: "eighteen", 19: "nineteen", 20: "twenty", 21: "twenty-one"}
+    assert f"{words[len(STRUCTURES)]} structures" in (ROOT / "README.md").read_text("utf-8")
+    others = f"[{words[len(STRUCTURES) - 1]} others](stabbing.md)"
+    assert others in (ROOT / "docs" / "how_it_works.md").read_text("utf-8")

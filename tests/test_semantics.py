@@ -115,10 +115,11 @@ def test_spark_differs(spark: Any, rule: Rule, case: Case) -> None:
     assert (kept, left) == (int(case.spark is True), int(case.spark is False))
 
 
-@pytest.mark.parametrize("refused", REFUSED, ids=lambda refused: refused.name)
+@pytest.mark.parametrize("refused", REFUSED, ids=lambda refused: refused.expression)
 def test_refused(refused: semantics.Refused) -> None:
-    with pytest.raises(ExpressionError):
+    with pytest.raises(ExpressionError) as raised:
         parse(refused.expression)
+    assert 0 <= raised.value.position < len(refused.expression)
 
 
 @pytest.mark.spark
