@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import csv
 import json
 import os
@@ -17,6 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 pytest.importorskip("pyspark")
+from bittern.service import cli
 from bittern.spark import session
 
 #: One JVM that starts quickly, and nothing but loopback.
@@ -109,6 +111,39 @@ def test_csv_output_from_a_snapshot(spark: Any, files: Any, bittern_command: Any
     assert "matching" not in err
 
 
+@pytest.mark.spark
+def test_parquet_to_what_only_spark_reaches(spark: Any, files: Any) -> None:
+    """Hadoop's viewfs gives a folder another name: a file system that only the JVM knows."""
+    (files / "mounted").mkdir()
+    mount = f"spark.hadoop.fs.viewfs.mounttable.x.link./out=file://{files}/mounted"
+    arguments = (files, "events.parquet", "wishes.csv", "viewfs://x/out/m.parquet", "--conf", mount)
+    code, out, err = spark_match(*arguments, "--event-id", "id")
+    assert code == 0, err
+    found = pq.read_table(files / "mounted" / "m.parquet").to_pylist()
+    assert {row["id"]: row["subscriptions"] for row in found if row["subscriptions"]} == FOUND
+    assert len(found) == len(EVENTS)
+    assert dict(line.split()[:2] for line in out.splitlines())["events"] == str(len(EVENTS))
+    code, out, err = spark_match(*arguments, "--quiet")
+    said = "viewfs://x/out/m.parquet exists: choose another name or say --overwrite"
+    assert (code, out, err.splitlines()[-1]) == (2, "", f"bittern: {said}")
+
+
+@pytest.mark.spark
+def test_a_place_is_known_before_anything_is_written_there(spark: Any, tmp_path: Any) -> None:
+    assert session.exists(spark, f"file://{tmp_path}")
+    assert not session.exists(spark, f"file://{tmp_path}/nothing")
+
+
+@pytest.mark.spark
+def test_events_that_are_all_rejected_fail(spark: Any, files: Any) -> None:
+    (files / "broken.jsonl").write_text('{"price": \nnonsense\n')
+    code, out, err = spark_match(
+        files, "broken.jsonl", "wishes.csv", "out.jsonl", "--quiet", "--event-id", "id"
+    )
+    said = "bittern: all events were rejected, and none matched"
+    assert (code, out, err.splitlines()[-1]) == (1, "", said)
+
+
 # What is wrong with a command shows before Spark starts
 
 
@@ -122,6 +157,8 @@ def test_csv_output_from_a_snapshot(spark: Any, files: Any, bittern_command: Any
         (("events.parquet", "wishes.csv", "out.parquet", "--conf", "x"), "NAME=VALUE", 2),
         (("events.jsonl", "wishes.csv", "out.csv", "--rejects", "r"), "--rejects needs Parquet", 2),
         (("events.parquet", "wishes.csv", "events.parquet", "--overwrite"), "is what is read", 2),
+        (("events.parquet", "wishes.csv", "s3a://b/o.parquet", "--rejects", "r"), "paths", 2),
+        (("events.parquet", "wishes.csv", "out.parquet", "--rejects", "s3a://b/r"), "paths", 2),
         (
             ("events.parquet", "wishes.csv", ".", "--output-format", "csv", "--overwrite"),
             "holds",
@@ -223,6 +260,23 @@ def test_interrupted_while_spark_runs(monkeypatch: Any) -> None:
 
     with pytest.raises(KeyboardInterrupt):
         work()
+    assert spark.stopped
+
+
+@pytest.mark.usefixtures("handler")
+def test_sigterm_ends_spark_as_an_interrupt_does(monkeypatch: Any) -> None:
+    spark = Stopped()
+
+    def start(*_: Any) -> Stopped:
+        os.kill(os.getpid(), signal.SIGTERM)  # it waits until there is something to stop
+        return spark
+
+    def work(_options: Any) -> int:
+        with session.running(None, {}):
+            pytest.fail("it was terminated")
+
+    monkeypatch.setattr(session, "_start", start)
+    assert cli.run(argparse.Namespace(run=work)) == 143
     assert spark.stopped
 
 

@@ -3,7 +3,8 @@
 JSON lines are matched as text, without a guess at their schema; their fields are still there to be
 keys (``--event-id``), as text. CSV gets its types from Spark, which reads it twice for that.
 Parquet is written by the tasks themselves (``spark/sink.py``), the rest by Spark's own writers,
-beside its place, and then renamed: whatever fails, OUT is as it was.
+beside its place, and then renamed: whatever fails, OUT is as it was. Where OUT is no path but a URI
+of Hadoop's, such as ``s3a://...``, Spark's own writers write all forms, in place.
 """
 
 from __future__ import annotations
@@ -37,8 +38,7 @@ def run(options: argparse.Namespace) -> int:
     output_form = format_of(options.output, options.output_format, "--output-format")
     _check_paths(options)
     settings = _settings(options.conf)
-    if options.rejects and output_form != "parquet":
-        raise OptionError("--rejects needs Parquet output")
+    _check_rejects(options, output_form)
     if not options.quiet:
         say("starting Spark")
     started = time.monotonic()
@@ -56,7 +56,23 @@ def run(options: argparse.Namespace) -> int:
         raise
     if not options.quiet:
         print_table({**table, "seconds": round(time.monotonic() - started, 2)})
+    if table["events"] and table["rejects"] == table["events"] and not table["matches"]:
+        say("all events were rejected, and none matched")
+        return 1
     return 0
+
+
+def _check_rejects(options: argparse.Namespace, output_form: str) -> None:
+    """Raise unless the tasks can write rejects beside the matches."""
+    if options.rejects is None:
+        return
+    if output_form != "parquet":
+        raise OptionError("--rejects needs Parquet output")
+    for name in (options.output, options.rejects):
+        if local_path(name) is None:
+            raise OptionError(
+                f"--rejects needs OUT and DIR in a file system with paths, and {name} is a URI"
+            )
 
 
 def _check_paths(options: argparse.Namespace) -> None:
@@ -70,9 +86,13 @@ def _check_paths(options: argparse.Namespace) -> None:
         if target is None or not os.path.lexists(target):
             continue
         if not options.overwrite:
-            raise OptionError(f"{name} exists: choose another name or say --overwrite")
+            raise _exists(name)
         if any(path and path.resolve().is_relative_to(target.resolve()) for path in inputs):
             raise OptionError(f"{name} is what is read, or holds it: choose another name")
+
+
+def _exists(name: str) -> OptionError:
+    return OptionError(f"{name} exists: choose another name or say --overwrite")
 
 
 def _settings(conf: list[str]) -> dict[str, str]:
@@ -97,6 +117,9 @@ def _match(
     progress: Progress | None,
 ) -> dict[str, Any]:
     keys, json = _names(options.event_id), _names(options.json)
+    is_checked = options.overwrite or local_path(options.output) is not None
+    if not is_checked and session.exists(spark, options.output):  # Spark's writer looks at the end
+        raise _exists(options.output)
     with session.watched(spark, progress, "reading"):
         events = _read(spark, options.events, form, keys)
     if form == "jsonl" and options.order_by:
@@ -129,7 +152,7 @@ def _write(
     """Write matches to a folder in the form asked for; returns what was counted."""
     folder, form = output
     mode = "overwrite" if options.overwrite else "error"
-    if form == "parquet":
+    if form == "parquet" and local_path(folder) is not None:
         written = bittern_spark.write(
             events, built, folder, mode=mode, rejects=options.rejects, **arguments
         )
@@ -139,6 +162,8 @@ def _write(
     writer = frame.write.mode(mode)
     if form == "csv":
         writer.option("header", "true").option("escape", '"').csv(folder)
+    elif form == "parquet":
+        writer.parquet(folder)
     else:
         writer.json(folder)
     counted = observation.get
@@ -217,4 +242,6 @@ def _subscriptions(
     if built.n_bad:
         say(f"{count(built.n_bad, 'subscription')} not valid and skipped")
         list_bad([BadSubscription(*row) for row in built.bad.limit(SHOWN_BAD).collect()])
+    if built.n_bad and not built.subscriptions:
+        raise BitternError("no subscription is valid; nothing was written")
     return built, built.n_bad
