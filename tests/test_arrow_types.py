@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,24 @@ STAYING = {
 }
 
 
+#: Older releases have to be told that they may.
+NEW = ("spark.sql.timeType.enabled", "spark.sql.geospatial.enabled")
+
+
+@pytest.fixture
+def all_types(spark: Any) -> Iterator[Any]:
+    """The session, with types that it may not have by default."""
+    before = {name: spark.conf.get(name, None) for name in NEW}
+    for name in NEW:
+        spark.conf.set(name, "true")
+    yield spark
+    for name, value in before.items():
+        if value is None:
+            spark.conf.unset(name)
+        else:
+            spark.conf.set(name, value)
+
+
 def frame_of(spark: Any, columns: dict[str, str]) -> Any:
     return spark.range(1).selectExpr(*(f"{sql} AS {name}" for name, sql in columns.items()))
 
@@ -67,10 +86,10 @@ def received(frame: Any) -> pa.Schema:
 
 
 @pytest.mark.spark
-def test_types_are_those_that_tasks_are_given(spark: Any) -> None:
+def test_types_are_those_that_tasks_are_given(all_types: Any) -> None:
     from bittern.spark.arrow_types import arrow_schema
 
-    frame = frame_of(spark, CROSSING)
+    frame = frame_of(all_types, CROSSING)
     given = received(frame)
     for ours, sparks in zip(arrow_schema(frame.schema), given, strict=True):
         assert ours == sparks, f"{ours} for {sparks}"
@@ -79,11 +98,11 @@ def test_types_are_those_that_tasks_are_given(spark: Any) -> None:
 
 
 @pytest.mark.spark
-def test_geometries_are_marked_as_spark_marks_them(spark: Any) -> None:
+def test_geometries_are_marked_as_spark_marks_them(all_types: Any) -> None:
     from bittern.spark.arrow_types import arrow_schema
 
     point = "X'0101000000000000000000F03F0000000000000040'"
-    frame = frame_of(spark, {"g": f"st_geomfromwkb({point})", "h": f"st_geogfromwkb({point})"})
+    frame = frame_of(all_types, {"g": f"st_geomfromwkb({point})", "h": f"st_geogfromwkb({point})"})
     for ours, sparks in zip(arrow_schema(frame.schema), received(frame), strict=True):
         assert ours == sparks
         assert ours.type.field("wkb").metadata == sparks.type.field("wkb").metadata
