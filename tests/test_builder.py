@@ -26,6 +26,7 @@ from bittern.engine import layers as layers_module
 from bittern.engine.index import Index
 from bittern.engine.layers import Layers
 from bittern.errors import OptionError
+from bittern.language.quantifiers import is_hidden
 from bittern.spark.node_cache import SnapshotRef
 from bittern.spark.streaming import builder as builder_module
 from bittern.spark.streaming.builder import Builder
@@ -74,8 +75,10 @@ def catalog(tmp_path: Path) -> Iterator[Catalog]:
         yield catalog
 
 
-def builder(catalog: Catalog, store: str | None, master: str = "local[2]") -> Builder:
-    return Builder(Session(master), catalog, store)  # type: ignore[arg-type]
+def builder(
+    catalog: Catalog, store: str | None, master: str = "local[2]", *, history: bool = False
+) -> Builder:
+    return Builder(Session(master), catalog, store, history=history)  # type: ignore[arg-type]
 
 
 def check(view: View, catalog: Catalog, without: tuple[str, ...] = ()) -> None:
@@ -460,6 +463,72 @@ def test_poison_subscriptions_are_left_out(
     built.close()
 
 
+@pytest.mark.parametrize("they_come", ["first", "later", "in place of others"])
+def test_what_needs_a_history_is_left_out_without_one(
+    catalog: Catalog, store: str, caplog: pytest.LogCaptureFixture, they_come: str
+) -> None:
+    built = builder(catalog, store)
+    if they_come != "first":
+        built.view(catalog.version())
+    ids = ("s1", "s2") if they_come == "in place of others" else ("seen", "all")
+    catalog.add(ids[0], "a = 1 AND EXISTS d (d.a = a)", replace=True)
+    catalog.add(ids[1], "∀ d (d.a < a) OR a = 1", replace=True)
+    catalog.add("harmless", "a = 1 OR exists IS NULL", replace=True)
+    with caplog.at_level(logging.WARNING, "bittern"):
+        check(built.view(catalog.version()), catalog, without=ids)
+    assert set(built.bad) == {*ids}
+    assert "there is no history" in built.bad[ids[0]].message
+    assert [record.getMessage().split("'")[1] for record in caplog.records] == sorted(
+        ids, key=[*texts_at(catalog, catalog.version())].index
+    )
+    assert not any(map(is_hidden, built.attributes()))
+    check(built.view(catalog.add(ids[0], "a = 1", replace=True)), catalog, without=ids[1:])
+    check(built.view(catalog.remove(ids[1])), catalog)
+    assert not built.bad
+    built.close()
+
+
+def test_bases_with_and_without_what_needs_a_history(
+    catalog: Catalog, store: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Each driver starts from a base that it can use, and says what is not in it."""
+    catalog.add("seen", "EXISTS d (d.a = a)")
+    for history in (True, False):  # the second finds the base of the first
+        built = builder(catalog, store, history=history)
+        view = built.view(2)
+        assert (view.state().ids.find("seen") >= 0) is history
+        built.close()
+    assert sorted(file.name for file in Path(built.list_folder).iterdir()) == [
+        f"{2:020d}.json",
+        f"{2:020d}.plain.json",
+    ]
+    monkeypatch.setattr(Catalog, "at", forbidden)
+    for history in (True, False):
+        forget()
+        caplog.clear()
+        again = builder(catalog, store, history=history)
+        assert (again.view(2).state().ids.find("seen") >= 0) is history
+        assert [*again.bad] == ([] if history else ["seen"])
+        assert ("seen" in caplog.text) is not history
+        again.close()
+
+
+def test_a_store_keeps_the_last_bases_of_each_kind(
+    catalog: Catalog, store: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Builder, "_from_store", lambda *_: None)
+    catalog.add("seen", "EXISTS d (d.a = a)")
+    for n in range(4):
+        version = catalog.add(f"n{n}", "a = 1")
+        for history in (True, False):
+            built = builder(catalog, store, history=history)
+            built.view(version)
+            built.close()
+    names = [file.name for file in Path(built.list_folder).iterdir()]
+    assert sum(name.endswith(".plain.json") for name in names) == 2
+    assert sum(not name.endswith(".plain.json") for name in names) == 2
+
+
 GARBAGE = {
     "README.txt": "hello",
     "current.json": "{}",
@@ -475,6 +544,10 @@ GARBAGE = {
     f"{10:020d}.json": '{"version": true, "snapshot": "GOOD"}',
     f"{11:020d}.json": '{"version": 1, "snapshot": "GOOD"}',
     f"{12:020d}.json": "\x00\x01",
+    f"{14:020d}.json": '{"version": 14.0, "snapshot": "GOOD"}',
+    f"{15:020d}.json": '{"version": 15, "snapshot": "GOOD", "left_out": [["x", true, "y"]]}',
+    f"{16:020d}.json": '{"version": 16, "snapshot": "GOOD", "left_out": 5}',
+    f"{17:020d}.json": "[" * 100_000,
 }
 
 

@@ -209,6 +209,7 @@ def test_one_line_per_batch_once_it_is_complete(tmp_path: Any) -> None:
         "delta": 0,
         "segments": 0,
         "documents": None,
+        "left_out": 0,
         "behind": 3,
     }
     assert second["seconds"] == STAGES

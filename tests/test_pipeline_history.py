@@ -368,14 +368,36 @@ def test_worker_and_executor_are_killed(spark: Any, place: Place, tmp_path: Path
 # ------------------------------------------------------------------ what is wrong is told
 
 
-def test_quantifiers_without_a_history(spark: Any, place: Place) -> None:
-    """The batch fails and is matched when there is one."""
+def test_quantifiers_without_a_history(
+    spark: Any, place: Place, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Those who subscribed with them get nothing and are named; everybody else gets everything."""
+    place.catalog.apply([{"id": f"p{n}", "expression": f"price > {n}"} for n in range(5)])
+    metrics = Metrics()
+    for text in ("price > 3", "NOT EXISTS d (d.size = size)"):
+        place.catalog.add("late", text, replace=True)
+        place.arrive()
+        streams.pipeline(spark, str(place.path), metrics=metrics).run()
+    expected: Counter[tuple[Any, ...]] = Counter()
+    for batch in range(2):
+        version = place._version(batch)
+        subscribed = {row["id"]: row["expression"] for row in place.catalog.at(version).to_pylist()}
+        needing = {id_ for id_, text in subscribed.items() if "EXISTS" in text or "FORALL" in text}
+        for event in range(batch * len(place.events) // 2, (batch + 1) * len(place.events) // 2):
+            expected.update(
+                (batch, event, id_, version)
+                for id_, text in subscribed.items()
+                if id_ not in needing and event not in place.unreadable
+                if oracle.matches(parse(text), place.events[event])
+            )
+    assert Counter(place.rows()) == expected
+    assert "late" in needing
+    assert metrics.figures().left_out == len(needing)
+    for id_ in needing:
+        assert f"subscription {id_!r} is left out: it compares events with" in caplog.text
     place.arrive()
-    with pytest.raises(PipelineError, match=r"EXISTS, FORALL\), .* again with history=True"):
-        run(spark, place, history=False)
-    assert place.rows() == []
-    run(spark, place)
-    place.assert_exact()
+    run(spark, place)  # from now on it remembers, and nothing is left out
+    assert needing & {id_ for batch, _, id_, _ in place.rows() if batch == 2}
 
 
 def test_a_history_that_was_left_out_for_a_while(spark: Any, place: Place) -> None:
@@ -414,9 +436,3 @@ def test_options_are_checked(spark: Any, place: Place, options: dict[str, Any], 
 def test_the_history_is_apart(spark: Any, place: Place, name: str) -> None:
     with pytest.raises(OptionError, match="are separate folders"):
         streams.pipeline(spark, str(place.path), history=place.path / name)
-
-
-def test_eventual_consistency_has_no_history(spark: Any, place: Place) -> None:
-    events = spark.readStream.schema(streams.SCHEMA).parquet(str(place.path / "events"))
-    with pytest.raises(OptionError, match=r'FORALL\), and consistency="eventual" has no history'):
-        bittern.spark.match(events, place.catalog, event_id="id", consistency="eventual")

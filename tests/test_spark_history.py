@@ -20,7 +20,7 @@ import oracle
 import strategies
 from bittern.catalog.catalog import Catalog
 from bittern.engine.delta import ALL_ALIVE, Segment, State
-from bittern.errors import HistoryError, OptionError
+from bittern.errors import HistoryError, OptionError, SubscriptionError
 from bittern.language.parser import parse
 from bittern.language.printer import print_expression
 from bittern.spark import remembered
@@ -535,6 +535,31 @@ def test_history_is_of_no_matter_to_other_subscriptions(spark: Any, books: Any) 
 
 
 @pytest.mark.spark
+def test_without_a_history_the_others_are_matched(
+    spark: Any, books: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    texts = list((WISHES | {7: "price < 10", 8: "isbn IS NOT NULL"}).items())
+    plain = {id_: text for id_, text in texts if " d " not in text}
+    needing = {*WISHES} - {*plain}
+    assert needing
+    frame = spark.createDataFrame(texts, "id long, expression string")
+    right = arrays(bittern.spark.match(books, bittern.Index.build(plain), event_id="id"))
+    assert any(right.values())
+    assert arrays(bittern.spark.match(books, frame, event_id="id", on_error="skip")) == right
+    built = bittern.spark.build(frame, history=False)
+    assert {int(row["id"]) for row in built.bad.collect()} == needing
+    assert arrays(bittern.spark.match(books, built, event_id="id")) == right
+    with Catalog(tmp_path / "catalog.db") as catalog:
+        catalog.apply([{"id": str(id_), "expression": text} for id_, text in texts])
+        words = {event: [*map(str, ids)] for event, ids in right.items()}
+        assert arrays(bittern.spark.match(books, catalog, event_id="id")) == words
+        for id_ in needing:
+            assert f"subscription '{id_}' is left out" in caplog.text
+        eventual = bittern.spark.match(books, catalog, event_id="id", consistency="eventual")
+        assert arrays(eventual) == words
+
+
+@pytest.mark.spark
 def test_refusals(
     spark: Any, books: Any, before: Any, index: bittern.Index, tmp_path: Path
 ) -> None:
@@ -550,6 +575,8 @@ def test_refusals(
             bittern.spark.match(events, source, event_id="id", **options)
 
     refused("there is no history: give history=")
+    with pytest.raises(SubscriptionError, match="there is no history"):
+        bittern.spark.match(books, wishes, event_id="id")
     refused("bittern.spark.Pipeline matches a stream", stream)
     refused("for a batch of events: bittern.spark.Pipeline", stream, history=before)
     refused("history is a stream", history=stream)

@@ -53,7 +53,7 @@ from bittern.language.trees import walk
 from bittern.model.reads import readable_rows
 
 #: Every text with a quantifier has one of these somewhere; reading it tells whether it means one.
-_QUANTIFIERS = "(?i)exists|forall|∃|∀"
+QUANTIFIERS = "(?i)exists|forall|∃|∀"
 Mask: TypeAlias = npt.NDArray[np.bool_]
 _Numbers: TypeAlias = tuple[int, ...]
 
@@ -156,7 +156,7 @@ class Guards:
     def of(cls, index: Index) -> Guards | None:
         """The guards of an index; None if no subscription of it has a quantified predicate."""
         reader = _Reader()
-        for text in index.texts.filter(pc.match_substring_regex(index.texts, _QUANTIFIERS)):
+        for text in index.texts.filter(pc.match_substring_regex(index.texts, QUANTIFIERS)):
             reader.add(text.as_py())
         return reader.guards() if reader.entries else None
 

@@ -45,6 +45,7 @@ from bittern.engine.subscriptions import Progress, check_columns
 from bittern.errors import BadSubscription, OptionError, SubscriptionError
 from bittern.spark.attributes import names_of
 from bittern.spark.node_cache import SnapshotRef
+from bittern.spark.past import without_quantifiers
 from bittern.spark.reading import read, writable
 from bittern.spark.samples import check_sample, sample_table
 from bittern.spark.shard_build import build_shards
@@ -110,6 +111,7 @@ def build(
     on_error: str = "skip",
     stabbing: str = "cei",
     progress: Progress | None = None,
+    history: bool = True,
 ) -> Built:
     """Build an index of subscriptions with Spark, and publish it to the executors.
 
@@ -136,6 +138,8 @@ def build(
         As in ``bittern.Index.build``.
     progress
         Called with (stage, done, total) when a stage begins and ends (``Built.seconds`` has them).
+    history
+        False: what is built will be matched without one, and EXISTS and FORALL are bad.
     """
     if on_error not in ("raise", "skip"):
         raise OptionError(f"on_error is 'raise' or 'skip', not {on_error!r}")
@@ -176,6 +180,8 @@ def build(
     else:
         watch.begin("read", total)
         catalog, templates = read(rows)
+        if not history:
+            catalog = without_quantifiers(catalog, templates)
         bad = catalog.bad
         _raise_bad(bad, on_error)
         watch.end("read", total)

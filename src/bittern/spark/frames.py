@@ -73,8 +73,12 @@ def resolve(
     sample: Any = None,
     json: Sequence[str] = (),
     on_error: str = "raise",
+    history: bool = False,
 ) -> Source:
-    """Whatever form subscriptions come in, built and published where executors find them."""
+    """Whatever form subscriptions come in, built and published where executors find them.
+
+    Without a ``history`` those of a DataFrame or a catalog that need one are bad.
+    """
     check_workers(spark)
     if isinstance(subscriptions, DataFrame):
         subscriptions = build(
@@ -84,13 +88,14 @@ def resolve(
             store=store,
             shards=shards,
             on_error=on_error,
+            history=history,
         )
     if isinstance(subscriptions, Built):
         return Source(subscriptions.ref, subscriptions.attributes, subscriptions.integer_ids)
     if isinstance(subscriptions, Shards):
         return Source(subscriptions, subscriptions.attributes, subscriptions.integer_ids)
     if is_catalog(subscriptions):
-        return _of_catalog(spark, subscriptions, store, sample, json)
+        return _of_catalog(spark, subscriptions, store, sample, json, history=history)
     if isinstance(subscriptions, Index | str | Path):
         ref = publish(spark, subscriptions, store)
         index = subscriptions if isinstance(subscriptions, Index) else attach(ref)
@@ -104,12 +109,18 @@ def is_catalog(subscriptions: Any) -> bool:
 
 
 def _of_catalog(
-    spark: SparkSession, catalog: Any, store: str | None, sample: Any, json: Sequence[str]
+    spark: SparkSession,
+    catalog: Any,
+    store: str | None,
+    sample: Any,
+    json: Sequence[str],
+    *,
+    history: bool,
 ) -> Source:
     """The newest version of a catalog, now and for good."""
     from bittern.spark.streaming.builder import Builder  # noqa: PLC0415
 
-    builder = Builder(spark, catalog, store)
+    builder = Builder(spark, catalog, store, history=history)
     try:
         view = builder.view(catalog.version(), lambda: sample_table(sample, json))
         return Source(view, builder.attributes(), integer_ids=False)
@@ -201,6 +212,7 @@ def prepare(
         sample=sample,
         json=documents,
         on_error=on_error,
+        history=past.is_given(),
     )
     _warn_of_types(events, source, documents)
     if has_quantifiers(source.attributes):
@@ -327,7 +339,8 @@ def match(
         they are a stream.
     on_error
         "raise" a SubscriptionError before anything is matched, or "skip" bad subscriptions
-        (``bittern.spark.build`` returns them as a DataFrame).
+        (``bittern.spark.build`` returns them as a DataFrame). Those of a catalog are always left
+        out, with a warning in the log. Without history and order_by, EXISTS and FORALL are bad.
     consistency
         Of a catalog: "snapshot" takes its newest version now, for good; with "eventual" workers
         look for newer ones every second, and two tasks may see different ones.

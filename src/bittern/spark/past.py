@@ -18,12 +18,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType, VariantType
 
-from bittern.errors import OptionError
+from bittern.engine.guards import QUANTIFIERS
+from bittern.engine.subscriptions import Subscriptions, read_subscriptions
+from bittern.errors import BadSubscription, OptionError
 from bittern.language.quantifiers import is_hidden
+from bittern.language.shapes import Shapes
+from bittern.language.syntax import IsNull
+from bittern.language.templates import Template
+from bittern.language.trees import walk
 from bittern.spark.attributes import names_of, quoted
 from bittern.spark.history_files import check_history, remembered_of
 from bittern.spark.node_cache import SnapshotRef
@@ -31,6 +40,11 @@ from bittern.spark.operator import Reference
 from bittern.spark.remembered import AfterDocuments, attributes_of_documents, attributes_of_events
 from bittern.spark.shards import Shards
 from bittern.spark.views import View
+
+#: What is said of a subscription that is left out for want of a history.
+NEEDS_HISTORY = (
+    "it compares events with documents seen before (EXISTS, FORALL), and there is no history"
+)
 
 
 def has_quantifiers(attributes: Sequence[str]) -> bool:
@@ -47,6 +61,32 @@ def refuse_quantifiers(attributes: Sequence[str], what: str) -> None:
         )
 
 
+def without_quantifiers(
+    subscriptions: Subscriptions, templates: Sequence[Template]
+) -> Subscriptions:
+    """Those that can be matched without a history; the others are among the bad. O(parameters)."""
+    marks = np.array([False, *map(_is_quantified, templates)])
+    rows = np.flatnonzero(marks[subscriptions.shape_ids + 1]).tolist()
+    bad = [BadSubscription(subscriptions.ids[row], 0, NEEDS_HISTORY) for row in rows]
+    return subscriptions.without(bad, list(templates)) if bad else subscriptions
+
+
+def quantified_rows(rows: pa.Table) -> list[BadSubscription]:
+    """Which of these (id, expression, weight) need a history; only texts that may are read."""
+    rows = rows.filter(pc.match_substring_regex(rows["expression"], QUANTIFIERS))
+    shapes = Shapes()
+    read = read_subscriptions(rows, shapes, on_error="skip", progress=None)
+    return without_quantifiers(read._replace(bad=[]), shapes.templates).bad
+
+
+def _is_quantified(template: Template) -> bool:
+    """Has what is left of a template in normal form a quantified predicate?"""
+    return "join" in template.kinds and any(
+        isinstance(node, IsNull) and node.attribute.kind == "join"  # type: ignore[attr-defined]
+        for node in walk(template.tree)
+    )
+
+
 class Past:
     """What ``match`` was told of what came before; checked, and not read yet."""
 
@@ -54,18 +94,19 @@ class Past:
         check_history(history)
         self._history = history
         self._order = order_of(events, order_by)
-        if self._is_given() and events.isStreaming:
+        if self.is_given() and events.isStreaming:
             raise OptionError(
                 "history and order_by are for a batch of events: bittern.spark.Pipeline matches a "
                 "stream whose events are remembered"
             )
 
-    def _is_given(self) -> bool:
+    def is_given(self) -> bool:
+        """Is there anything to compare events with?"""
         return self._history is not None or bool(self._order)
 
     def refuse_eventual(self) -> None:
         """A catalog whose version tasks choose themselves has no history."""
-        if self._is_given():
+        if self.is_given():
             raise OptionError(
                 'history and order_by do not go with consistency="eventual": a task that is '
                 "retried has to find the same"
@@ -78,7 +119,7 @@ class Past:
 
         ``attributes`` are named as in an index. A DataFrame is copied now.
         """
-        if not self._is_given():
+        if not self.is_given():
             refuse_quantifiers(
                 attributes,
                 "there is no history: give history= a DataFrame or a path of Parquet files, or "

@@ -15,11 +15,15 @@ leaves a base for others. Any number of drivers may share a store::
       3fa9...                            a snapshot, named by its content
       catalogs/<uid of the catalog>/
         00000000000000004000.json        {"version": 4000, "snapshot": "3fa9..."}
+        00000000000000004000.plain.json  the same without subscriptions that need a history
 
 Bases of one version by two drivers may differ (they saw other events, and file subscriptions under
 other predicates) and find the same matches, so that whoever writes last does no harm. All of this
 is derived: what is damaged or gone is made again from the catalog. A driver that starts with a base
-reads all of it once to know.
+reads all of it once to know. Where there is no history, EXISTS and FORALL cannot be answered:
+subscriptions that have them are left out, as bad ones are, and bases without them are *plain*:
+a driver that has a history cannot start from those. A note tells what was left out of its base
+(``"left_out": [["s7", 0, "it compares ..."]]``), so that every driver can say it.
 
 Cost: a version with c changes takes a query for them and O(c) to index them, some more now and then
 when deltas are folded; a base of a million subscriptions takes some ten seconds, in a process of
@@ -33,9 +37,11 @@ import json
 import logging
 import re
 from collections.abc import Callable
-from typing import Any
+from dataclasses import astuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow import fs
 from pyspark.sql import SparkSession
 
@@ -44,29 +50,52 @@ from bittern.engine.index import Index
 from bittern.engine.layers import COMPACT_ROWS, COMPACT_SHARE, Layers
 from bittern.engine.snapshot import read_snapshot
 from bittern.engine.subscriptions import read_subscriptions
-from bittern.errors import BadSubscription, OptionError, SnapshotError
+from bittern.errors import BadSubscription, CatalogError, OptionError, SnapshotError
 from bittern.language.shapes import Shapes
 from bittern.spark import node_cache, transport
 from bittern.spark import store as stores
 from bittern.spark.cache_folder import cache_root
 from bittern.spark.node_cache import SnapshotRef, attach
+from bittern.spark.past import has_quantifiers, quantified_rows, without_quantifiers
+from bittern.spark.told import component, read_told, whole, words
 from bittern.spark.views import View, view_of
 
 logger = logging.getLogger("bittern")
 
 #: Bases of a catalog that a store keeps.
 _KEPT_BASES = 2
-_BASE = re.compile(r"[0-9]{20}\.json")
+#: How the names of bases end that have all subscriptions, and of those that lack some.
+_WHOLE, _PLAIN = ".json", ".plain.json"
+_BASE = re.compile(r"[0-9]{20}(\.plain)?\.json")
+_DIGITS = 20
+_COLUMNS = ["id", "expression", "weight"]
+#: Subscriptions that are left out: so many are named in the log one by one, and in a note.
+_NAMED, _NOTED = 20, 1000
+
+
+class _Note(NamedTuple):
+    """What a store tells of a base."""
+
+    version: int
+    snapshot: str
+    left_out: list[BadSubscription]
 
 
 class Builder:
     """Views of a catalog's versions, for the executors of one Spark session.
 
-    ``bad`` has, by id, what the current version holds that cannot be matched: it was written past
-    the catalog's door, and is left out.
+    ``bad`` has, by id, what the current version holds that cannot be matched and is left out: it
+    was written past the catalog's door, or needs a ``history``, and there is none.
     """
 
-    def __init__(self, spark: SparkSession, catalog: Catalog, store: str | None = None) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        catalog: Catalog,
+        store: str | None = None,
+        *,
+        history: bool = False,
+    ) -> None:
         self._spark = spark
         self._catalog = catalog
         self._where = stores.destination(spark, store)
@@ -75,6 +104,12 @@ class Builder:
                 "a pipeline on a cluster needs store=, a folder or URI that the driver and all "
                 "executors reach: its snapshots change"
             )
+        try:
+            self._uid = component(catalog.uid)  # which becomes the name of a folder
+        except ValueError as error:
+            raise CatalogError(f"{catalog} has a uid that no catalog was given: {error}") from None
+        self._history = history
+        self._is_plain = False  # has something been left out for want of a history?
         self._layers: Layers | None = None
         self._registered = -1
         self._published: list[str] = []  # bases, the newest last
@@ -134,17 +169,26 @@ class Builder:
         except OptionError:
             return False
         put = changes.put
+        bad: list[BadSubscription] = []
         if len(changes.removed) + put.num_rows > _too_many(layers):
             return False
-        rows = zip(*(put[name].to_pylist() for name in ("id", "expression", "weight")), strict=True)
+        put = put.select(_COLUMNS)
         for id_ in (*changes.removed, *put["id"].to_pylist()):
             self.bad.pop(id_, None)
-        self._take_bad(layers.apply(changes.removed, rows, version))
+        if not self._history:
+            bad = quantified_rows(put)
+            self._is_plain |= bool(bad)
+        left_out = [each.id for each in bad]
+        if left_out:
+            put = put.filter(pc.invert(pc.is_in(put["id"], pa.array(left_out, put["id"].type))))
+        rows = zip(*(column.to_pylist() for column in put.columns), strict=True)
+        self._take_bad(bad + layers.apply((*changes.removed, *left_out), rows, version))
         return True
 
     def _start(self, version: int, sample: Callable[[], pa.Table | None]) -> Layers:
         self.close()
         self.bad = {}
+        self._is_plain = False
         events = sample()
         layers = self._from_store(version)
         if layers is None or not self._advance(layers, version):
@@ -154,16 +198,22 @@ class Builder:
         return layers
 
     def _from_catalog(self, version: int, sample: pa.Table | None) -> Index:
-        rows = self._catalog.at(version).select(["id", "expression", "weight"])
+        rows = self._catalog.at(version).select(_COLUMNS)
         shapes = Shapes()
         read = read_subscriptions(rows, shapes, on_error="skip", progress=None)
+        if not self._history:
+            able = without_quantifiers(read, shapes.templates)
+            self._is_plain = len(able.ids) < len(read.ids)
+            read = able
         self._take_bad(read.bad)
         return Index.of_subscriptions(read, shapes.templates, sample=sample, text_ids=True)
 
     def _take_bad(self, bad: list[BadSubscription]) -> None:
-        for each in bad:
+        for each in bad[:_NAMED]:
             logger.warning("bittern: subscription %r is left out: %s", each.id, each.message)
-            self.bad[each.id] = each
+        if len(bad) > _NAMED:
+            logger.warning("bittern: so are %d more subscriptions", len(bad) - _NAMED)
+        self.bad |= {each.id: each for each in bad}
 
     # -- the store -----------------------------------------------------------------------------
 
@@ -180,9 +230,9 @@ class Builder:
         """The newest base that is not younger than ``version``, if the store has a good one."""
         for name in reversed(self._bases()):
             told = self._read(name)
-            if told is None or told["version"] > version:
+            if told is None or told.version > version:
                 continue
-            identity = told["snapshot"]
+            identity = told.snapshot
             ref = SnapshotRef(identity, transport.child(self.folder, identity))
             try:
                 index = _verified(ref)
@@ -194,8 +244,12 @@ class Builder:
                     stores.remove(self.folder, identity)
                 node_cache.drop(identity)  # its files may be the store's own, linked
                 continue
-            self._registered = told["version"]
-            return Layers(index, told["version"])
+            if not self._history and has_quantifiers(index.rank.attribute_names()):
+                continue
+            self._registered = told.version
+            self._is_plain = name.endswith(_PLAIN)
+            self._take_bad(told.left_out)
+            return Layers(index, told.version)
         return None
 
     @property
@@ -206,30 +260,39 @@ class Builder:
     @property
     def list_folder(self) -> str:
         """Where the store says what it has of the catalog."""
-        return transport.child(transport.child(self.folder, "catalogs"), self._catalog.uid)
+        return transport.child(transport.child(self.folder, "catalogs"), self._uid)
 
     def _bases(self) -> list[str]:
         filesystem, base = transport.filesystem(self.list_folder)
         selector = fs.FileSelector(base, allow_not_found=True)
         names = [info.base_name for info in filesystem.get_file_info(selector)]
-        return sorted(name for name in names if _BASE.fullmatch(name))
+        known = sorted(name for name in names if _BASE.fullmatch(name))
+        return [name for name in known if not (self._history and name.endswith(_PLAIN))]
 
-    def _read(self, name: str) -> dict[str, Any] | None:
+    def _read(self, name: str) -> _Note | None:
         try:
-            told = json.loads(transport.read_file(transport.child(self.list_folder, name)))
-            good = told["version"] == int(name[:20]) and transport.is_id(told["snapshot"])
+            told = read_told(transport.read_file(transport.child(self.list_folder, name)))
+            good = whole(told["version"]) == int(name[:_DIGITS]) and transport.is_id(
+                words(told["snapshot"])
+            )
+            left_out = [_bad(*each) for each in told.get("left_out", ())]
         except (OSError, ValueError, KeyError, TypeError):
             return None  # half written, or removed by another driver
-        return told if good else None
+        return _Note(told["version"], told["snapshot"], left_out) if good else None
 
     def _register(self, ref: SnapshotRef, version: int) -> None:
         """Have others find the base; a store that cannot be written to only makes them slower."""
         self._registered = version
-        text = json.dumps({"version": version, "snapshot": ref.id}).encode()
+        told: dict[str, Any] = {"version": version, "snapshot": ref.id}
+        if self.bad:
+            told["left_out"] = [[*astuple(each)] for each in list(self.bad.values())[:_NOTED]]
+        text = json.dumps(told).encode()
         filesystem, base = transport.filesystem(self.list_folder)
         try:
-            transport.write_file(transport.child(self.list_folder, f"{version:020d}.json"), text)
-            for name in self._bases()[:-_KEPT_BASES]:
+            end = _PLAIN if self._is_plain else _WHOLE
+            transport.write_file(transport.child(self.list_folder, f"{version:020d}{end}"), text)
+            same = [name for name in self._bases() if name[_DIGITS:] == end]
+            for name in same[:-_KEPT_BASES]:
                 with contextlib.suppress(FileNotFoundError):  # another driver was quicker
                     filesystem.delete_file(f"{base}/{name}")
         except OSError as error:
@@ -251,6 +314,10 @@ def _verified(ref: SnapshotRef) -> Index:
         node_cache.drop(ref.id)
         index = attach(ref)  # verifies what it fetches
     return index
+
+
+def _bad(id_: Any, position: Any, message: Any) -> BadSubscription:
+    return BadSubscription(words(id_), whole(position), words(message))
 
 
 def _too_many(layers: Layers) -> int:

@@ -34,7 +34,6 @@ from bittern.errors import BitternError, SnapshotError
 from bittern.spark import store as stores
 from bittern.spark import transport
 from bittern.spark.node_cache import SnapshotRef
-from bittern.spark.past import refuse_quantifiers
 from bittern.spark.session import is_connect
 from bittern.spark.streaming.builder import Builder
 from bittern.spark.views import Layer, View
@@ -133,10 +132,6 @@ class Follower(threading.Thread):
         version = self._catalog.version()
         if self._current is None or version != self._current.version:
             view = self._builder.view(version, carry=False)
-            refuse_quantifiers(
-                self._builder.attributes(),
-                'consistency="eventual" has no history: use bittern.spark.Pipeline with history=',
-            )
             self._point(view)
             self._retire(view)
             self._current = view

@@ -87,6 +87,7 @@ class JsonLines:
             "delta": report.delta,
             "segments": report.segments,
             "documents": report.documents,
+            "left_out": report.left_out,
             "behind": done.behind,
         }
 
@@ -240,6 +241,7 @@ def _families(figures: Figures) -> Iterator[tuple[str, str, str, list[_Sample]]]
         ("delta_subscriptions", "Subscriptions outside the base snapshot.", figures.delta),
         ("delta_segments", "Deltas on the base snapshot.", figures.segments),
         ("history_documents", "Documents that events are compared with.", figures.documents),
+        ("left_out_subscriptions", "Subscriptions that cannot be matched.", figures.left_out),
         ("uptime_seconds", "Seconds since the pipeline was started.", figures.uptime),
         ("failed", "1 if the query ended with an error.", int(figures.failed)),
     ):

@@ -58,6 +58,7 @@ class BatchReport:
     segments: int = 0  # deltas that they are in
     replayed: bool = False  # it was matched by an earlier run, and delivered again
     documents: int | None = None  # that the next batch is compared with; None without a history
+    left_out: int = 0  # subscriptions of the version that cannot be matched
 
 
 @dataclass(frozen=True)
@@ -105,6 +106,7 @@ class Figures:
     delta: int = 0
     segments: int = 0
     documents: int | None = None  # of the history; None where there is none
+    left_out: int = 0  # subscriptions of the version that cannot be matched
     seconds: Mapping[str, float] = field(default_factory=dict)
     failed: bool = False  # the query ended with an error
     error: str | None = None  # the last one, of the query or of an exporter
@@ -174,6 +176,7 @@ class Metrics:
                 delta=report.delta,
                 segments=report.segments,
                 documents=report.documents,
+                left_out=report.left_out,
             )
             self._count(seconds, done.latency)
             self._refresh()

@@ -86,7 +86,8 @@ class Steps:
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
-        self._builder = Builder(plan.spark, plan.catalog, plan.store)
+        has_history = plan.history is not None
+        self._builder = Builder(plan.spark, plan.catalog, plan.store, history=has_history)
         self._sender = Sender(plan.spark)
         self._query_id: str | None = None
 
@@ -127,6 +128,7 @@ class Steps:
                 segments,
                 replayed=replayed,
                 documents=None if plan.history is None else plan.history.count(batch_id + 1),
+                left_out=len(self._builder.bad),
             )
         )
 
@@ -172,7 +174,7 @@ class Steps:
             sent = self._sender.sent(view)
             ref: Reference = sent
             if has_quantifiers(attributes):
-                ref = self._after_documents(sent, batch_id, pin)
+                ref = self._after_documents(sent, batch_id)
                 attributes = attributes_needed(attributes, becoming=bool(plan.order))
                 frame = self._arrived(frame)
             projected = project(frame, plan.keys, attributes, plan.json)
@@ -192,15 +194,10 @@ class Steps:
                 every_event=any(step.needs_all_events for step in plan.after),
             )
 
-    def _after_documents(self, view: View | Sent, batch_id: int, pin: Pin) -> AfterDocuments:
+    def _after_documents(self, view: View | Sent, batch_id: int) -> AfterDocuments:
         """A view together with the documents before a batch."""
         history, ordered = self._plan.history, bool(self._plan.order)
-        if history is None:
-            raise PipelineError(
-                f"version {pin.version} of the catalog has subscriptions that compare events with "
-                f"documents seen before (EXISTS, FORALL), and this pipeline remembers none: start "
-                f"it again with history=True"
-            )
+        assert history is not None, "without one, no subscription with quantifiers is in a view"
         then = history.remembered(batch_id + 1) if ordered else None
         return AfterDocuments(view, history.remembered(batch_id), ordered, then)
 

@@ -1,0 +1,62 @@
+"""What files and databases tell, checked before it becomes a path or a number.
+
+A checkpoint, a store, a cache and a catalog may have been damaged, or filled by somebody else. What
+is written there is small: names that this package has drawn itself, and whole numbers. Anything
+else is a ``ValueError``; whoever has read the file says which one it is::
+
+    told = read_told(place.read_bytes())          a JSON object
+    whole(told["version"])                        4711, and neither True nor 4711.0 nor "4711"
+    component(told["query"])                      5f0e2a7c-..., and neither ../x nor an empty text
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+#: Ids of snapshots, catalogs and queries, and the fixed names beside them.
+_COMPONENT = re.compile(r"[0-9a-z](?:[0-9a-z-]{0,126}[0-9a-z])?")
+#: Names of files that tasks tell of, Spark's own among them.
+_FILE = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]{0,253}")
+#: A number as a folder's name has it: each has one form.
+NUMBER = r"(?:0|[1-9][0-9]{0,18})"
+
+
+def read_told(text: str | bytes) -> dict[str, Any]:
+    """The JSON object of a small file."""
+    try:
+        told = json.loads(text)
+    except RecursionError:
+        raise ValueError("its JSON is nested too deeply") from None
+    if not isinstance(told, dict):
+        raise ValueError("it is no JSON object")  # noqa: TRY004 (of what was read, as the others)
+    return told
+
+
+def whole(value: Any) -> int:
+    """A number from 0 on that is a whole one and nothing like it."""
+    if type(value) is not int or value < 0:
+        raise ValueError(f"{value!r:.40} is no whole number from 0 on")
+    return value
+
+
+def words(value: Any) -> str:
+    """A text."""
+    if not isinstance(value, str):
+        raise ValueError(f"{value!r:.40} is no text")  # noqa: TRY004
+    return value
+
+
+def component(value: Any) -> str:
+    """A name that may become one part of a path: digits, small letters and dashes."""
+    if not isinstance(value, str) or not _COMPONENT.fullmatch(value):
+        raise ValueError(f"{value!r:.60} is no name of digits, small letters and dashes")
+    return value
+
+
+def file_name(value: Any) -> str:
+    """The name of a file in a known folder."""
+    if not isinstance(value, str) or not _FILE.fullmatch(value):
+        raise ValueError(f"{value!r:.60} is no name of a file")
+    return value
