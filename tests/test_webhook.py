@@ -48,8 +48,10 @@ from webhook_receivers import (
 SECRET = "correct horse battery staple"
 
 
-def request_to(url: str, number: int = 0, body: bytes = b"{}") -> Request:
-    return Request("ann", url, f"{number:032x}", body, 1)
+def request_to(
+    url: str, number: int = 0, body: bytes = b"{}", subscriber: str | None = "ann"
+) -> Request:
+    return Request(subscriber, url, f"{number:032x}", body, 1)
 
 
 class Fast(Time):
@@ -563,6 +565,71 @@ def test_a_host_is_given_up_on_after_three_endpoints_and_others_are_not() -> Non
     assert found[3].reason == "dead.example:80 was given up on: 3 endpoints in a row failed there"
 
 
+@pytest.mark.parametrize(("concurrency", "attempts"), [(1, 1), (8, 2)])
+def test_failing_endpoints_of_a_subscriber_stop_nobody_else(
+    receiver: Receiver, concurrency: int, attempts: int
+) -> None:
+    """All on one host, and those that fail come first."""
+    failing = [f"/a{n:02}" for n in range(12)]
+    for path in failing:
+        receiver.told[path] = [answer(503)]
+    requests = [request_to(receiver.url(path), n) for path in failing for n in range(2)]
+    healthy = [
+        request_to(receiver.url(f"/b{who}"), n, subscriber=who)
+        for who in ("bob", "cem", None)
+        for n in range(5)
+    ]
+    terms = {"attempts": attempts, "first_wait": 0.001, "concurrency": concurrency}
+    found = outcomes(requests + healthy, time=Time(), **terms)
+    assert Counter(each.request for each in found) == Counter(requests + healthy)
+    assert {each.request for each in found if each.reason is None} == {*healthy}
+    for who in ("bob", "cem", None):
+        assert len(receiver.at(f"/b{who}")) == 5
+    tried = {each.request.url for each in found if each.reason and each.attempts}
+    untried = {each.request.url for each in found if each.untried}
+    assert tried | untried == {receiver.url(path) for path in failing}
+    assert not tried & untried
+    assert len(tried) >= 3
+    if concurrency == 1:
+        assert len(tried) == 3  # what one subscriber costs a batch is bounded
+
+
+def test_a_subscriber_who_fails_at_a_url_stops_nobody_else_there() -> None:
+    def post(target, request, seconds):
+        return Answer(500 if request.subscriber == "ann" else 200, 0)
+
+    requests = [
+        request_to("http://a.example/", n, subscriber=who)
+        for who in (None, "ann", "bob")
+        for n in range(3)
+    ]
+    found = outcomes(requests, post, attempts=1)
+    assert {each.request for each in found if each.reason is None} == {*requests[:3], *requests[6:]}
+
+
+def test_a_host_that_takes_no_connection_is_given_up_on_for_all() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    requests = [request_to(f"http://127.0.0.1:{port}/{n}", subscriber=f"s{n}") for n in range(6)]
+    found = outcomes(requests, attempts=1)
+    assert [each.attempts for each in found] == [1, 1, 1, 0, 0, 0]
+    assert [each.untried for each in found] == [False] * 3 + [True] * 3
+    assert all(each.gave_up for each in found)
+    assert (
+        found[3].reason == f"127.0.0.1:{port} was given up on: it took no connection for 3 in a row"
+    )
+
+
+@pytest.mark.parametrize("behaviour", [silence, raw(), answer(503)])
+def test_a_host_that_takes_connections_is_not_given_up_on(receiver: Receiver, behaviour) -> None:
+    for n in range(5):
+        receiver.told[f"/{n}"] = [behaviour]
+    requests = [request_to(receiver.url(f"/{n}"), subscriber=f"s{n}") for n in range(6)]
+    found = outcomes(requests, attempts=1, timeout=0.3 if behaviour is silence else 20)
+    assert [each.attempts for each in found] == [1] * 6
+    assert [each.reason is None for each in found] == [False] * 5 + [True]
+
+
 @pytest.mark.parametrize("status", [200, 404])
 def test_a_host_that_answers_between_failures_is_not_given_up_on(status: int) -> None:
     def post(target, request, seconds):
@@ -828,6 +895,7 @@ def test_a_task_reports_and_keeps_dead_letters(tmp_path: Path, receiver: Receive
         "dead_requests": 8,
         "dead_matches": 12,
         "given_up": [receiver.url("/down")],
+        "untried": [],
     }
     assert len(receiver.arrived) == 9
     letters = pq.read_table(tmp_path / report["file"]).to_pylist()
@@ -846,6 +914,18 @@ def test_a_task_reports_and_keeps_dead_letters(tmp_path: Path, receiver: Receive
         (urls[4], 0, None): 1,
         ("http://***@a.example/", 0, None): 2,
     }
+
+
+def test_a_task_tells_who_was_not_tried(tmp_path: Path, receiver: Receiver) -> None:
+    urls = [receiver.url(f"/{n}") for n in range(5)]
+    for n in range(5):
+        receiver.told[f"/{n}"] = [answer(503)]
+    rows = [(url, "ann", f'{{"n": {n}}}') for url in urls for n in range(3)]
+    task = task_of(tmp_path, terms=Terms(attempts=1, concurrency=1))
+    (report,) = task.run(iter(rows_of(*rows)), 0, 1).to_pylist()
+    assert (report["given_up"], report["untried"]) == (urls, urls[3:])
+    letters = pq.read_table(tmp_path / report["file"]).to_pylist()
+    assert len(letters) == report["dead_requests"] == 10  # nothing is lost
 
 
 def test_a_task_without_dead_letters_makes_no_file(tmp_path: Path, receiver: Receiver) -> None:
@@ -904,7 +984,7 @@ def test_dead_letters_need_a_folder(tmp_path: Path) -> None:
     for path in (tmp_path / "file", tmp_path / "file" / "folder"):
         with pytest.raises(OptionError, match="dead_letters is a folder that driver and executors"):
             Webhook(dead_letters=path).check(None)  # type: ignore[arg-type]
-    with pytest.raises(OptionError, match="tasks write only to file systems with paths"):
+    with pytest.raises(OptionError, match="dead_letters is a folder of a file system with paths"):
         Webhook(dead_letters="s3://bucket/dead").check(None)  # type: ignore[arg-type]
     Webhook(dead_letters=tmp_path / "new" / "folder").check(None)  # type: ignore[arg-type]
     assert not (tmp_path / "new").exists()

@@ -1,7 +1,7 @@
 """Many requests to many endpoints at once, where each may be slow, dead or hostile.
 
-An endpoint's requests wait in a lane and are made one after the other, so that they arrive in
-order. A few threads serve all lanes; one that waits for another attempt occupies none::
+A subscriber's requests to an endpoint wait in a lane and are made one after the other, so that they
+arrive in order. A few threads serve all lanes; one that waits for another attempt occupies none::
 
     requests ──►  lanes                          due now        threads
                   a.example/x  [3 4 5]   ───►    a, c    ───►   1  POST 3 to a
@@ -15,9 +15,13 @@ What holds up a batch is bounded at every level:
 - an attempt by ``timeout``, whatever the endpoint does;
 - a request by ``attempts``, with a random wait before each that doubles at most, from
   ``first_wait`` up to ``longest_wait``, or as long as ``Retry-After`` asks for;
-- an endpoint by ``within`` seconds after its first attempt. When a request to it failed every
-  time, the rest of its lane is given up with it;
-- a host by ``HOST_FAILURES`` endpoints in a row that were given up on: then all of its lanes are.
+- a lane by ``within`` seconds after its first attempt. When a request of it failed every time, the
+  rest of it is given up too;
+- a subscriber on a host by ``HOST_FAILURES`` lanes in a row that were given up on: then all of the
+  subscriber's lanes there are. What others have there goes on: who fails harms nobody else;
+- a host by as many that found no connection, none getting one between them: then all lanes are.
+
+Lanes that were given up before their first attempt are ``untried``: next time they come first.
 
 Another attempt makes sense after no answer, a broken one, and statuses 408, 425, 429 and 5xx. Any
 other status is the endpoint's last word on that request, and an address that is refused
@@ -40,9 +44,9 @@ from dataclasses import dataclass, field
 from http.client import HTTPException
 
 from bittern.spark.streaming.addresses import RefusedError, Target, parse
-from bittern.spark.streaming.posting import Answer, Request
+from bittern.spark.streaming.posting import Answer, Request, UnreachableError
 
-#: Endpoints of a host that are given up on, none answering between them, before the host is.
+#: Endpoints that are given up on, none answering between them, before the rest of a host is.
 HOST_FAILURES = 3
 #: Bodies of requests that are waiting, under way, or not yet taken note of.
 MOST_BYTES = 64 << 20
@@ -75,6 +79,8 @@ class Outcome:
     reason: str | None = None
     #: It failed every time, and the next time it might not.
     gave_up: bool = False
+    #: It was given up before anything was sent to its endpoint, because of others.
+    untried: bool = False
 
 
 class Time:
@@ -95,9 +101,10 @@ class Time:
 
 @dataclass
 class _Lane:
-    """The requests of one endpoint that are still to be made."""
+    """The requests of one subscriber to one endpoint that are still to be made."""
 
     url: str
+    subscriber: str | None
     attempts: int  # for each request
     waiting: deque[Request] = field(default_factory=deque)
     failed: int = 0  # attempts of the first in waiting
@@ -129,12 +136,13 @@ class Delivery:
         self._done: list[Outcome] = []
         self._open = 0  # requests without an outcome
         self._bytes = 0
-        self._failures: Counter[str] = Counter()  # by host, in a row
+        self._failures: Counter[tuple[str, str | None]] = Counter()  # by host and subscriber
+        self._unreachable: Counter[str] = Counter()  # by host; both are in a row
         self._stopped = False
         self._error: BaseException | None = None
 
     def run(self, requests: Iterable[Request]) -> Iterator[Outcome]:
-        """Requests of one endpoint stand together, and are made in their order."""
+        """Requests of one subscriber to one endpoint stand together; their order is kept."""
         threads = [
             threading.Thread(target=self._work, name=f"webhook-{number}", daemon=True)
             for number in range(self._terms.concurrency)
@@ -157,9 +165,9 @@ class Delivery:
     def _put(self, request: Request) -> None:
         with self._changed:
             lane = self._last
-            if lane is None or lane.url != request.url:
+            if lane is None or (lane.url, lane.subscriber) != (request.url, request.subscriber):
                 attempts = 1 if request.url in self._suspects else self._terms.attempts
-                lane = self._last = _Lane(request.url, attempts)
+                lane = self._last = _Lane(request.url, request.subscriber, attempts)
             lane.waiting.append(request)
             self._open += 1
             self._bytes += _size(request)
@@ -225,7 +233,11 @@ class Delivery:
         except RefusedError as error:
             return self._end(lane, request, None, str(error)), 0
         host = f"{target.host}:{target.port}"
-        if self._failures[host] >= HOST_FAILURES:
+        own = host, lane.subscriber
+        if self._unreachable[host] >= HOST_FAILURES:
+            reason = f"{host} was given up on: it took no connection for {HOST_FAILURES} in a row"
+            return self._end(lane, request, None, reason, gave_up=True), 0
+        if self._failures[own] >= HOST_FAILURES:
             reason = f"{host} was given up on: {HOST_FAILURES} endpoints in a row failed there"
             return self._end(lane, request, None, reason, gave_up=True), 0
         if lane.until is None:
@@ -235,26 +247,29 @@ class Delivery:
             reason = f"the endpoint took more than {terms.within:g} s of this batch"
             return self._end(lane, request, None, reason, gave_up=True), 0
         lane.failed += 1
-        status, asked = None, 0.0
+        status, asked, connected = None, 0.0, True
         try:
             status, asked = self._post(target, request, min(terms.timeout, left))
         except RefusedError as error:
             return self._end(lane, request, None, str(error)), 0
         except ssl.SSLCertVerificationError as error:
             return self._end(lane, request, None, f"certificate: {error.verify_message}"), 0
+        except UnreachableError as error:
+            reason, connected = f"no answer: {_why(error.__cause__)}", False
         except (OSError, HTTPException, ValueError) as error:
             reason = f"no answer: {_why(error)}"
         else:
             if status // 100 != 5 and status not in _RETRIED:
                 with self._changed:
-                    self._failures[host] = 0
+                    self._unreachable[host] = self._failures[own] = 0
                 return Outcome(request, lane.failed, status, _refusal(status)), 0
             reason = f"answered {status}"
         most = min(terms.longest_wait, terms.first_wait * 2 ** (lane.failed - 1))
         wait = max(asked, self._time.jitter(most))
         if lane.failed >= lane.attempts or self._time.now() + wait >= lane.until:
             with self._changed:
-                self._failures[host] += 1
+                self._unreachable[host] = 0 if connected else self._unreachable[host] + 1
+                self._failures[own] += 1
             return self._end(lane, request, status, reason, gave_up=True), 0
         return None, wait
 
@@ -269,7 +284,8 @@ class Delivery:
     ) -> Outcome:
         """Give up on a request, and on what waits behind it."""
         lane.ended = f"not tried, after one before it: {reason}" if gave_up else reason
-        return Outcome(request, lane.failed, status, reason, gave_up)
+        untried = gave_up and lane.until is None
+        return Outcome(request, lane.failed, status, reason, gave_up, untried)
 
 
 def _size(request: Request) -> int:
@@ -283,7 +299,7 @@ def _refusal(status: int) -> str | None:
     return f"answered {status}" + (": redirects are not followed" if status // 100 == 3 else "")
 
 
-def _why(error: Exception) -> str:
+def _why(error: BaseException | None) -> str:
     """An error in words of this host's, for a stranger may have chosen those of the message."""
     if isinstance(error, TimeoutError):
         return "out of time"

@@ -58,6 +58,7 @@ REPORT = pa.schema(
         ("bytes", pa.int64()),
         *((name, pa.int64()) for name in COUNTS),
         ("given_up", pa.list_(pa.string())),
+        ("untried", pa.list_(pa.string())),
     ]
 )
 
@@ -96,6 +97,7 @@ class Task:
         part = self.dead_letters.part(partition, attempt)
         counts = dict.fromkeys(COUNTS, 0)
         given_up: set[str] = set()
+        untried: set[str] = set()
         try:
             for outcome in delivery.run(self.requests(rows)):
                 counts["requests"] += 1
@@ -103,6 +105,8 @@ class Task:
                 counts["attempts"] += outcome.attempts
                 if outcome.gave_up:
                     given_up.add(outcome.request.url)
+                if outcome.untried:
+                    untried.add(outcome.request.url)
                 if outcome.reason is not None:
                     counts["dead_requests"] += 1
                     counts["dead_matches"] += outcome.request.matches
@@ -111,7 +115,7 @@ class Task:
         except BaseException:
             part.discard()
             raise
-        return row_of(REPORT, [file, size, *counts.values(), sorted(given_up)])
+        return row_of(REPORT, [file, size, *counts.values(), sorted(given_up), sorted(untried)])
 
     def requests(self, rows: Iterable[tuple[str, str | None, str]]) -> Iterator[Request]:
         """Cut the matches of each URL and subscriber, which stand together, into requests."""

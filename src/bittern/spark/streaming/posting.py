@@ -74,6 +74,10 @@ class Request:
     matches: int
 
 
+class UnreachableError(OSError):
+    """A host has taken no connection: that says something of all its endpoints."""
+
+
 class Answer(NamedTuple):
     """What came back."""
 
@@ -108,10 +112,17 @@ class Post:
         self._tls = ssl.create_default_context()
 
     def __call__(self, target: Target, request: Request, seconds: float) -> Answer:
-        """Make a request; RefusedError, OSError or HTTPException if there is no answer in time."""
+        """Make a request; RefusedError, OSError or HTTPException if there is no answer in time.
+
+        UnreachableError, with the reason as its cause, if there was not even a connection.
+        """
         deadline = time.monotonic() + seconds
-        addresses = resolve(target, self._private)
-        with _connect(addresses, target.port, deadline) as plain:
+        try:
+            addresses = resolve(target, self._private)
+            connection = _connect(addresses, target.port, deadline)
+        except OSError as error:
+            raise UnreachableError from error
+        with connection as plain:
             plain.settimeout(_left(deadline))
             if target.scheme == "http":
                 return self._exchange(plain, target, request, deadline)

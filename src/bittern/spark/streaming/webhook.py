@@ -12,8 +12,9 @@ that matched in the batch, at the batch's catalog version, and the tasks deliver
 
 Rows are sorted by URL, subscriber, keys and subscription before tasks cut them into requests
 (``letters.py``), so that a batch makes the same requests, with the same keys, whenever it is
-delivered. Delivery is at least once, since a driver or task that dies does not know what it sent;
-the key tells a receiver what it has seen.
+delivered. URLs that were not tried in the last batch come before all others. Delivery is at least
+once, since a driver or task that dies does not know what it sent; the key tells a receiver what it
+has seen.
 
 What cannot be delivered goes to the dead letters, exactly once for each batch::
 
@@ -74,7 +75,12 @@ _ORDERED = (
     TimestampType,
 )
 _TARGETS = pa.schema(
-    [(SUBSCRIPTION, pa.string()), ("subscriber", pa.string()), ("url", pa.string())]
+    [
+        (SUBSCRIPTION, pa.string()),
+        ("subscriber", pa.string()),
+        ("url", pa.string()),
+        ("waited", pa.bool_()),
+    ]
 )
 
 
@@ -148,6 +154,7 @@ class Webhook(Sink):
             raise OptionError("secret is a text that is not empty, or None for no signature")
         self._secret = secret.encode() if isinstance(secret, str) else secret
         self._given_up: frozenset[str] = frozenset()
+        self._untried: frozenset[str] = frozenset()
         #: Of the last batch that this sink delivered.
         self.last: Delivered | None = None
 
@@ -156,7 +163,7 @@ class Webhook(Sink):
 
     def check(self, spark: SparkSession) -> None:  # noqa: ARG002
         """Raise an OptionError unless dead letters can be written; writes nothing."""
-        place = local_path(self._dead_letters)
+        place = local_path(self._dead_letters, "dead_letters")
         there = next(folder for folder in (place, *place.parents) if folder.exists())
         if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
             raise OptionError(
@@ -188,9 +195,10 @@ class Webhook(Sink):
         counted = batch.matches.groupBy(SUBSCRIPTION).agg(F.count(F.lit(1))).toArrow()
         ids, counts = (column.to_pylist() for column in counted.columns)
         details = batch.catalog.details(ids, batch.version)
+        waited = self._untried
         columns = (details.column(name).to_pylist() for name in ("id", "subscriber", "metadata"))
         rows = [
-            {SUBSCRIPTION: id_, "subscriber": subscriber, "url": url}
+            {SUBSCRIPTION: id_, "subscriber": subscriber, "url": url, "waited": url in waited}
             for id_, subscriber, metadata in zip(*columns, strict=True)
             if (url := url_in(metadata, self._entry)) is not None
         ]
@@ -221,11 +229,15 @@ class Webhook(Sink):
             if files:
                 staging.commit()
         self._given_up = frozenset(url for row in reports for url in row["given_up"])
+        self._untried = frozenset(url for row in reports for url in row["untried"])
         return {name: sum(row[name] for row in reports) for name in COUNTS}
 
 
 def _rows(batch: Batch, targets: pa.Table) -> DataFrame:
-    """URL, subscriber and JSON of every match, those of a URL together and in order."""
+    """URL, subscriber and JSON of every match, those of a URL together and in order.
+
+    Those that waited in the last batch come first.
+    """
     matches = batch.matches
     columns = {name: F.col(quoted(name)) for name in (*batch.keys, SUBSCRIPTION)}
     orders = {
@@ -241,7 +253,7 @@ def _rows(batch: Batch, targets: pa.Table) -> DataFrame:
     ).join(batch.spark.createDataFrame(targets), SUBSCRIPTION)
     return (
         rows.repartition(batch.spark.sparkContext.defaultParallelism, "url")
-        .sortWithinPartitions("url", "subscriber", *orders, SUBSCRIPTION, "match")
+        .sortWithinPartitions(F.desc("waited"), "url", "subscriber", *orders, SUBSCRIPTION, "match")
         .select("url", "subscriber", "match")
     )
 
