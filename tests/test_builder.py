@@ -25,7 +25,7 @@ from bittern.catalog.catalog import Catalog
 from bittern.engine import layers as layers_module
 from bittern.engine.index import Index
 from bittern.engine.layers import Layers
-from bittern.errors import OptionError
+from bittern.errors import CatalogError, OptionError
 from bittern.language.quantifiers import is_hidden
 from bittern.spark.node_cache import SnapshotRef
 from bittern.spark.streaming import builder as builder_module
@@ -527,6 +527,20 @@ def test_a_store_keeps_the_last_bases_of_each_kind(
     names = [file.name for file in Path(built.list_folder).iterdir()]
     assert sum(name.endswith(".plain.json") for name in names) == 2
     assert sum(not name.endswith(".plain.json") for name in names) == 2
+
+
+@pytest.mark.parametrize("uid", ["../../victim", "", "a/b", ".", "..", "/etc", "A", "a\n", None])
+def test_a_uid_that_is_none_becomes_no_path(
+    catalog: Catalog, store: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, uid: Any
+) -> None:
+    victim = tmp_path / "victim"
+    victim.mkdir()
+    for n in range(5):
+        (victim / f"{n:020d}.json").write_text("{}")
+    monkeypatch.setattr(Catalog, "uid", uid)
+    with pytest.raises(CatalogError, match="has a uid that no catalog was given"):
+        builder(catalog, store)
+    assert len(list(victim.iterdir())) == 5
 
 
 GARBAGE = {

@@ -247,7 +247,24 @@ def test_a_removal_that_always_fails_is_given_up(
 
 
 @pytest.mark.parametrize(
-    "text", ["", "{", "[]", '{"version": 1}', '{"version": 1, "layers": [{"snapshot": "../x"}]}']
+    "text",
+    [
+        *("", "{", "[]", '{"version": 1}', '{"version": 1, "layers": [{"snapshot": "../x"}]}'),
+        *(
+            f'{{"version": {version}, "layers": [{{"snapshot": "SNAPSHOT", "uri": "{uri}", '
+            f'"dead": {dead}}}]}}'
+            for version, uri, dead in (
+                ("true", "URI", '""'),
+                ("1.0", "URI", '""'),
+                ("1", "/etc/SNAPSHOT", '""'),
+                ("1", "URI", "5"),
+                ("1", "URI", '"%%%%"'),
+                ("1", "URI", '"AAA="'),  # no whole number of places
+                ("1", "URI", '"/////w=="'),  # -1
+                ("1", "URI", '"CQAAAA=="'),  # 9
+            )
+        ),
+    ],
 )
 def test_a_pointer_that_cannot_be_read(
     catalog: Catalog, store: Path, caplog: pytest.LogCaptureFixture, text: str
@@ -255,6 +272,8 @@ def test_a_pointer_that_cannot_be_read(
     """A worker that has a view goes on with it; one that has none says so."""
     follower = Follower(LocalSession(), catalog, str(store))  # type: ignore[arg-type]
     assert found(follower) == [["x"], []]
+    [layer] = json.loads(Path(follower.following.pointer).read_text())["layers"]
+    text = text.replace("SNAPSHOT", layer["snapshot"]).replace("URI", layer["uri"])
     Path(follower.following.pointer).write_text(text)
     time.sleep(0.02)
     with caplog.at_level(logging.WARNING, "bittern"):

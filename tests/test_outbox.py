@@ -80,10 +80,10 @@ def test_of_two_claims_at_once_one_wins(tmp_path: Path) -> None:
     assert all("belongs to another query" in failure for failure in failures)
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "{}"])
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"query": true}', '{"query": 5}'])
 def test_a_damaged_mark_is_told(tmp_path: Path, text: str) -> None:
     (tmp_path / "_bittern").write_text(text)
-    with pytest.raises(PipelineError, match=str(tmp_path)):
+    with pytest.raises(PipelineError, match=rf"{tmp_path}/_bittern, .* cannot be read .*restore"):
         Outbox.at(tmp_path).claim("q1")
 
 
@@ -114,6 +114,17 @@ def test_a_batch_is_there_when_it_is_committed(tmp_path: Path) -> None:
     assert outbox.folder(0) == tmp_path / "batch=0"
 
 
+@pytest.mark.parametrize("name", ["../../victim", "/etc/x", "", ".", "..", "a/b", ".hidden", None])
+def test_only_files_of_a_task_are_taken(tmp_path: Path, name: Any) -> None:
+    (tmp_path / "victim").write_text("x")
+    with (
+        Outbox.at(tmp_path / "matches").staging(0) as staging,
+        pytest.raises(OptionError, match="a task tells of a file that none wrote"),
+    ):
+        staging.accept(name, 1)
+    assert (tmp_path / "victim").exists()
+
+
 def test_batches_before_one_are_forgotten(tmp_path: Path) -> None:
     outbox = Outbox.at(tmp_path)
     outbox.claim("q1")
@@ -121,6 +132,9 @@ def test_batches_before_one_are_forgotten(tmp_path: Path) -> None:
         put(outbox, batch, 1)
     (tmp_path / "batch=x").mkdir()
     (tmp_path / "batch=-1").mkdir()
+    for odd in ("batch=007", "batch=٣", "batch=1.0"):
+        (tmp_path / odd).mkdir()
+    assert sorted(outbox.batches()) == [0, 1, 2, 10]
     outbox.forget(2)
     assert {n for n in range(12) if outbox.has(n)} == {2, 10}
     assert (tmp_path / "batch=x").exists()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
+import stat
 import subprocess
 import sys
 import threading
@@ -17,7 +19,9 @@ import pytest
 pytest.importorskip("pyspark")
 
 from bittern.errors import OptionError, PipelineError
+from bittern.service.run import _try_checkpoint
 from bittern.spark.streaming import pins
+from bittern.spark.streaming.outbox import check_apart
 from bittern.spark.streaming.pins import Checkpoint, Pin
 
 #: Takes a checkpoint, says so, and holds it until its standard input ends.
@@ -72,9 +76,10 @@ def test_a_failing_catalog_leaves_no_pin(tmp_path: Path) -> None:
 
 
 def test_whoever_writes_a_pin_first_decides(tmp_path: Path) -> None:
-    """Two that race (a lock that a file system does not know) end up with one pin."""
+    """Of two that race (a lock that a file system does not know) one goes on."""
     meet = threading.Barrier(2)
     found: list[Pin] = []
+    stopped: list[str] = []
     checkpoint = Checkpoint(tmp_path)
 
     def bind(version: int) -> None:
@@ -82,7 +87,10 @@ def test_whoever_writes_a_pin_first_decides(tmp_path: Path) -> None:
             meet.wait(30)
             return version
 
-        found.append(checkpoint.pin(0, newest))
+        try:
+            found.append(checkpoint.pin(0, newest))
+        except PipelineError as error:
+            stopped.append(str(error))
 
     with checkpoint:
         threads = [threading.Thread(target=bind, args=(version,)) for version in (1, 2)]
@@ -90,19 +98,33 @@ def test_whoever_writes_a_pin_first_decides(tmp_path: Path) -> None:
             thread.start()
         for thread in threads:
             thread.join(30)
-    assert len(found) == 2
-    assert found[0] == found[1]
+    assert found == [checkpoint.pinned(0)]
+    assert len(stopped) == 1
+    assert "another pipeline has written the pin" in stopped[0]
 
 
 @pytest.mark.parametrize(
-    "text", ["", "{", "[]", "{}", '{"version": 3}', '{"version": "x", "time": "?"}', "null"]
+    "text",
+    [
+        *("", "{", "[]", "{}", '{"version": 3}', '{"version": "x", "time": "?"}', "null"),
+        *(
+            f'{{"version": {wrong}, "time": "2026-03-01T12:00:04+00:00"}}'
+            for wrong in ("true", "false", "1.0", '"1"', "-1", "null", "[1]", "9" * 5000)
+        ),
+        *(
+            f'{{"version": 1, "time": {wrong}}}'
+            for wrong in ("null", "17", '"2026-03-01T12:00:04"', '"x"', "true")
+        ),
+        "[" * 100_000,
+    ],
+    ids=lambda text: text[:60],
 )
 def test_a_torn_pin_is_told_and_nothing_is_matched(tmp_path: Path, text: str) -> None:
     with Checkpoint(tmp_path) as checkpoint:
         checkpoint.pin(3, lambda: 5)
         place = tmp_path / "bittern" / "pins" / "00000000000000000003.json"
         place.write_text(text)
-        with pytest.raises(PipelineError, match=r"cannot be read.*restore it"):
+        with pytest.raises(PipelineError, match=rf"{place} cannot be read.*restore it"):
             checkpoint.pin(3, never)
         assert place.read_text() == text
 
@@ -199,6 +221,53 @@ def test_another_process_holds_it_until_it_is_killed(tmp_path: Path) -> None:
         assert checkpoint.pin(7, never).version == 70
 
 
+@pytest.mark.parametrize("removed", ["lock", "folder", "lock, and replaced"])
+def test_a_lock_that_is_removed_lets_nobody_else_in(tmp_path: Path, removed: str) -> None:
+    """Whatever is done to the files, there is one who works on the checkpoint."""
+    with Checkpoint(tmp_path) as first:
+        first.pin(0, lambda: 1)
+        if removed == "folder":  # all that the lock was for goes with it
+            first.own.rename(tmp_path / "away")
+            with Checkpoint(tmp_path) as second:
+                assert second.pin(0, lambda: 2).version == 2
+        else:
+            (first.own / "lock").unlink()
+            if removed != "lock":
+                (first.own / "lock").write_text("process 1 on elsewhere\n")
+            with pytest.raises(PipelineError, match="is in use by"), Checkpoint(tmp_path):
+                pass
+        for batch in (0, 1):
+            (first.own / "lock").unlink(missing_ok=True)
+            with pytest.raises(PipelineError, match=r"was removed or replaced while .* stops"):
+                first.pin(batch, never)
+    with Checkpoint(tmp_path) as third:
+        third.pin(1, lambda: 3)
+
+
+def test_where_folders_cannot_be_locked_the_file_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = fcntl.flock
+
+    def flock(descriptor: int, operation: int) -> None:
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            raise OSError(9, "Bad file descriptor")  # as NFS has it
+        real(descriptor, operation)
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    with Checkpoint(tmp_path) as first:
+        with (
+            pytest.raises(PipelineError, match=f"in use by process {os.getpid()} "),
+            Checkpoint(tmp_path),
+        ):
+            pass
+        (first.own / "lock").unlink()
+        with Checkpoint(tmp_path) as second:
+            assert second.pin(0, lambda: 2).version == 2
+            with pytest.raises(PipelineError, match="was removed or replaced"):
+                first.pin(1, never)
+
+
 def test_the_lock_is_not_passed_on_to_children(tmp_path: Path) -> None:
     """A process that the pipeline started may outlive it."""
     with Checkpoint(tmp_path):
@@ -236,10 +305,20 @@ def test_a_checkpoint_that_cannot_be_written_is_told_at_once(
         pass
 
 
-@pytest.mark.parametrize("path", ["s3://bucket/checkpoint", "hdfs://host/checkpoint"])
+@pytest.mark.parametrize(
+    "path", ["s3://bucket/checkpoint", "hdfs://host/checkpoint", "s3a://b/c", "dbfs:/c"]
+)
 def test_a_checkpoint_has_a_path(path: str) -> None:
-    with pytest.raises(OptionError, match="file system with paths"):
-        Checkpoint(path)
+    for refused in (
+        lambda: Checkpoint(path),
+        lambda: check_apart(checkpoint=path, sink="matches"),
+        lambda: _try_checkpoint(path, make=True),
+    ):
+        with pytest.raises(OptionError, match="file system with paths") as told:
+            refused()
+        assert path in str(told.value)
+        assert "mounted" in str(told.value)
+        assert "write.parquet" not in str(told.value)
 
 
 def test_a_uri_of_a_path_and_a_link_are_the_same_checkpoint(tmp_path: Path) -> None:
@@ -256,6 +335,37 @@ def test_the_id_of_the_query(tmp_path: Path) -> None:
         assert checkpoint.query_id() is None
         (tmp_path / "metadata").write_text('{"id":"1d6e2a7c-0000-4000-8000-000000000000"}')
         assert checkpoint.query_id() == "1d6e2a7c-0000-4000-8000-000000000000"
+
+
+ID = "1d6e2a7c-0000-4000-8000-000000000000"
+
+
+@pytest.mark.parametrize("text", [None, "", "{", "[]", '{"id": 5}', '{"id": "../../victim"}'])
+def test_a_query_that_cannot_go_on_is_told_before_spark_starts(
+    tmp_path: Path, text: str | None
+) -> None:
+    place = tmp_path / "metadata"
+    with Checkpoint(tmp_path) as checkpoint:
+        checkpoint.check_query()  # a new one
+        (tmp_path / "offsets").mkdir()
+        checkpoint.check_query()
+        (tmp_path / "offsets" / "0").write_text("v1")
+        if text is not None:
+            place.write_text(text)
+        with pytest.raises(PipelineError, match=f"{place} .*restore it, or begin with a new"):
+            checkpoint.check_query()
+        checkpoint.bind("one", ID)
+        with pytest.raises(
+            PipelineError, match=f"{place} .*restore it, all it has to hold"
+        ) as told:
+            checkpoint.check_query()
+        place.write_text(str(told.value).rpartition(" hold is ")[2])
+        checkpoint.check_query()
+        assert checkpoint.query_id() == ID
+    _try_checkpoint(str(tmp_path), make=True)
+    place.unlink()
+    with pytest.raises(PipelineError, match="is missing, and the checkpoint has batches"):
+        _try_checkpoint(str(tmp_path), make=True)
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", "\x00"])
@@ -280,9 +390,15 @@ def test_pins_are_of_one_catalog_and_one_query(tmp_path: Path) -> None:
         again.bind("one", "q")
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"catalog": "one"}', "\xff"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "{", "[]", "{}", '{"catalog": "one"}', "\xff", '{"catalog": true, "query": "q"}'),
+        '{"catalog": "one", "query": ["q"]}',
+    ],
+)
 def test_a_checkpoint_whose_owner_cannot_be_told_is_not_used(tmp_path: Path, text: str) -> None:
     with Checkpoint(tmp_path) as checkpoint:
         (checkpoint.own / "owner.json").write_bytes(text.encode("latin-1"))
-        with pytest.raises(PipelineError, match="cannot use"):
+        with pytest.raises(PipelineError, match=f"cannot use {checkpoint.own / 'owner.json'}"):
             checkpoint.bind("one", "q")

@@ -129,12 +129,27 @@ def test_a_history_that_is_ahead_is_told(history: StreamHistory, begin: int) -> 
         history.open(begin - 1 if begin else 1)
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"documents": "x"}'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "{", "[]", "{}", '{"documents": "x"}'),
+        *(f'{{"documents": {wrong}}}' for wrong in ("true", "0.0", '"0"', "-1", "null")),
+    ],
+)
 def test_a_damaged_note_is_told(history: StreamHistory, text: str) -> None:
     history.open(0)
     (history.path / "_begin.0.json").write_text(text)
     with pytest.raises(PipelineError, match=r"_begin\.0\.json cannot be read .*: restore it"):
         history.open(0)
+
+
+def test_folders_with_odd_names_are_none_of_a_history(history: StreamHistory) -> None:
+    history.open(0)
+    for batch in range(4):
+        put(history.path, batch, ids(batch))
+    for odd in ("batches=3-1", "batch=004", "batches=0-٣", "batches=2-", "_begin.٢.json"):
+        (history.path / odd).mkdir()
+    assert read(history, 4) == [0, 1, 2, 3]
 
 
 def test_a_damaged_file_is_told(history: StreamHistory) -> None:

@@ -80,14 +80,14 @@ def _run(file: PipelineFile, options: argparse.Namespace) -> int:
 
 
 def _try_checkpoint(path: str, *, make: bool) -> None:
-    """Raise if the checkpoint is in use or cannot be written; one that is not there is made or not.
+    """Raise if the checkpoint is in use, damaged or not writable; a new one is made or not.
 
     Only for a moment: the pipeline takes it when it starts.
     """
     checkpoint = Checkpoint(path)
     if make or checkpoint.own.is_dir():
         with checkpoint:
-            pass
+            checkpoint.check_query()
 
 
 def _master(file: PipelineFile) -> str:

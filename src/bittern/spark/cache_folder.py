@@ -31,6 +31,7 @@ from pathlib import Path
 
 from bittern.errors import OptionError, SnapshotError
 from bittern.files import let_go
+from bittern.spark.told import component
 from bittern.spark.transport import is_id
 
 #: How long what nobody uses is kept, and how many bytes there may be; what is in use stays.
@@ -69,7 +70,7 @@ def cache_root() -> Path:
 @contextlib.contextmanager
 def temporary(root: Path, name: str) -> Iterator[Path]:
     """Make a folder to fill, which is gone afterwards unless it was renamed."""
-    folder = _leftover(root, name)
+    folder = _leftover(root, _checked(name))
     try:
         folder.mkdir()
         yield folder
@@ -80,6 +81,14 @@ def temporary(root: Path, name: str) -> Iterator[Path]:
         ) from error
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _checked(name: str) -> str:
+    """The name of an entry, which becomes that of files."""
+    try:
+        return component(name)
+    except ValueError as error:
+        raise SnapshotError(f"the cache has no such entry: {error}") from None
 
 
 def _leftover(root: Path, name: str) -> Path:
@@ -123,7 +132,7 @@ def _lock(path: Path, operation: int) -> int | None:
 @contextlib.contextmanager
 def locked(root: Path, name: str) -> Iterator[None]:
     """Hold the right to fill an entry, with what killed processes left of it removed."""
-    descriptor = _lock(root / f"{name}.lock", fcntl.LOCK_EX)
+    descriptor = _lock(root / f"{_checked(name)}.lock", fcntl.LOCK_EX)
     assert descriptor is not None
     _held.add(descriptor)
     try:
@@ -136,7 +145,7 @@ def locked(root: Path, name: str) -> Iterator[None]:
 
 def mark(root: Path, identity: str) -> int:
     """Say that this process uses an entry, for as long as the descriptor is open."""
-    descriptor = _lock(root / f"{identity}.use", fcntl.LOCK_SH)
+    descriptor = _lock(root / f"{_checked(identity)}.use", fcntl.LOCK_SH)
     assert descriptor is not None
     os.utime(descriptor)
     return descriptor

@@ -49,6 +49,7 @@ from bittern.spark.operator import Batches, Named, blocks, placed
 from bittern.spark.part_files import SPARK_SCHEMA, nullable_inside, row_of
 from bittern.spark.remembered import Remembered, part_files
 from bittern.spark.store import ARTIFACTS, CACHE, destination
+from bittern.spark.told import file_name
 from bittern.spark.workers import able
 
 _REPORT = pa.schema([("file", pa.string())])
@@ -138,7 +139,7 @@ def _copied(
     named = Named(tuple(frame.columns), _Writer(folder))
     with able():
         rows = placed(frame).mapInArrow(named, "file string").collect()
-    parts = [transport.child(folder, row["file"]) for row in rows]
+    parts = [transport.child(folder, file_name(row["file"])) for row in rows]
     return Remembered(tuple(parts), json=tuple(own))
 
 

@@ -30,6 +30,7 @@ from bittern.engine.matcher import Matcher
 from bittern.errors import SnapshotError
 from bittern.spark import transport
 from bittern.spark.cache_folder import cache_root, clean, install, locked, mark, temporary
+from bittern.spark.told import file_name
 
 _KEPT_OPEN = 8  # indexes per process: a sharded one has several, and tasks alternate
 _KEPT_PUBLISHED = 256  # marks of a driver, one descriptor each
@@ -243,7 +244,10 @@ def _fetch_artifact(name: str, identity: str, folder: Path) -> None:
     from pyspark import SparkFiles  # noqa: PLC0415 (workers have it loaded, others need none)
 
     try:
+        file_name(name)
         path = Path(SparkFiles.get(name))
+    except ValueError as error:
+        raise SnapshotError(f"artifact {name!r:.60}: {error}") from None
     except Exception as error:  # an assertion or worse where no Spark runs
         raise SnapshotError(f"artifact {name}: this process belongs to no Spark") from error
     transport.unpack(path, identity, folder)

@@ -38,6 +38,7 @@ from typing import Self
 from bittern.engine.replace import new_temporary, only_writer, put_in_place
 from bittern.errors import OptionError
 from bittern.files import sync
+from bittern.spark.told import file_name
 
 MODES = ("error", "overwrite")
 #: A file of a table, alone or beside others.
@@ -88,7 +89,10 @@ class Staging:
 
     def accept(self, name: str, size: int) -> None:
         """Take a file that a task wrote into the table. O(1)."""
-        attempt = self.attempts / name
+        try:
+            attempt = self.attempts / file_name(name)
+        except ValueError as error:
+            raise OptionError(f"a task tells of a file that none wrote: {error}") from None
         with contextlib.suppress(FileNotFoundError):
             if attempt.stat().st_size == size:
                 attempt.rename(self._complete / name)
@@ -132,15 +136,21 @@ class Staging:
             )
 
 
-def local_path(path: str) -> Path:
+def local_path(path: str, what: str | None = None) -> Path:
     """The file system's own path for a path or a ``file:`` URI, without symbolic links.
 
-    As ``spark.read`` takes it, which does not decode ``%20``: the table is found where it was put.
+    ``what`` it is for, if it is no table that ``match(...).write`` could write elsewhere. The path
+    is as ``spark.read`` takes it, which does not decode ``%20``: a table is found where it was put.
     """
     scheme = _SCHEME.match(path)
     if scheme is None:
         return Path(os.path.realpath(path))
     if scheme[1].lower() != "file":
+        if what is not None:
+            raise OptionError(
+                f"{what} is a folder of a file system with paths, for now, and {path} is none: "
+                f"give a path, such as one where that storage is mounted"
+            )
         raise OptionError(
             f"tasks write only to file systems with paths: write to {path} with "
             f"match(...).write.parquet({path!r})"

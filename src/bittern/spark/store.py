@@ -129,6 +129,8 @@ def clean(where: str | Path, older_than: float) -> list[str]:
 
 def remove(where: str, identity: str) -> None:
     """Remove one snapshot from a store or a cache, for instance because it is damaged."""
+    if not transport.is_id(identity):
+        raise SnapshotError(f"{identity!r} is not the id of a snapshot")
     filesystem, base = transport.filesystem(transport.child(where, identity))
     try:
         if filesystem.get_file_info(f"{base}/{MANIFEST}").type == fs.FileType.File:

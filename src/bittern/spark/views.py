@@ -35,6 +35,7 @@ import numpy.typing as npt
 from bittern.engine.delta import ALL_ALIVE, Segment, State
 from bittern.engine.index import Index
 from bittern.engine.matcher import StateMatcher
+from bittern.errors import SnapshotError
 from bittern.model.ids import Ids
 from bittern.spark.node_cache import SnapshotRef, attach
 
@@ -76,7 +77,10 @@ class Layer:
         if not self.dead:
             return index, ALL_ALIVE
         alive = np.ones(len(index), dtype=np.uint8)
-        alive[np.frombuffer(self.dead, dtype=np.int32)] = 0
+        dead = np.frombuffer(self.dead, dtype=np.int32)
+        if dead.min() < 0 or dead.max() >= len(index):
+            raise SnapshotError(f"a view names places in {self.index.id} that it does not have")
+        alive[dead] = 0
         return index, alive
 
 

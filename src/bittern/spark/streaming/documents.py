@@ -35,7 +35,6 @@ seven folders for each power of eight of batches, besides full ones.
 
 from __future__ import annotations
 
-import json as json_text
 import re
 import shutil
 from collections.abc import Iterator, Sequence
@@ -63,9 +62,10 @@ from bittern.spark.remembered import Remembered, part_files
 from bittern.spark.staging import Staging
 from bittern.spark.streaming.outbox import BATCH, Outbox
 from bittern.spark.streaming.pins import create_once
+from bittern.spark.told import NUMBER, read_told, whole
 
-_FOLDER = re.compile(rf"{BATCH}=([0-9]+)|{BATCH}es=([0-9]+)-([0-9]+)")
-_BEGIN = re.compile(r"_begin\.([0-9]+)\.json")
+_FOLDER = re.compile(rf"{BATCH}=({NUMBER})|{BATCH}es=({NUMBER})-({NUMBER})")
+_BEGIN = re.compile(rf"_begin\.({NUMBER})\.json")
 #: So many folders become one, as long as it has no more bytes than these.
 _FAN, _FULL = 8, 128 << 20
 _CODEC = "zstd"
@@ -183,9 +183,8 @@ class StreamHistory:
             return None
         place = self._note(max(batches))
         try:
-            told = json_text.loads(place.read_text(encoding="utf-8"))
-            return _Begin(max(batches), int(told["documents"]))
-        except (OSError, ValueError, KeyError, TypeError) as error:
+            return _Begin(max(batches), whole(read_told(place.read_bytes())["documents"]))
+        except (OSError, ValueError, KeyError) as error:
             raise PipelineError(f"{place} cannot be read ({error}): restore it") from error
 
     def _folders(self) -> dict[int, list[tuple[int, str]]]:
@@ -195,7 +194,9 @@ class StreamHistory:
             found = _FOLDER.fullmatch(entry.name)
             if found is not None:
                 first = int(found[1] or found[2])
-                folders.setdefault(first, []).append((int(found[3] or first), entry.name))
+                last = int(found[3] or first)
+                if last >= first:
+                    folders.setdefault(first, []).append((last, entry.name))
         return {first: sorted(found, reverse=True) for first, found in folders.items()}
 
     def _parts(self, batch_id: int) -> list[Part]:

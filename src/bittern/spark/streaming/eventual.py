@@ -36,6 +36,7 @@ from bittern.spark import transport
 from bittern.spark.node_cache import SnapshotRef
 from bittern.spark.session import is_connect
 from bittern.spark.streaming.builder import Builder
+from bittern.spark.told import component, read_told, whole, words
 from bittern.spark.views import Layer, View
 
 logger = logging.getLogger("bittern")
@@ -50,9 +51,10 @@ _ATTEMPTS = 5
 
 @dataclass(frozen=True)
 class Following:
-    """What a closure carries: where the pointer is."""
+    """What a closure carries: where the pointer is, and the snapshots."""
 
     pointer: str
+    folder: str
 
     @property
     def id(self) -> str:
@@ -61,20 +63,20 @@ class Following:
 
     def matcher(self) -> StateMatcher:
         """What matches against the newest version that this process has seen."""
-        return _look(self.pointer).matcher()
+        return _look(self.pointer, self.folder).matcher()
 
 
 # Of this process: when the pointer was read last, and what it said.
 _seen: dict[str, tuple[float, View]] = {}
 
 
-def _look(pointer: str) -> View:
+def _look(pointer: str, folder: str) -> View:
     now = time.monotonic()
     known = _seen.get(pointer)
     if known is not None and now - known[0] < REFRESH:
         return known[1]
     try:
-        view = _parse(json.loads(transport.read_file(pointer)))
+        view = _parse(read_told(transport.read_file(pointer)), folder)
         view.matcher()
     except (OSError, ValueError, KeyError, TypeError, SnapshotError) as error:
         if known is None:
@@ -85,12 +87,16 @@ def _look(pointer: str) -> View:
     return view
 
 
-def _parse(told: Any) -> View:
-    layers = [
-        Layer(SnapshotRef(each["snapshot"], each["uri"]), base64.b64decode(each["dead"]))
-        for each in told["layers"]
-    ]
-    return View(int(told["version"]), tuple(layers))
+def _parse(told: dict[str, Any], folder: str) -> View:
+    layers = []
+    for each in told["layers"]:
+        identity = component(each["snapshot"])
+        uri = transport.child(folder, identity)
+        if each["uri"] != uri:
+            raise ValueError(f"{each['uri']!r:.200} is not {uri}")
+        dead = base64.b64decode(words(each["dead"]), validate=True)
+        layers.append(Layer(SnapshotRef(identity, uri), dead))
+    return View(whole(told["version"]), tuple(layers))
 
 
 class Follower(threading.Thread):
@@ -107,7 +113,8 @@ class Follower(threading.Thread):
         #: how often that was tried.
         self._old: dict[str, tuple[float, int]] = {}
         self._ended = threading.Event()
-        self.following = Following(transport.child(self._builder.list_folder, "current.json"))
+        pointer = transport.child(self._builder.list_folder, "current.json")
+        self.following = Following(pointer, self._folder)
         self._refresh()
 
     def run(self) -> None:

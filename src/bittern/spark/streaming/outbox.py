@@ -22,7 +22,6 @@ first's folders for its own. ``claim`` refuses that.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
@@ -36,6 +35,7 @@ from bittern.errors import OptionError, PipelineError
 from bittern.files import sync
 from bittern.spark.staging import Staging, local_path
 from bittern.spark.streaming.pins import create_once
+from bittern.spark.told import NUMBER, read_told, words
 
 #: Spark takes files and folders whose names begin so for no part of a table.
 _OWNER = "_bittern"
@@ -43,6 +43,7 @@ _OWNER = "_bittern"
 _PATTERN = re.compile(r"[\[\]{}*?\\]")
 #: The column that Spark makes of the folders' names.
 BATCH = "batch"
+_FOLDER = re.compile(rf"{BATCH}=({NUMBER})")
 #: The column of a query's id, where a sink's table has batches of several.
 QUERY = "query"
 
@@ -56,7 +57,7 @@ class Outbox:
     @classmethod
     def at(cls, path: str | os.PathLike[str]) -> Outbox:
         """The table at a path, or a ``file:`` URI, that driver and executors share."""
-        return cls(local_path(os.fspath(path)))
+        return cls(local_path(os.fspath(path), "a table of a pipeline"))
 
     def claim(self, query_id: str) -> None:
         """Make the table this query's; PipelineError if it is another's or no such table."""
@@ -71,9 +72,13 @@ class Outbox:
                         f"folder of its own"
                     )
                 create_once(owner, {"query": query_id})
-            found = json.loads(owner.read_text(encoding="utf-8"))["query"]
-        except (OSError, ValueError, KeyError, TypeError) as error:
+            found = words(read_told(owner.read_bytes())["query"])
+        except OSError as error:
             raise PipelineError(f"cannot write to {self.path}: {error}") from error
+        except (ValueError, KeyError) as error:
+            raise PipelineError(
+                f"{owner}, which says whose table this is, cannot be read ({error}): restore it"
+            ) from error
         if found != query_id:
             raise PipelineError(
                 f"{self.path} belongs to another query, {found}: go on with that one's checkpoint, "
@@ -119,8 +124,8 @@ class Outbox:
 
     def batches(self) -> list[int]:
         """Those that are there. O(batches)."""
-        names = [folder.name.removeprefix(f"{BATCH}=") for folder in self.path.glob(f"{BATCH}=*")]
-        return [int(name) for name in names if name.isdecimal()]
+        found = [_FOLDER.fullmatch(folder.name) for folder in self.path.glob(f"{BATCH}=*")]
+        return [int(match[1]) for match in found if match is not None]
 
     def forget(self, before: int) -> None:
         """Remove the batches before this one."""
@@ -131,7 +136,9 @@ class Outbox:
 
 def check_apart(**paths: str | os.PathLike[str] | None) -> None:
     """Raise an OptionError where one of these folders, named by what it is for, is in another."""
-    known = {name: local_path(os.fspath(path)) for name, path in paths.items() if path is not None}
+    known = {
+        name: local_path(os.fspath(path), name) for name, path in paths.items() if path is not None
+    }
     for name, path in known.items():
         for other, place in known.items():
             if name != other and path.is_relative_to(place):

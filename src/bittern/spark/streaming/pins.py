@@ -5,7 +5,7 @@
     <checkpoint>/
       offsets/ commits/ metadata ...     Spark's
       bittern/
-        lock                             held by the one pipeline that runs; says who that is
+        lock                             says which pipeline runs; it is locked, as is the folder
         owner.json                       which catalog and query they are of
         pins/
           00000000000000000041.json      {"version": 4710, "time": "2026-03-01T12:00:04.120+00:00"}
@@ -16,13 +16,17 @@ and the catalog may have moved on by then. So the version is written down before
 and taken from there ever after: two attempts at a batch find the same matches. A pin appears whole
 or not at all (it is linked to its name when it is on disk) and is never changed.
 
+Two drivers at once are kept apart three times. The lock of ``bittern/`` cannot be got rid of
+without removing what is in it; that of the file works where folders cannot be locked (NFS). Before
+each pin both must still be what was locked. And where nothing can be locked at all, only one of two
+creates a pin: the other stops.
+
 Cost: two small files and two ``fsync`` for each batch.
 """
 
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
 import secrets
@@ -34,10 +38,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from bittern.errors import OptionError, PipelineError
-from bittern.files import sync
+from bittern.errors import PipelineError
+from bittern.files import let_go, sync, try_hold
 from bittern.spark.staging import local_path
+from bittern.spark.told import component, read_told, whole, words
 
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_FILE = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
 #: Pins that stay, for those who want to know later what a batch was matched with.
 _KEPT = 1000
 
@@ -62,43 +69,57 @@ class Checkpoint:
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        try:
-            self.path = local_path(os.fspath(path))
-        except OptionError:
-            raise OptionError(
-                f"the checkpoint is a folder of a file system with paths, not {path}"
-            ) from None
+        self.path = local_path(os.fspath(path), "checkpoint")
         self.own = self.path / "bittern"
         self._pins = self.own / "pins"
-        self._lock = -1
+        self._held: dict[Path, int] = {}  # descriptors of what is locked
 
     def __enter__(self) -> Self:
-        try:
-            self._pins.mkdir(parents=True, exist_ok=True)
-            lock = os.open(self.own / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        with contextlib.ExitStack() as stack:
+            held: dict[Path, int] = {}
             try:
-                self._take(lock)
+                self._pins.mkdir(parents=True, exist_ok=True)
+                for place, how in (self.own, _FOLDER), (self.own / "lock", _FILE):
+                    held[place] = os.open(place, how, 0o644)
+                    stack.callback(let_go, held[place])
+                    if not try_hold(held[place]):
+                        raise PipelineError(
+                            f"the checkpoint {self.path} is in use by {self._holder()}: stop that "
+                            f"one first, or give this pipeline a checkpoint of its own"
+                        )
+                self._check_held(held)  # another may have removed one in between
+                os.ftruncate(held[self.own / "lock"], 0)
+                holder = f"process {os.getpid()} on {socket.gethostname()}\n"
+                os.pwrite(held[self.own / "lock"], holder.encode(), 0)
                 self._probe()
-            except BaseException:
-                os.close(lock)
-                raise
-        except OSError as error:
-            raise PipelineError(f"cannot write to the checkpoint {self.path}: {error}") from error
-        self._lock = lock
+            except OSError as error:
+                raise PipelineError(
+                    f"cannot write to the checkpoint {self.path}: {error}"
+                ) from error
+            stack.pop_all()
+            self._held = held
         return self
 
-    def _take(self, lock: int) -> None:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            holder = os.pread(lock, 500, 0).decode(errors="replace").strip()
-            raise PipelineError(
-                f"the checkpoint {self.path} is in use by {holder or 'another pipeline'}: stop "
-                f"that one first, or give this pipeline a checkpoint of its own"
-            ) from None
-        holder = f"process {os.getpid()} on {socket.gethostname()}\n"
-        os.ftruncate(lock, 0)
-        os.pwrite(lock, holder.encode(), 0)
+    def _holder(self) -> str:
+        """Who has it, as far as that is known."""
+        with contextlib.suppress(OSError):
+            text = (self.own / "lock").read_bytes()[:500].decode(errors="replace").strip()
+            return text or "another pipeline"
+        return "another pipeline"
+
+    def _check_held(self, held: dict[Path, int]) -> None:
+        """Raise if what is at a path is not what was locked there."""
+        for place, descriptor in held.items():
+            try:
+                same = os.path.samestat(os.fstat(descriptor), place.stat())
+            except FileNotFoundError:
+                same = False
+            if not same:
+                raise PipelineError(
+                    f"{place} was removed or replaced while this pipeline held its lock: another "
+                    f"one may work on the checkpoint now, so this one stops; see to it that there "
+                    f"is one, and start that again"
+                )
 
     def _probe(self) -> None:
         """Write something now rather than fail in the first batch."""
@@ -112,20 +133,40 @@ class Checkpoint:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        os.close(self._lock)
-        self._lock = -1
+        held, self._held = self._held, {}
+        for descriptor in held.values():
+            let_go(descriptor)
 
     def query_id(self) -> str | None:
         """Spark's id of the query, the same after every restart; None before its first start."""
+        place = self.path / "metadata"
         try:
-            metadata = json.loads((self.path / "metadata").read_text(encoding="utf-8"))
-            return str(metadata["id"])
+            return component(read_told(place.read_bytes())["id"])
         except FileNotFoundError:
             return None
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (OSError, ValueError, KeyError) as error:
             raise PipelineError(
-                f"{self.path / 'metadata'} cannot be read ({error}): the checkpoint is damaged"
+                f"{place} cannot be read ({_said(error)}): the checkpoint is damaged; "
+                f"{self._metadata_remedy()}"
             ) from error
+
+    def check_query(self) -> None:
+        """Raise a PipelineError if Spark could not go on with the query that was here before."""
+        if self.query_id() is not None:
+            return
+        begun = [self.own / "owner.json", *map(self.path.joinpath, ("offsets", "commits"))]
+        if any(place.is_file() or (place.is_dir() and any(place.iterdir())) for place in begun):
+            raise PipelineError(
+                f"{self.path / 'metadata'} is missing, and the checkpoint has batches: "
+                f"{self._metadata_remedy()}"
+            )
+
+    def _metadata_remedy(self) -> str:
+        """What to do about a file of Spark's that says nothing but the query's id."""
+        with contextlib.suppress(OSError, ValueError, KeyError):
+            query = component(read_told((self.own / "owner.json").read_bytes())["query"])
+            return f'restore it, all it has to hold is {{"id":"{query}"}}'
+        return "restore it, or begin with a new checkpoint"
 
     def bind(self, catalog: str, query_id: str) -> None:
         """Bind the pins to a catalog, by its uid, and to a query: numbers mean nothing in others.
@@ -136,10 +177,10 @@ class Checkpoint:
         try:
             if not place.exists():
                 create_once(place, {"catalog": catalog, "query": query_id})
-            told = json.loads(place.read_text(encoding="utf-8"))
-            found = {"catalog": told["catalog"], "query": told["query"]}
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise PipelineError(f"cannot use {place}: {error}") from error
+            told = read_told(place.read_bytes())
+            found = {"catalog": words(told["catalog"]), "query": words(told["query"])}
+        except (OSError, ValueError, KeyError) as error:
+            raise PipelineError(f"cannot use {place}: {_said(error)}") from error
         for what, given in (("catalog", catalog), ("query", query_id)):
             if found[what] != given:
                 raise PipelineError(
@@ -148,14 +189,22 @@ class Checkpoint:
                 )
 
     def pin(self, batch_id: int, newest: Callable[[], int]) -> Pin:
-        """The pin of a batch; if it has none yet, it is bound to the version ``newest`` tells."""
+        """The pin of a batch; if it has none yet, it is bound to the version ``newest`` tells.
+
+        ``PipelineError`` if another driver works on the checkpoint.
+        """
+        self._check_held(self._held)
         place = self._place(batch_id)
         found = self._read(place)
         if found is not None:
             return found
         told = {"version": newest(), "time": datetime.now(UTC).isoformat()}
         try:
-            create_once(place, told)
+            if not create_once(place, told):
+                raise PipelineError(
+                    f"another pipeline has written the pin {place} at the same time: there is one "
+                    f"driver to a checkpoint, so this one stops"
+                )
             self._place(batch_id - _KEPT).unlink(missing_ok=True)
         except OSError as error:
             raise PipelineError(f"cannot write the pin {place}: {error}") from error
@@ -172,28 +221,44 @@ class Checkpoint:
 
     def _read(self, place: Path) -> Pin | None:
         try:
-            told = json.loads(place.read_text(encoding="utf-8"))
-            return Pin(int(told["version"]), datetime.fromisoformat(told["time"]))
+            told = read_told(place.read_bytes())
+            return Pin(whole(told["version"]), _moment(told["time"]))
         except FileNotFoundError:
             return None
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (OSError, ValueError, KeyError) as error:
             raise PipelineError(
-                f"the pin {place} cannot be read ({error}): it says with which version of the "
-                f"catalog the batch was matched, so nothing is matched without it; restore it"
+                f"the pin {place} cannot be read ({_said(error)}): it says with which version of "
+                f"the catalog the batch was matched, so nothing is matched without it; restore it"
             ) from error
 
 
-def create_once(place: Path, told: dict[str, Any]) -> None:
-    """Write a small JSON file for good: whole or not at all, and not if there is one already."""
+def _moment(told: Any) -> datetime:
+    """A time that says of itself where it is counted from."""
+    moment = datetime.fromisoformat(words(told))
+    if moment.utcoffset() is None:
+        raise ValueError(f"{told!r:.40} has no time zone")
+    return moment
+
+
+def _said(error: Exception) -> str:
+    return f"it has no {error}" if isinstance(error, KeyError) else str(error)
+
+
+def create_once(place: Path, told: dict[str, Any]) -> bool:
+    """Write a small JSON file for good: whole or not at all; False if there is one already."""
     temporary = place.with_name(f".{secrets.token_hex(8)}")
+    created = True
     try:
         with temporary.open("xb") as file:
             file.write(json.dumps(told).encode())
             file.flush()
             os.fsync(file.fileno())
-        with contextlib.suppress(FileExistsError):
+        try:
             os.link(temporary, place)
+        except FileExistsError:
+            created = False
         sync(place.parent)
     finally:
         with contextlib.suppress(OSError):  # a disk that takes nothing has been told of already
             temporary.unlink()
+    return created

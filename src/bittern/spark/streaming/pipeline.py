@@ -148,7 +148,9 @@ class Pipeline:
         check_apart(checkpoint=checkpoint, sink=path, rejects=rejects, history=documents_in)
         own = Checkpoint(checkpoint)
         folder = (
-            own.own / "history" if documents_in is None else local_path(os.fspath(documents_in))
+            own.own / "history"
+            if documents_in is None
+            else local_path(os.fspath(documents_in), "history")
         )
         self._events = events
         self._trigger = {"availableNow": True} if available_now else _interval(trigger, events)
@@ -221,6 +223,7 @@ class Running:
         self._failure: BaseException | None = None
         with ExitStack() as stack:
             stack.enter_context(plan.checkpoint)
+            plan.checkpoint.check_query()
             self._steps = Steps(plan)
             stack.callback(self._steps.close)
             writer = events.writeStream.foreachBatch(self._on_batch).trigger(**trigger)
