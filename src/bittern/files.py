@@ -58,7 +58,9 @@ def let_go(descriptor: int, process: int | None = None) -> None:
 
     ``process`` is the one that locked it, if that is known: its children leave the lock alone.
     """
-    if process in (None, os.getpid()):
-        with contextlib.suppress(OSError):
-            fcntl.flock(descriptor, fcntl.LOCK_UN)
-    os.close(descriptor)
+    try:
+        if process in (None, os.getpid()):
+            with contextlib.suppress(OSError):
+                fcntl.flock(descriptor, fcntl.LOCK_UN)
+    finally:
+        os.close(descriptor)

@@ -18,6 +18,7 @@ Cost: O(entries of the parent folder) for each look, and a few renames.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import re
 import secrets
@@ -44,7 +45,11 @@ def only_writer(target: Path, *, recover: bool = True) -> Iterator[int]:
             _recover(target)
         yield parent
     finally:
-        os.close(parent)
+        try:  # a lock that stayed would keep this process itself waiting for ever
+            with contextlib.suppress(OSError):
+                fcntl.flock(parent, fcntl.LOCK_UN)
+        finally:
+            os.close(parent)
 
 
 def sibling(target: Path, end: str) -> Path:

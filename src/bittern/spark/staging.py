@@ -74,10 +74,14 @@ class Staging:
             with only_writer(self.target, recover=self._recover):
                 self._check()
                 self._folder, self._lock = new_temporary(self.target)
-            self.attempts = self._folder / "attempts"
-            self._complete = self._folder / "complete"
-            self.attempts.mkdir()
-            self._complete.mkdir()
+            try:
+                self.attempts = self._folder / "attempts"
+                self._complete = self._folder / "complete"
+                self.attempts.mkdir()
+                self._complete.mkdir()
+            except BaseException:
+                self._remove()
+                raise
         except OSError as error:
             raise OptionError(f"cannot write to {self.path}: {error}") from error
         return self
@@ -116,11 +120,16 @@ class Staging:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        self._remove()
+
+    def _remove(self) -> None:
         removing = self._folder.with_suffix(".removing")
-        with contextlib.suppress(OSError):
-            self._folder.rename(removing)
-        shutil.rmtree(removing, ignore_errors=True)
-        os.close(self._lock)
+        try:
+            with contextlib.suppress(OSError):
+                self._folder.rename(removing)
+            shutil.rmtree(removing, ignore_errors=True)
+        finally:
+            os.close(self._lock)
 
     def _check(self) -> None:
         if not os.path.lexists(self.target):

@@ -196,9 +196,14 @@ def write_file(uri: str, data: bytes) -> None:
     remote, path = filesystem(uri)
     remote.create_dir(path.rpartition("/")[0], recursive=True)
     partial = f"{path}.{secrets.token_hex(4)}.tmp"
-    with remote.open_output_stream(partial) as out:
-        out.write(data)
-    remote.move(partial, path)
+    try:
+        with remote.open_output_stream(partial) as out:
+            out.write(data)
+        remote.move(partial, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            remote.delete_file(partial)
+        raise
 
 
 @contextlib.contextmanager

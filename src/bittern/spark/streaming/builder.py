@@ -36,7 +36,7 @@ import contextlib
 import json
 import logging
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import astuple
 from typing import Any, NamedTuple
 
@@ -130,7 +130,8 @@ class Builder:
         layers = self._layers
         if layers is None or version < layers.version or not self._advance(layers, version):
             layers = self._start(version, sample)
-        state = layers.seal()
+        with self._or_anew():
+            state = layers.seal()
         base, base_version = layers.base()  # younger than the state's, if a compaction ended now
         if base_version != self._registered:
             ref = self._publish(base)
@@ -154,9 +155,9 @@ class Builder:
 
     def close(self) -> None:
         """Wait for a compaction that is under way, and remove temporary files."""
-        if self._layers is not None:
-            self._layers.close()
-            self._layers = None
+        layers, self._layers = self._layers, None
+        if layers is not None:
+            layers.close()
 
     # -- getting there -------------------------------------------------------------------------
 
@@ -182,8 +183,19 @@ class Builder:
         if left_out:
             put = put.filter(pc.invert(pc.is_in(put["id"], pa.array(left_out, put["id"].type))))
         rows = zip(*(column.to_pylist() for column in put.columns), strict=True)
-        self._take_bad(bad + layers.apply((*changes.removed, *left_out), rows, version))
+        with self._or_anew():
+            bad += layers.apply((*changes.removed, *left_out), rows, version)
+        self._take_bad(bad)
         return True
+
+    @contextlib.contextmanager
+    def _or_anew(self) -> Iterator[None]:
+        """If layers are changed half, give them up: the next view starts from a base."""
+        try:
+            yield
+        except BaseException:
+            self.close()
+            raise
 
     def _start(self, version: int, sample: Callable[[], pa.Table | None]) -> Layers:
         self.close()
@@ -282,7 +294,6 @@ class Builder:
 
     def _register(self, ref: SnapshotRef, version: int) -> None:
         """Have others find the base; a store that cannot be written to only makes them slower."""
-        self._registered = version
         told: dict[str, Any] = {"version": version, "snapshot": ref.id}
         if self.bad:
             told["left_out"] = [[*astuple(each)] for each in list(self.bad.values())[:_NOTED]]
@@ -297,6 +308,7 @@ class Builder:
                     filesystem.delete_file(f"{base}/{name}")
         except OSError as error:
             logger.warning("bittern: the base of version %d is not noted: %s", version, error)
+        self._registered = version
 
 
 def _verified(ref: SnapshotRef) -> Index:
