@@ -530,6 +530,16 @@ def test_a_checkpoint_without_its_metadata_is_told(world: World) -> None:
         Steps(told)(world.spark.range(1), 0)
 
 
+@pytest.mark.parametrize("text", ["", '{"id": 5}', None])
+def test_a_query_that_spark_cannot_go_on_with_is_told(world: World, text: str | None) -> None:
+    (world.checkpoint / "commits").mkdir(parents=True)
+    (world.checkpoint / "commits" / "0").write_text("v1")
+    if text is not None:
+        (world.checkpoint / "metadata").write_text(text)
+    with pytest.raises(PipelineError, match=rf"{world.checkpoint}/metadata .*restore it, or begin"):
+        world.pipeline(Rows()).start()
+
+
 def test_a_pin_of_a_version_that_is_forgotten_is_told(world: World) -> None:
     told = plan(world, Rows())
     frame = world.spark.createDataFrame([(1, 1.0, "red")], SCHEMA)
@@ -565,6 +575,7 @@ def test_a_batch_of_events_is_refused(world: World) -> None:
         ({"trigger": "5 bananas", "available_now": False}, "5 bananas"),
         ({"trigger": "-5 seconds", "available_now": False}, "-5 seconds"),
         ({"checkpoint": "s3://bucket/checkpoint"}, "s3://bucket/checkpoint"),
+        ({"checkpoint": "s3a://b/c"}, "checkpoint is a folder of a file system .* mounted"),
         ({"sink": "s3://bucket/matches"}, "s3://bucket/matches"),
         ({"rejects": "s3://bucket/rejects"}, "s3://bucket/rejects"),
         ({"sink": "FOLDER/checkpoint/matches"}, "separate folders"),
