@@ -24,6 +24,7 @@ import strategies
 from answers import build, engine, expected
 from bittern.errors import EventError
 from bittern.language.printer import print_expression
+from bittern.model.typed import MISSING, TypedReader
 from bittern.model.variant_values import REJECT_REASONS
 from variants import MARKED, Layout, column, encode, metadata_of, primitive, value_of
 
@@ -285,11 +286,17 @@ def nested(depth: int) -> tuple[bytes, bytes]:
 
 def test_depth() -> None:
     names = [".".join(["a"] * parts) for parts in (64, 70)]
-    catalog = {"deep": f"{names[0]} = 1", "deeper": f"{names[1]} = 1", "top": "a IS NOT NULL"}
-    matcher = bittern.Matcher(build(catalog))
-    matches = matcher.match(column([nested(64), nested(65), nested(3)]))
-    assert matches.to_pylist() == [["deep", "top"], [], ["top"]]
-    assert matches.rejects == [(1, REJECT_REASONS[3])]
+    matcher = bittern.Matcher(build({"deep": f"{names[0]} = 1", "top": "a IS NOT NULL"}))
+    variants = column([nested(64), nested(65), nested(3)])
+    assert matcher.match(variants).to_pylist() == [["deep", "top"], ["top"], ["top"]]
+    # No subscription has such a path, but what is on disk may.
+    reading = TypedReader([names[0], names[1], "a"]).read(variants)
+    assert (reading.typed.kinds != MISSING).tolist() == [
+        [True, False, False],
+        [False, False, False],
+        [True, False, True],
+    ]
+    assert reading.rejects == [(1, REJECT_REASONS[3])]
     # Where no path in use leads, nobody looks.
     shallow = bittern.Matcher(build({"top": "a IS NOT NULL"}))
     assert shallow.match(column([nested(100)])).to_pylist() == [["top"]]
@@ -374,11 +381,10 @@ matcher = bittern.Matcher(bittern.Index.build(test_variant.FUZZ_CATALOG))
 variants = [test_variant.mangled(generator) for _ in range(200)]
 variants += [(generator.randbytes(9), generator.randbytes(9)) for _ in range(50)]
 variants += [(b"\\x02" + generator.randbytes(9), b"\\x01\\x01\\x00\\x01a") for _ in range(100)]
-names, prefixes = matcher.index.rank.names, matcher.index.encoder.prefixes
 from bittern.model.documents import read_variants
 
 for variant in variants:  # one by one: what is read behind its end raises IndexError
-    read_variants(column([variant]), names, prefixes)
+    read_variants(column([variant]), matcher.index.encoder.table)
 print("done", len(variants))
 """
 

@@ -2,7 +2,8 @@
 
 Each limit keeps something bounded for every input: the time to read one subscription (length),
 the stack of whoever walks the tree recursively (depth), the size of one compiled program
-(predicates), and the memory of one compiled pattern (regex).
+(predicates), how deep an event is looked into (parts), and the memory of one compiled pattern
+(regex).
 """
 
 from __future__ import annotations
@@ -15,6 +16,9 @@ MAX_DEPTH = 200
 
 #: Predicates and constants; every value of an IN list counts.
 MAX_PREDICATES = 4_096
+
+#: Parts of an attribute's path. As deep as JSON text and variants are read.
+MAX_PARTS = 64
 
 #: Characters of a regular expression.
 MAX_REGEX_LENGTH = 1_000

@@ -24,7 +24,7 @@ import re
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from bittern.language.limits import MAX_DECIMAL_DIGITS
+from bittern.language.limits import MAX_DECIMAL_DIGITS, MAX_PARTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -111,6 +111,11 @@ def attribute_parts(name: str) -> tuple[str, ...]:
     if "`" not in name:
         return tuple(name.split("."))
     return tuple(bare or quoted.replace("``", "`") for quoted, bare in _PART.findall(name))
+
+
+def has_too_many_parts(name: str) -> bool:
+    """Is the path of a canonical attribute name longer than allowed? O(length)."""
+    return name.count(".") >= MAX_PARTS and len(attribute_parts(name)) > MAX_PARTS
 
 
 def _quoted(part: str) -> str:

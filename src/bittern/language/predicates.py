@@ -22,12 +22,13 @@ from typing import Any, NamedTuple
 from bittern.errors import ExpressionError, LimitError
 from bittern.language.complaints import explain_token, incomplete, no_function
 from bittern.language.lexer import Token, is_complete, tokens
-from bittern.language.limits import MAX_PREDICATES
+from bittern.language.limits import MAX_PARTS, MAX_PREDICATES
 from bittern.language.literals import (
     HIDDEN,
     READERS,
     attribute_of,
     attribute_parts,
+    has_too_many_parts,
     string_value,
 )
 from bittern.language.patterns import LikeParts, RegexTooLargeError, compile_regex, like_parts
@@ -260,8 +261,18 @@ class PredicateParser:
                         f"such as {first}.price",
                         token,
                     )
-                return Attribute(self._name(token, attribute_of(rest)), of_document=True)
-        return Attribute(self._name(token, name), of_document=False)
+                own = self._limited(attribute_of(rest), token)
+                return Attribute(self._name(token, own), of_document=True)
+        return Attribute(self._name(token, self._limited(name, token)), of_document=False)
+
+    def _limited(self, name: str, token: Token) -> str:
+        if has_too_many_parts(name):
+            raise LimitError(
+                f"an attribute has at most {MAX_PARTS} parts, with a dot between each two",
+                self.text,
+                token.position,
+            )
+        return name
 
     def _literal(self, token: Token) -> tuple[Any, str]:
         """Read the literal that starts with a token; its kind comes along."""

@@ -41,7 +41,13 @@ from bittern.language.lexer import (
     word_kind,
 )
 from bittern.language.limits import MAX_DEPTH, MAX_LENGTH, MAX_PREDICATES
-from bittern.language.literals import READERS, date_literal, string_value, timestamp_literal
+from bittern.language.literals import (
+    READERS,
+    date_literal,
+    has_too_many_parts,
+    string_value,
+    timestamp_literal,
+)
 from bittern.language.normalize import normal_form
 from bittern.language.parser import Parser, check_text, parse
 from bittern.language.patterns import LikeParts, compile_regex, like_parts
@@ -296,8 +302,10 @@ class Shapes:
             if not is_complete(word):
                 return None
             try:
-                READERS[kind](word)
+                value = READERS[kind](word)
             except ValueError:
+                return None
+            if kind == "attribute" and has_too_many_parts(value):
                 return None
             # DATE before a string is no attribute, so it cannot share a letter with one.
             letter = word.upper() if is_type(word) else kind[0]
