@@ -161,9 +161,15 @@ def path(attribute: str) -> list[str]:
 
 
 def look_up(event: Mapping[str, Any], attribute: str) -> Any:
-    """Find the value of an attribute; None when it, or anything on the way to it, is missing."""
+    """Find the value of an attribute; None when it, or anything on the way to it, is missing.
+
+    What lies inside a list is a list, as the field of an array of structs is an array in Spark: it
+    is there if the list is, and has no kind. So the list itself stands for it.
+    """
     value: Any = event
     for part in path(attribute):
+        if isinstance(value, list):
+            return value
         if not isinstance(value, Mapping):
             return None
         value = value.get(part)

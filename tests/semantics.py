@@ -38,6 +38,10 @@ SCHEMA = pa.schema(
         ("b", pa.bool_()),
         ("st", pa.struct([("i", pa.int64()), ("y.z", pa.int64())])),
         ("l", pa.list_(pa.int64())),
+        ("mp", pa.map_(pa.string(), pa.int64())),
+        ("ms", pa.map_(pa.string(), pa.struct([("i", pa.int64())]))),
+        ("ls", pa.list_(pa.struct([("i", pa.int64())]))),
+        ("bin", pa.binary()),
     ]
 )
 
@@ -137,6 +141,31 @@ RULES: dict[str, tuple[Rule, ...]] = {
         ),
         rule("a struct is there", "st IS NULL", ({"st": {"i": None}}, False), ({}, True)),
         rule("a list is there", "l IS NULL", ({"l": []}, False), ({}, True)),
+        rule(
+            "a key of a map",
+            "mp.k = 1",
+            ({"mp": {"k": 1}}, True),
+            ({"mp": {"k": 2}}, False),
+            ({"mp": {}}, None),
+            ({}, None),
+        ),
+        rule("a field behind a key", "ms.k.i = 1", ({"ms": {"k": {"i": 1}}}, True)),
+        rule(
+            "what lies inside a list is a list",
+            "ls.i IS NULL",
+            ({"ls": [{"i": 1}]}, False),
+            ({"ls": [None]}, False),
+            ({"ls": []}, False),
+            ({}, True),
+        ),
+        rule("and has no kind", "ls.i = 1", ({"ls": [{"i": 1}]}, None, ERROR), why=_TYPES),
+        rule(
+            "whatever the list holds",
+            "l.x IS NULL",
+            ({"l": [5]}, False, ERROR),
+            ({}, True, ERROR),
+            why="Spark knows that there are no structs in it and refuses the query",
+        ),
         rule("a list has no kind", "l = 5", ({"l": [5]}, None, ERROR), why=_TYPES),
         rule("a struct has no kind", "st = 5", ({"st": {"i": 5}}, None, ERROR), why=_TYPES),
         rule(
@@ -365,6 +394,13 @@ RULES: dict[str, tuple[Rule, ...]] = {
             ({"s": "100%"}, True),
             ({"s": "100!"}, False),
         ),
+        rule(
+            "bytes are no string",
+            "bin = 'abc'",
+            ({"bin": b"abc"}, None, True),
+            why="Spark casts the literal to bytes",
+        ),
+        rule("LIKE on bytes", "bin LIKE 'a%'", ({"bin": b"abc"}, None, True), why=_TEXT),
         rule("LIKE on a number", "n LIKE '5%'", ({"n": 5}, None, True), why=_TEXT),
     ),
     "Regular expressions": (
@@ -639,6 +675,8 @@ def _value(value: Any) -> str:
             return f"{value.replace(tzinfo=None)}{'' if value.tzinfo is None else ' UTC'}"
         case Mapping():
             return event_text(value)
+        case list():
+            return "[" + ", ".join(map(_value, value)) + "]"
     return str(value)
 
 

@@ -583,7 +583,40 @@ def test_moments_of_every_library(value: Any) -> None:
     assert engine(catalog, {"a": value}) == [["same"]]
 
 
-@pytest.mark.parametrize("value", [None, pd.NaT, pd.NA, np.datetime64("NaT")], ids=repr)
+FAR_AWAY = [
+    *(np.datetime64(sign * 2**62, unit) for sign in (1, -1) for unit in ("Y", "M", "D", "s", "ms")),
+    *(np.datetime64(f"{sign}1000000-01-01", unit) for sign in ("", "-") for unit in ("D", "s")),
+    *(np.datetime64(sign * 2**62, "us") for sign in (1, -1)),
+    *(pd.Timestamp(np.datetime64(f"{sign}1000000-01-01", "s")) for sign in ("", "-")),
+    *(pd.Timestamp(np.datetime64(f"{sign}20000-01-01", "s"), tz="UTC") for sign in ("", "-")),
+]
+
+
+@pytest.mark.parametrize("value", FAR_AWAY, ids=range(len(FAR_AWAY)))
+def test_times_far_away_are_on_their_side(value: Any) -> None:
+    catalog = {"after": "a > TIMESTAMP '9999-12-31 23:59:59'", "before": "a < DATE '0001-01-01'"}
+    number = value.to_datetime64() if isinstance(value, pd.Timestamp) else value
+    right = [["after"]] if number.astype(np.int64) > 0 else [["before"]]
+    assert engine(catalog, {"a": value}) == right
+    unit = np.datetime_data(number.dtype)[0]
+    if unit in ("D", "s", "ms", "us") and (unit != "D" or abs(number.astype(np.int64)) < 2**31):
+        assert engine(catalog, pa.table({"a": pa.array(np.array([number]))})) == right
+
+
+@pytest.mark.parametrize("kind", [pa.date32(), pa.date64(), *map(pa.timestamp, ("s", "ms"))])
+def test_the_first_and_the_last_time_of_every_type(kind: pa.DataType) -> None:
+    catalog = {"after": "a > DATE '9999-12-31'", "before": "a < DATE '0001-01-01'"}
+    width = 32 if pa.types.is_date32(kind) else 64
+    ends = pa.array([2 ** (width - 1) - 1, -(2 ** (width - 1))], f"int{width}").view(kind)
+    table = pa.table({"a": ends, "st": pa.StructArray.from_arrays([ends], ["a"])})
+    assert engine(catalog, table) == [["after"], ["before"]]
+    inner = {name: text.replace("a ", "st.a ") for name, text in catalog.items()}
+    assert engine(inner, table) == [["after"], ["before"]]
+
+
+@pytest.mark.parametrize(
+    "value", [None, pd.NaT, pd.NA, np.datetime64("NaT"), np.datetime64("NaT", "D")], ids=repr
+)
 def test_nulls_of_every_library(value: Any) -> None:
     assert engine({"null": "a IS NULL", "there": "a IS NOT NULL"}, {"a": value}) == [["null"]]
 

@@ -132,7 +132,7 @@ def test_document_shows_the_limits_and_its_examples_are_valid() -> None:
     text = semantics.DOCUMENT.read_text(encoding="utf-8")
     sizes = (
         *(limits.MAX_LENGTH, limits.MAX_DEPTH, limits.MAX_PREDICATES, limits.MAX_REGEX_LENGTH),
-        *(limits.MAX_WINDOW_COUNT, limits.MAX_WINDOW_DAYS),
+        *(limits.MAX_PARTS, limits.MAX_WINDOW_COUNT, limits.MAX_WINDOW_DAYS),
     )
     for size in sizes:
         assert f"| {size:,} " in text

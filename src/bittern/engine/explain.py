@@ -49,7 +49,7 @@ from bittern.language.syntax import (
 )
 from bittern.language.trees import walk
 from bittern.model.documents import is_variant_column
-from bittern.model.mappings import plain_value
+from bittern.model.mappings import LISTS, plain_value
 from bittern.model.numbers import exact
 
 Truth = bool | None
@@ -155,9 +155,12 @@ def _as_mapping(event: Any) -> Mapping[str, Any]:
         rows = event.to_pylist()
         if len(rows) != 1:
             raise EventError(f"one event is explained at a time; the table has {len(rows)} rows")
-        event = rows[0]
-        for entries in _maps(event):  # their keys are attributes, unless a column has the name
-            event = dict(entries) | event
+        columns = {field.name: _plain(rows[0][field.name], field.type) for field in event.schema}
+        maps = [field.name for field in event.schema if pa.types.is_map(field.type)]
+        event = columns
+        for name in reversed(maps):  # their keys are attributes, unless a column has the name
+            entries = columns[name] or {}
+            event = event | {k: v for k, v in entries.items() if v is not None} | columns
     elif isinstance(event, str):
         try:
             event = json.loads(event, parse_constant=_refuse_constant)
@@ -177,13 +180,15 @@ def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} is not a JSON number")
 
 
-def _maps(row: Mapping[str, Any]) -> list[list[tuple[str, Any]]]:
-    """Columns of a row that are Arrow maps: lists of (key, value) pairs."""
-    return [
-        value
-        for value in row.values()
-        if isinstance(value, list) and value and all(isinstance(v, tuple) for v in value)
-    ]
+def _plain(value: Any, kind: pa.DataType) -> Any:
+    """A value of an Arrow type as mappings have it: maps, which are lists of pairs, as mappings."""
+    if value is None:
+        return None
+    if pa.types.is_map(kind):
+        return {key: _plain(item, kind.item_type) for key, item in value}
+    if pa.types.is_struct(kind):
+        return {field.name: _plain(value[field.name], field.type) for field in kind}
+    return value
 
 
 def _evaluate(
@@ -231,6 +236,8 @@ def _combine(node: And | Or | Not, parts: tuple[Step, ...]) -> Step:
 def _look_up(event: Mapping[str, Any], attribute: str) -> Any:
     value: Any = event
     for part in attribute_parts(attribute):
+        if isinstance(value, LISTS):
+            return value  # what lies inside a list is one
         if not isinstance(value, Mapping) or value.get(part) is None:
             return _MISSING
         value = value[part]

@@ -9,6 +9,9 @@ are no columns to keep. ``{"isbn": "c", "user": {"age": 30}}`` and ``{"isbn": 10
     0       user.age  INTEGER  30
     1       isbn      EXACT             0x1d6329f1c35c...   a number that no machine type holds
 
+A list under ``tags`` has a second row, whose path is ``tags.` ``: whatever is asked for below it is
+there (``Names.spread``). No attribute has such a name.
+
 Paths are numbered once for all rows, so that finding those asked for does not look at strings. All
 attributes are in use here, so a mapping that no subscription minded may hold what cannot be read,
 half a surrogate pair say: that value alone is kept as one that compares with nothing.
@@ -28,14 +31,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bittern.errors import EventError
-from bittern.model.events import Sink
 from bittern.model.mappings import MAX_DEPTH, Flattened, Names, flatten
 from bittern.model.numbers import Number
+from bittern.model.sinks import Sink
 from bittern.model.strings import arrow_strings, gather_strings
 from bittern.model.tagged import EXACT, STRING, TaggedValues
 
 #: Mappings with as many different attributes are refused; so many only a mapping within itself has.
 MOST_ATTRIBUTES = 1 << 20
+#: What stands behind the path of a list, in the name of all that is below it.
+_BELOW = ".`"
 #: What stands for a value that cannot be read: one without a kind.
 _UNREADABLE = object()
 
@@ -58,11 +63,10 @@ def rows_of(events: Sequence[Any]) -> tuple[pa.Table, npt.NDArray[np.int32]]:
     return pa.table(columns), values.rows
 
 
-def add_values(
-    rows: pa.Table, places: npt.NDArray[np.int32], paths: Sequence[str], sink: Sink
-) -> None:
-    """Add what the rows say about the attributes of these paths. O(rows)."""
+def add_values(rows: pa.Table, places: npt.NDArray[np.int32], names: Names, sink: Sink) -> None:
+    """Add what the rows say about these attributes. O(rows)."""
     path, tag, payload, text = (column.combine_chunks() for column in rows.columns)
+    paths = [*names.numbers, *(prefix + _BELOW for prefix in names.prefixes)]
     asked = pc.index_in(path.dictionary, value_set=pa.array(paths, type=pa.large_string()))
     attributes = asked.fill_null(-1).to_numpy()[path.indices.to_numpy()]
     own = np.flatnonzero(attributes >= 0)
@@ -77,7 +81,7 @@ def add_values(
         np.where(is_string, np.diff(offsets)[own], 0).astype(np.int32),
         data,
     )
-    sink.add_tagged(values)
+    sink.add_tagged(names.spread(values))
     exact = np.flatnonzero(tags == EXACT)
     numbers = map(_number, text.take(pa.array(own[exact])).to_pylist())
     where = values.rows[exact].tolist(), values.attributes[exact].tolist()
@@ -96,17 +100,26 @@ class _Numbers(dict[str, int]):
         return default if number is None else number
 
 
-class _Everything(set[str]):
-    """Every path leads to an attribute."""
+class _Everything(dict[str, int]):
+    """Every path leads to attributes; its number as a prefix is that of all below it."""
 
-    def __contains__(self, _: object) -> bool:
-        return True
+    def __init__(self, numbers: _Numbers) -> None:
+        super().__init__()
+        self._numbers = numbers
+
+    def __contains__(self, path: object) -> bool:
+        return isinstance(path, str) and (path.isascii() or is_utf8(path))
+
+    def __getitem__(self, path: str) -> int:
+        number: int = self._numbers.get(path + _BELOW)
+        return number
 
 
 def _flatten(events: Sequence[Any]) -> tuple[Flattened, list[str]]:
     """Tagged values of all attributes, and the attributes' paths."""
     names = Names(())
-    names.numbers, names.prefixes = _Numbers(), _Everything()
+    numbers = _Numbers()
+    names.numbers, names.prefixes = numbers, _Everything(numbers)
     flattened = flatten(events, names)
     if len(names.numbers) == MOST_ATTRIBUTES:
         raise EventError(

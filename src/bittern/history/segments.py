@@ -40,9 +40,10 @@ from bittern.history.mapping_rows import add_values
 from bittern.model.attributes import Attributes
 from bittern.model.columns import plain
 from bittern.model.documents import is_json, is_variant_column
-from bittern.model.events import EventReader, Sink
+from bittern.model.events import EventReader
 from bittern.model.mappings import Names, path_part
 from bittern.model.reads import Rejects
+from bittern.model.sinks import Sink
 
 #: What a block's rows are: events of a table, of an array, or the values of mappings.
 TABLE, ARRAY, MAPPINGS = "table", "array", "mappings"
@@ -144,12 +145,11 @@ class StoredEvents:
 
     def read_into(self, attributes: Attributes, sink: Sink) -> tuple[int, Rejects]:
         """Read what they say of these attributes; how many there are, and which are unreadable."""
-        paths = list(attributes.names.numbers)
         rejects: Rejects = []
         for form, json, places, rows in unpack(self._data, attributes.names):
             if form == MAPPINGS:
                 assert places is not None
-                add_values(rows, places, paths, sink)
+                add_values(rows, places, attributes.names, sink)
             elif rows.num_columns:
                 mark = sink.mark()
                 reader = EventReader(attributes, sink, json)

@@ -1,11 +1,12 @@
 """Attributes by every name that a form of events has for them.
 
-Two attributes, ``price`` and ``user.`home.town```, are looked for under these names::
+Three attributes, ``price``, ``user.age`` and ``user.`home.town```, are looked for under these
+names::
 
-    names      price   user.`home.town`    columns, fields of structs, keys of mappings: by path
-    table      the same, as bytes          keys of JSON objects and variants
-    map_names  price                       keys of map columns, which are one part of a path
-    prefixes   user                        structs and objects that lead to an attribute
+    names      price   user.age   user.`home.town`    columns, fields of structs, keys of mappings
+    table      the same as bytes, and user            keys of JSON objects and variants
+    keys("")      price   user                        keys of maps whose entries are attributes
+    keys("user")  age   home.town                     keys of maps in the column ``user``
 
 O(1) per look-up, whatever the number of attributes.
 """
@@ -13,19 +14,28 @@ O(1) per look-up, whatever the number of attributes.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from bittern.errors import EventError
-from bittern.model.columns import plain
+from bittern.language.literals import attribute_of, attribute_parts
+from bittern.model.columns import is_list, plain
 from bittern.model.documents import is_variant
 from bittern.model.mappings import Names, path_part
-from bittern.model.maps import map_names
 from bittern.model.strings import StringTable, arrow_strings
 
 Taken = npt.NDArray[np.uint8]  # by attribute: 1 if it has a column of its own
+
+
+class Keys(NamedTuple):
+    """The keys that lead to attributes from some path: number by key, and by number the rest."""
+
+    table: StringTable
+    paths: list[str]
+    attributes: npt.NDArray[np.int64]  # -1: the path only leads to some
 
 
 class Attributes:
@@ -34,34 +44,48 @@ class Attributes:
     def __init__(self, names: Sequence[str]) -> None:
         """From canonical names: dotted paths, with back-quotes where a part needs them."""
         self.names = Names(names)
-        self.table = _table(names)
-        self.map_names = map_names(list(names))
-        self.prefixes = _table(sorted(self.names.prefixes))
+        groups = np.repeat(np.array([0, 1], dtype=np.int32), [len(names), len(self.names.prefixes)])
+        self.table = _table([*names, *self.names.prefixes], groups)
+        self._keys: dict[str, Keys] = {}  # made when first asked for
 
     def none_taken(self) -> Taken:
         """No attribute has a column of its own yet."""
         return np.zeros(max(1, len(self.names.numbers)), dtype=np.uint8)
 
-    def columns(
-        self, path: str, array: pa.Array, taken: Taken
-    ) -> Iterator[tuple[int, str, pa.Array]]:
-        """The attributes in a column and in its fields, which are ``taken`` from now on."""
-        attribute = self.names.numbers.get(path)
-        if attribute is not None and not taken[attribute]:
-            taken[attribute] = 1
-            yield attribute, path, array
-        opaque = not pa.types.is_struct(array.type) or is_variant(array.type)
-        if opaque or path not in self.names.prefixes:
+    def keys(self, prefix: str) -> Keys:
+        """The keys that lead on from a prefix; from "" those of whole events."""
+        keys = self._keys.get(prefix)
+        if keys is None:
+            names, start = list(self.names.numbers), attribute_parts(prefix) if prefix else ()
+            if prefix:
+                names = [names[i] for i in self.names.below(prefix)]
+            found = list(dict.fromkeys(attribute_parts(name)[len(start)] for name in names))
+            paths = [attribute_of([*start, key]) for key in found]
+            attributes = [self.names.numbers.get(path, -1) for path in paths]
+            keys = Keys(_table(found, 0), paths, np.array(attributes, dtype=np.int64))
+            self._keys[prefix] = keys
+        return keys
+
+    def types(self, path: str, kind: pa.DataType) -> Iterator[tuple[str, pa.DataType]]:
+        """The attributes in a column of a type, each with its own."""
+        kind = plain(pa.nulls(0, kind)).type
+        if path in self.names.numbers:
+            yield path, kind
+        if path not in self.names.prefixes or is_variant(kind):
             return
-        refuse_twins([field.name for field in array.type], f"in {path!r}")
-        for field, inner in zip(array.type, array.flatten(), strict=True):
-            inner_path = f"{path}.{path_part(field.name)}"
-            if inner_path in self.names.numbers or inner_path in self.names.prefixes:
-                yield from self.columns(inner_path, plain(inner), taken)
+        if pa.types.is_struct(kind):
+            for field in kind:
+                yield from self.types(f"{path}.{path_part(field.name)}", field.type)
+        elif pa.types.is_map(kind):
+            for inner in self.keys(path).paths:
+                yield from self.types(inner, kind.item_type)
+        elif is_list(kind):
+            names = list(self.names.numbers)
+            yield from ((names[attribute], kind) for attribute in self.names.below(path))
 
 
-def _table(names: Sequence[str]) -> StringTable:
-    return StringTable.build(*arrow_strings(pa.array(names, type=pa.large_string()))[:2], 0)
+def _table(names: Sequence[str], groups: npt.NDArray[np.int32] | int) -> StringTable:
+    return StringTable.build(*arrow_strings(pa.array(names, type=pa.large_string()))[:2], groups)
 
 
 def refuse_twins(names: list[str], where: str) -> None:

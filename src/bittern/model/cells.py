@@ -136,7 +136,7 @@ def tagged_pairs(
     return at
 
 
-@kernel(i8, STRING_TABLE, u1r, i8r, i8r, u1r, u1r, u1r, i8w, i8w, i8w)
+@kernel(i8, STRING_TABLE, u1r, i8r, i8r, u1r, u1r, i8w, i8w, i8w)
 def used_entries(
     names: Any,
     key_data: Any,
@@ -144,15 +144,13 @@ def used_entries(
     map_offsets: Any,
     valid_maps: Any,
     valid_values: Any,
-    taken: Any,
     out_rows: Any,
-    out_attributes: Any,
+    out_names: Any,
     last_of: Any,
 ) -> Any:
-    """Entries of maps whose key is an attribute in use: writes (row, attribute << 32 | entry).
+    """Entries of maps whose key is among the names: writes (row, name << 32 | entry).
 
-    A key that comes twice in a map counts once, with its last value. Attributes that are
-    ``taken`` by a column of their own are left out.
+    A key that comes twice in a map counts once, with its last value.
     """
     n = 0
     for row in range(len(map_offsets) - 1):
@@ -160,25 +158,25 @@ def used_entries(
             continue
         first = n
         for entry in range(map_offsets[row], map_offsets[row + 1]):
-            attribute = find(names, key_data, key_offsets[entry], key_offsets[entry + 1], 0)
-            if attribute < 0 or taken[attribute]:
+            name = find(names, key_data, key_offsets[entry], key_offsets[entry + 1], 0)
+            if name < 0:
                 continue
-            earlier = last_of[attribute]
-            packed = np.int64(attribute) << 32 | entry
-            if first <= earlier < n and out_attributes[earlier] >> 32 == attribute:
-                out_attributes[earlier] = packed
+            earlier = last_of[name]
+            packed = np.int64(name) << 32 | entry
+            if first <= earlier < n and out_names[earlier] >> 32 == name:
+                out_names[earlier] = packed
                 continue
-            last_of[attribute] = n
+            last_of[name] = n
             out_rows[n] = row
-            out_attributes[n] = packed
+            out_names[n] = packed
             n += 1
     if len(valid_values) == 0:
         return n
     kept = 0
     for i in range(n):
-        entry = out_attributes[i] & 0xFFFFFFFF
+        entry = out_names[i] & 0xFFFFFFFF
         if valid_values[entry]:
             out_rows[kept] = out_rows[i]
-            out_attributes[kept] = out_attributes[i]
+            out_names[kept] = out_names[i]
             kept += 1
     return kept

@@ -57,6 +57,23 @@ def plain(array: pa.Array | pa.ChunkedArray) -> pa.Array:
     return array
 
 
+def is_list(kind: pa.DataType) -> bool:
+    """Is it one of Arrow's types of lists?"""
+    types = pa.types
+    return bool(
+        types.is_list(kind)
+        or types.is_large_list(kind)
+        or types.is_fixed_size_list(kind)
+        or types.is_list_view(kind)
+        or types.is_large_list_view(kind)
+    )
+
+
+def is_nested(kind: pa.DataType) -> bool:
+    """Can a path lead into it?"""
+    return bool(pa.types.is_struct(kind) or pa.types.is_map(kind) or is_list(kind))
+
+
 def from_frame(frame: Any) -> pa.Table:
     """A pandas data frame as a table; ``ValueError`` says what Arrow cannot hold."""
     try:

@@ -107,7 +107,7 @@ def read_json(array: pa.Array, names: StringTable) -> Document:
     return _document(*json_text.scan_json(data, offsets, valid, names), json_text.REJECT_REASONS)
 
 
-def read_variants(array: pa.Array, names: StringTable, prefixes: StringTable) -> Document:
+def read_variants(array: pa.Array, names: StringTable) -> Document:
     """The attributes in a column of variants. O(fields on paths in use)."""
     children = dict(zip((field.name for field in array.type), array.flatten(), strict=True))
     data, offsets, valid = arrow_strings(children["value"])
@@ -119,7 +119,6 @@ def read_variants(array: pa.Array, names: StringTable, prefixes: StringTable) ->
         (metadata, metadata_offsets),
         valid if valid is not None else known,
         names,
-        prefixes,
     )
     return _document(*found, variant.REJECT_REASONS)
 

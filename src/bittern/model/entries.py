@@ -98,6 +98,14 @@ def find_path(names: Any, path: Any, length: Any) -> Any:
 
 
 @inline
+def find_prefix(names: Any, path: Any, length: Any) -> Any:
+    """The number of the path among those that lead to a name, or -1."""
+    if length < 0:
+        return np.int32(-1)
+    return find(names, path, np.int64(0), length, 1)
+
+
+@inline
 def find_key(names: Any, path: Any, prefix: Any, data: Any, start: Any, stop: Any) -> Any:
     """The attribute that a key stands for, or -1, and its path's length.
 

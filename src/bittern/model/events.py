@@ -3,9 +3,10 @@
 ====================================  ==========================================================
 form                                  attributes
 ====================================  ==========================================================
-``pyarrow.Table``, ``RecordBatch``    one column each; a struct's fields by dotted path; the
-                                      entries of a ``map<string, ...>`` column by key; the fields
-                                      of *documents*: variants, and JSON text that ``json`` names
+``pyarrow.Table``, ``RecordBatch``    one column each; a struct's fields and the entries of a
+                                      ``map<string, ...>`` by dotted path, those of a map column
+                                      also by key alone; the fields of *documents*: variants, and
+                                      JSON text that ``json`` names
 Arrow array of strings                JSON objects, nested ones by dotted path
 Arrow array of structs or maps        as above
 pandas ``DataFrame``                  one column each, and documents
@@ -13,26 +14,27 @@ list of mappings, one mapping         by key, nested ones by dotted path
 list of strings, one string           JSON objects
 ====================================  ==========================================================
 
-Only attributes that a subscription mentions are read. Where an attribute stands in several places,
-a column of its own wins; then come maps, then documents, each in the order of the columns, and
-the first that has a value in the row wins. With ``json="doc"``::
+Only attributes that a subscription mentions are read. A path that leads into a list is a value
+without a kind, there if the list is. Where an attribute stands in several places, a column of its
+own wins, with all that lies inside it; then come the keys of maps, then documents, each in the
+order of the columns, and the first that has a value in the row wins. With ``json="doc"``::
 
     price   m                        doc                            the event
     5       {price: 6, color: red}   {"color": "tan", "size": 3}    price 5, color red, size 3
     null    {color: null}            {"color": "tan", "price": 9}   color tan
 
-What cannot be read (broken JSON, a row that is no mapping) is rejected with a reason, has no values
-here whatever its other columns say, and matches nothing, not even ``a IS NULL``. Values of a kind
-that no subscription compares their attribute with are reported (``model/mistyped.py``) where each
-value has a type of its own: in mappings, JSON and variants. The types of columns are known
-beforehand, and ``Encoder.mistyped_columns`` judges them.
+What cannot be read (broken JSON, a string that is not UTF-8, a row that is no mapping) is rejected
+with a reason, has no values here whatever its other columns say, and matches nothing, not even
+``a IS NULL``. Values of a kind that no subscription compares their attribute with are reported
+(``model/mistyped.py``) where each value has a type of its own: in mappings, JSON and variants. The
+types of columns are known beforehand, and ``Encoder.mistyped_columns`` judges them.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -43,7 +45,7 @@ from bittern.errors import EventError, OptionError
 from bittern.language.literals import HIDDEN
 from bittern.model.attributes import Attributes, Taken, refuse_twins
 from bittern.model.batch import Batch, Constants, cells_of, rows_of
-from bittern.model.columns import Column, from_frame, plain, read_column
+from bittern.model.columns import from_frame, is_list, is_nested, plain, read_column
 from bittern.model.documents import (
     Document,
     check_json,
@@ -55,13 +57,14 @@ from bittern.model.documents import (
     read_variants,
 )
 from bittern.model.mappings import flatten, path_part
-from bittern.model.maps import key_entries, map_entries, tag_entries
+from bittern.model.maps import map_entries, rows_of_places, tag_entries
 from bittern.model.mistyped import Kinds, Strays, joined
-from bittern.model.numbers import Number
 from bittern.model.patterns import PatternSet
 from bittern.model.rank import ANY, STRING, RankSpace
 from bittern.model.reads import Encoded, Read, Rejects, readable_rows
+from bittern.model.sinks import Sink, Stored
 from bittern.model.tagged import TaggedValues
+from bittern.model.utf8 import broken_strings
 
 Rows = npt.NDArray[Any]
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -106,19 +109,20 @@ class Encoder(Attributes):
     def mistyped_columns(
         self, schema: pa.Schema, json: str | Sequence[str] = ()
     ) -> list[tuple[str, str]]:
-        """Columns and fields of structs whose type no subscription compares: (path, reason)."""
-        taken = self.none_taken()
+        """Columns, and what lies inside them, of a type that no subscription compares.
+
+        Returns (path, reason).
+        """
         documents = json_names(json)
         found = []
         for field in schema:
             if field.name in documents or is_json(field.type) or is_variant_column(field):
                 continue
-            # An array without rows has the type that columns will have.
-            column = plain(pa.nulls(0, field.type))
-            for _, path, array in self.columns(path_part(field.name), column, taken):
-                kind = read_column(array).kind
-                why = self.kinds.complaint(path, kind, f"is of type {array.type}")
-                if why is not None and not pa.types.is_null(array.type):
+            for path, kind in self.types(path_part(field.name), field.type):
+                # An array without rows has the type that columns will have.
+                channel = read_column(pa.nulls(0, kind)).kind
+                why = self.kinds.complaint(path, channel, f"is of type {kind}")
+                if why is not None and not pa.types.is_null(kind):
                     found.append((path, why))
         return found
 
@@ -131,35 +135,6 @@ def _hidden_cells(rank: RankSpace, numbers: Mapping[str, int]) -> npt.NDArray[np
     hidden = np.zeros(rank.n_cells, dtype=np.bool_)
     hidden[rank.arrays.bases[channels]] = True
     return hidden
-
-
-class Sink(Protocol):
-    """Where the values of a batch go, in whatever form they came; ``Batch`` is one."""
-
-    def add_column(self, attribute: int, column: Column) -> None:
-        """The values of a column stand in the rows where it has them."""
-
-    def add_tagged(self, values: TaggedValues) -> None:
-        """Values of any kind; those that no payload holds come once more, in the next two."""
-
-    def add_exact_numbers(self, numbers: list[tuple[int, int, Number]]) -> None:
-        """(row, attribute, number): what mappings hold and ``add_tagged`` left out."""
-
-    def add_variant_numbers(self, values: TaggedValues) -> None:
-        """Tagged values of documents, among them what ``add_tagged`` left out."""
-
-    def mark(self) -> int:
-        """Where the next values will be, for ``move_rows``."""
-
-    def move_rows(self, mark: int, rows: Rows) -> None:
-        """Values since ``mark`` that are in row i belong in ``rows[i]``."""
-
-
-class Stored(Protocol):
-    """Events that were kept, and know how to be read again (``history/segments.py``)."""
-
-    def read_into(self, attributes: Attributes, sink: Sink) -> tuple[int, Rejects]:
-        """Read what they say of these attributes; how many there are, and which are unreadable."""
 
 
 class EventReader:
@@ -214,7 +189,7 @@ class EventReader:
         if any(isinstance(event, str) for event in events):
             self._texts([event if isinstance(event, str) else None for event in events])
             events = [None if isinstance(event, str) else event for event in events]
-        self._mappings(events, self._attributes.none_taken(), report=True)
+        self._mappings(events)
         return len(events)
 
     def _refuse_json(self, form: str) -> None:
@@ -266,23 +241,62 @@ class EventReader:
                     maps.append(name)
                 path = path_part(name)
                 if path in self._names.numbers or path in self._names.prefixes:
-                    self._column(path, plain(table.column(name)), taken)
+                    self._column(path, table.column(name), taken)
         if len(maps) + len(documents) > 1:
             self._seen = []
         self._maps([plain(table.column(name)) for name in maps], taken)
         for read, name in documents:
             self._document(read(plain(table.column(name))), taken)
 
-    def _column(self, path: str, array: pa.Array, taken: Taken, rows: Rows | None = None) -> None:
-        """A column and its fields; with ``rows``, its values stand in these."""
+    def _column(
+        self, path: str, array: pa.Array | pa.ChunkedArray, taken: Taken, rows: Rows | None = None
+    ) -> None:
+        """A column and what lies inside it, which is ``taken`` from now on.
+
+        With ``rows``, it is what some rows have in a map, and the others may have it elsewhere.
+        """
+        array = plain(array)
+        found = []
+        if path in self._names.numbers:
+            found.append(self._names.numbers[path])
+        inside = self._names.below(path) if path in self._names.prefixes else []
+        if inside and pa.types.is_struct(array.type) and not is_variant(array.type):
+            refuse_twins([field.name for field in array.type], f"in {path!r}")
+            for field, inner in zip(array.type, array.flatten(), strict=True):
+                inner_path = f"{path}.{path_part(field.name)}"
+                if inner_path in self._names.numbers or inner_path in self._names.prefixes:
+                    self._column(inner_path, inner, taken, rows)
+        elif inside and pa.types.is_map(array.type):
+            self._map(path, array, taken, rows)
+        elif is_list(array.type):
+            found += inside
+        for attribute in found:
+            if not taken[attribute]:
+                self._values(attribute, array, rows)
+        if rows is None:
+            taken[found if pa.types.is_struct(array.type) else [*found, *inside]] = 1
+
+    def _values(self, attribute: int, array: pa.Array, rows: Rows | None) -> None:
+        """The values of one attribute; with ``rows``, they stand in these."""
+        column = read_column(array)
+        if column.kind == STRING:
+            broken = broken_strings(array)
+            if len(broken):
+                self._reject(attribute, broken if rows is None else rows[broken])
+                kept = np.ones(len(array), dtype=np.bool_)
+                kept[broken] = False
+                column = read_column(pc.if_else(kept, array, pa.scalar(None, array.type)))
         mark = self._sink.mark()
-        for attribute, _, own in self._attributes.columns(path, array, taken):
-            column = read_column(own)
-            self._sink.add_column(attribute, column)
-            if rows is not None:
-                self._see(rows[column.rows], attribute)
+        self._sink.add_column(attribute, column)
         if rows is not None:
+            self._see(rows[column.rows], attribute)
             self._sink.move_rows(mark, rows)
+
+    def _reject(self, attribute: int, rows: Rows) -> None:
+        """These rows have strings that are none."""
+        name = list(self._names.numbers)[attribute]
+        why = f"{name} is a string that is not valid UTF-8"
+        self._rejects += [(row, why) for row in rows.tolist()]
 
     def _see(self, rows: Rows, attributes: Any) -> None:
         """These rows have values for these attributes, so that later columns do not count."""
@@ -297,85 +311,81 @@ class EventReader:
         return ~np.isin(where, np.concatenate(self._seen))
 
     def _maps(self, arrays: list[pa.Array], taken: Taken) -> None:
-        """Entries of map columns; where two columns have the same key in a row, the first wins."""
-        if len(arrays) > 1 and any(pa.types.is_struct(array.type.item_type) for array in arrays):
-            self._merged_maps(arrays, taken)
-            return
+        """Maps whose entries are attributes; of those that have a key in a row, the first wins."""
+        claimed: list[npt.NDArray[np.int64]] = []
         for array in arrays:
-            keys, items = plain(array.keys), plain(array.items)
-            if read_column(keys).kind != STRING:
-                continue
-            if pa.types.is_struct(items.type):
-                self._struct_entries(array, keys, items, taken)
-                continue
-            column = read_column(items)
-            entries = map_entries(array, keys, column, self._attributes.map_names, taken)
-            unseen = self._unseen(entries.rows, entries.attributes)
-            if unseen is not None:
-                entries = entries.at(unseen)
-            if not (column.exact or column.scale):
-                self._see(entries.rows, entries.attributes)
-                self._sink.add_tagged(tag_entries(column, entries))
-                continue
-            names = list(self._names.numbers)
-            for attribute in np.unique(entries.attributes).tolist():
-                own = entries.at(entries.attributes == attribute)
-                own_items = items.take(pa.array(own.places))
-                self._column(names[attribute], own_items, taken.copy(), own.rows)
+            self._map("", array, taken, None, claimed)
 
-    def _merged_maps(self, arrays: list[pa.Array], taken: Taken) -> None:
-        """Several map columns, some of structs: rare, so one by one as mappings."""
-        events: list[dict[str, Any]] = [{} for _ in range(len(arrays[0]))]
-        for array in reversed(arrays):  # so that the first column has the last word
-            for event, entries in zip(events, array.to_pylist(), strict=True):
-                event.update(e for e in entries or () if e[1] is not None)
-        numbers = self._names.numbers
-        gone = {name for name, number in numbers.items() if taken[number]}
-        for event in events:
-            for key in [key for key in event if path_part(key) in gone]:
-                del event[key]
-        self._mappings(events, taken, report=False)
-
-    def _struct_entries(
-        self, array: pa.Array, keys: pa.Array, items: pa.Array, taken: Taken
+    def _map(
+        self,
+        path: str,
+        array: pa.Array,
+        taken: Taken,
+        rows: Rows | None,
+        claimed: list[npt.NDArray[np.int64]] | None = None,
     ) -> None:
-        """Entries that are structs: each key that leads to an attribute is a struct column."""
-        wanted = {*self._names.numbers, *self._names.prefixes}
-        for key in pc.unique(keys).to_pylist():
-            if path_part(key) in wanted:
-                rows, places = key_entries(array, keys, key)
-                own_items = items.take(pa.array(places))
-                self._column(path_part(key), own_items, taken.copy(), rows)
+        """The entries of a map, whose keys stand behind a path; with ``rows``, in these.
+
+        ``claimed`` are entries, ``row << 32 | key``, that maps before it have; its own are added.
+        """
+        keys, items = plain(array.keys), plain(array.items)
+        if read_column(keys).kind != STRING:
+            return
+        broken = rows_of_places(array, keys, broken_strings(keys))
+        broken = broken if rows is None else rows[broken]
+        self._rejects += [(row, "a key of a map is not valid UTF-8") for row in broken.tolist()]
+        asked = self._attributes.keys(path)
+        entries = map_entries(array, keys, items, asked.table)
+        if rows is not None:
+            entries = entries._replace(rows=rows[entries.rows])
+        if claimed is not None:
+            own = entries.rows << 32 | entries.names
+            if claimed:
+                entries = entries.at(~np.isin(own, np.concatenate(claimed)))
+            claimed.append(own)
+        column = read_column(items)
+        if is_nested(items.type) or column.exact or column.scale:
+            for key in np.unique(entries.names).tolist():
+                each = entries.at(entries.names == key)
+                inner = items.take(pa.array(each.places))
+                self._column(asked.paths[key], inner, taken, each.rows)
+            return
+        entries = entries._replace(names=asked.attributes[entries.names])
+        entries = entries.at((entries.names >= 0) & (taken[entries.names] == 0))
+        if column.kind == STRING:
+            wrong = broken_strings(items, entries.places)
+            for attribute in np.unique(entries.names[wrong]).tolist():
+                self._reject(attribute, entries.rows[wrong][entries.names[wrong] == attribute])
+            entries = entries.at(np.isin(np.arange(len(entries.rows)), wrong, invert=True))
+        self._see(entries.rows, entries.names)
+        self._sink.add_tagged(tag_entries(column, entries))
 
     def _read_json(self, array: pa.Array) -> Document:
         return read_json(array, self._attributes.table)
 
     def _read_variants(self, array: pa.Array) -> Document:
-        return read_variants(array, self._attributes.table, self._attributes.prefixes)
+        return read_variants(array, self._attributes.table)
 
     def _document(self, document: Document, taken: Taken) -> None:
         """What documents say about attributes that no column before them has."""
-        values, rejects = document
+        values, rejects = self._names.spread(document.values), document.rejects
         self._rejects += rejects
         if taken.any():
             values = values.at(taken[values.attributes] == 0)
         unseen = self._unseen(values.rows, values.attributes)
         if unseen is not None:
             values = values.at(unseen)
-        self._tagged(values, report=True)
+        self._tagged(values)
         self._sink.add_variant_numbers(values)
 
-    def _mappings(self, events: Sequence[Any], taken: Taken, *, report: bool) -> None:
+    def _mappings(self, events: Sequence[Any]) -> None:
         values, exact, rejected = flatten(events, self._names)
         self._rejects += rejected
-        if taken.any():
-            values = values.at(taken[values.attributes] == 0)
-            exact = [number for number in exact if not taken[number[1]]]
-        self._tagged(values, report=report)
+        self._tagged(self._names.spread(values))
         self._sink.add_exact_numbers(exact)
 
-    def _tagged(self, values: TaggedValues, *, report: bool) -> None:
+    def _tagged(self, values: TaggedValues) -> None:
         self._see(values.rows, values.attributes)
         self._sink.add_tagged(values)
-        if report and self._kinds is not None:
+        if self._kinds is not None:
             self.strays.append(self._kinds.strays(values))

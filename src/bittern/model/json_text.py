@@ -13,7 +13,8 @@ What a value becomes:
 - An integer that fits 64 bits is an integer (``-0`` is 0); any other number is the nearest
   float64, infinite beyond its range (as Python and Spark read ``1e999``).
 - A string without escapes stays where it is in the input; others are unescaped behind it.
-- An object or a list is ``OTHER``; an object's members have paths of their own, a list's none.
+- An object or a list is ``OTHER``; an object's members have paths of their own, a list's none. A
+  list whose path leads to attributes is an entry of that prefix too (``Names.spread``).
 - ``null`` is no entry. Of a repeated path the last value counts, path by path:
   ``{"a": {"b": 1}, "a": {"c": 2}}`` has both ``a.b`` and ``a.c``.
 
@@ -42,6 +43,7 @@ from bittern.model.entries import (
     extend_path,
     find_key,
     find_path,
+    find_prefix,
     longest_name,
     place_of,
 )
@@ -212,7 +214,14 @@ def _scan_text(
             if length == UNWRITTEN:
                 length = extend_path(work.path, np.int64(0), data, key, key_end)
             in_object, fresh = byte == OPEN_OBJECT, True
-            prefix = append(work.path, length, DOT) if in_object else np.int64(UNUSED)
+            if in_object:
+                prefix = append(work.path, length, DOT)
+            else:
+                prefix = np.int64(UNUSED)
+                below = find_prefix(names, work.path, length)
+                if below >= 0:
+                    other = (at, OTHER, np.int64(0), np.int64(0), 0.0)
+                    count = _store(entries, work.latest, first, count, below, other)
             at += 1
             continue
 
@@ -272,7 +281,8 @@ def scan_json(
     """Tagged values of a batch of JSON texts, the rows rejected (int32) and why (uint8 codes).
 
     Text i is ``data[offsets[i]:offsets[i+1]]``; one that is not valid is an event without
-    attributes. ``names`` has the attributes' canonical names in group 0. O(bytes).
+    attributes. ``names`` has the attributes' canonical names in group 0, and in group 1 the paths
+    that lead to one. O(bytes).
     """
     data, offsets = data[offsets[0] : offsets[-1]], offsets - offsets[0]
     reasons = np.empty(len(offsets) - 1, np.uint8)
@@ -292,7 +302,11 @@ def scan_json(
 
 
 def _room(size: int, names: StringTable) -> tuple[Entries, _Workspace]:
-    """Arrays for the entries of ``size`` bytes of texts: one entry takes 4 at least, as in "":1."""
+    """Arrays for the entries of ``size`` bytes of texts: one takes 3 bytes at least.
+
+    A number takes 5 with what separates it, as in ``"":1,``. A list takes 6 and has two entries
+    where there is an attribute of its path and one below.
+    """
     work = _Workspace(
         path=np.empty(longest_name(names), np.uint8),
         latest=np.zeros(len(names), np.int64),
@@ -300,7 +314,7 @@ def _room(size: int, names: StringTable) -> tuple[Entries, _Workspace]:
         objects=np.empty(MAX_DEPTH, np.bool_),
         unescaped=np.empty(size, np.uint8),
     )
-    return Entries.room(size // 4), work
+    return Entries.room(size // 3), work
 
 
 def _settle_numbers(data: np.ndarray, entries: Entries, count: int) -> None:

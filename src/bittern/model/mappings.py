@@ -1,8 +1,8 @@
 """Events as Python mappings, flattened to tagged values.
 
 ``{"price": 9, "user": {"age": 30}}`` says that ``price`` is 9 and ``user.age`` is 30. Only
-attributes in use are looked at. This is the convenient way in, one Python loop over the values;
-Arrow tables and JSON text are the fast ones.
+attributes in use are looked at. What lies inside a list is a value without a kind. This is the
+convenient way in, one Python loop over the values; Arrow tables and JSON text are the fast ones.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import math
 import struct
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -32,6 +32,13 @@ _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _MICROSECOND = dt.timedelta(microseconds=1)
 MAX_DEPTH = 64
 MAX_STRING = 2**31 - 1  # lengths are int32
+#: What a path may lead into and be a list from there on.
+LISTS = (list, tuple, np.ndarray)
+
+
+_LAST_TIME = np.int64(INT64_MAX)
+#: The units of ``datetime64`` of which microseconds may be too many to count.
+_COARSE = frozenset(("Y", "M", "W", "D", "h", "m", "s", "ms", "us"))
 
 
 class Flattened(NamedTuple):
@@ -50,28 +57,74 @@ def path_part(key: str) -> str:
 
 
 class Names:
-    """Attribute names in use: number by name, and the paths that lead to one."""
+    """Attribute names in use: number by name, and the paths that lead to one.
+
+    These paths, the *prefixes*, have numbers behind those of the attributes. In tagged values such
+    a number says that a list stands there, and ``spread`` gives it to all attributes below.
+    """
 
     def __init__(self, names: Sequence[str]) -> None:
         self.numbers = {name: i for i, name in enumerate(names)}
-        self.prefixes: set[str] = set()
-        for name in names:
+        self.prefixes: dict[str, int] = {}
+        self._below: list[list[int]] = []
+        for i, name in enumerate(names):
             # A dot inside back-quotes adds a prefix that no event has: harmless.
             at = name.find(".")
             while at >= 0:
-                self.prefixes.add(name[:at])
+                number = self.prefixes.setdefault(name[:at], len(names) + len(self.prefixes))
+                if number == len(names) + len(self._below):
+                    self._below.append([])
+                self._below[number - len(names)].append(i)
                 at = name.find(".", at + 1)
+
+    def below(self, prefix: str) -> list[int]:
+        """The attributes that a prefix leads to."""
+        return self._below[self.prefixes[prefix] - len(self.numbers)]
+
+    def spread(self, values: TaggedValues) -> TaggedValues:
+        """Values in which every attribute below a list is something without a kind. O(values)."""
+        n = len(self.numbers)
+        lists = values.attributes >= n
+        if not self.prefixes or not lists.any():
+            return values
+        below = [self._below[number] for number in (values.attributes[lists] - n).tolist()]
+        rows = np.repeat(values.rows[lists], [len(each) for each in below]).astype(np.int64)
+        own = values.at(~lists)
+        # A key that JSON repeats may be a list and an object, whose own values count then.
+        added = np.setdiff1d(
+            rows << 32 | np.concatenate(below, dtype=np.int64),
+            own.rows.astype(np.int64) << 32 | own.attributes,
+        )
+        zeros = np.zeros(len(added), dtype=np.int64)
+        rows = np.concatenate([own.rows, added >> 32])
+        order = np.argsort(rows, kind="stable")
+        return TaggedValues(
+            rows.astype(np.int32),
+            np.concatenate([own.attributes, added & 0xFFFFFFFF]).astype(np.int32),
+            np.concatenate([own.tags, zeros + OTHER]).astype(np.uint8),
+            np.concatenate([own.payloads, zeros]),
+            np.concatenate([own.lengths, zeros]).astype(np.int32),
+            values.data,
+        ).at(order)
 
 
 def plain_value(value: Any) -> Any:
     """A value without NumPy and pandas around it; None for their missing values.
 
-    Times that Python's calendar cannot hold stay ``datetime64[us]``.
+    Times that Python's calendar cannot hold stay ``datetime64[us]``; those that microseconds cannot
+    hold become the first or the last that they can.
     """
+    if isinstance(value, dt.datetime) and not dt.MINYEAR <= value.year <= dt.MAXYEAR:
+        value = cast("Any", value).to_datetime64()  # pandas' may be, though they are datetimes
     if isinstance(value, np.datetime64):
-        value = value.astype("datetime64[us]")
-        held = value.item()  # an integer where it is out of range, None where it is not a time
-        return value if isinstance(held, int) else held
+        ticks = value.astype("datetime64[us]")
+        if np.datetime_data(value.dtype)[0] in _COARSE and ticks.astype(value.dtype) != value:
+            if np.isnat(value):
+                return None
+            ticks = _LAST_TIME if value.astype(np.int64) > 0 else -_LAST_TIME
+            return ticks.astype("datetime64[us]")
+        held = ticks.item()  # an integer where it is out of range, None where it is not a time
+        return ticks if isinstance(held, int) else held
     if isinstance(value, np.generic) and not isinstance(value, np.timedelta64):
         value = value.item()
     if type(value).__name__ in ("NAType", "NaTType"):  # pandas', without importing pandas
@@ -101,8 +154,12 @@ class _Collector:
                 attribute = self.names.numbers.get(path)
                 if attribute is not None:
                     self.value(row, attribute, value)
-                if isinstance(value, Mapping) and path in self.names.prefixes and depth < MAX_DEPTH:
+                if path not in self.names.prefixes:
+                    continue
+                if isinstance(value, Mapping) and depth < MAX_DEPTH:
                     stack.append((path + ".", depth + 1, value))
+                elif isinstance(value, LISTS):
+                    self.value(row, self.names.prefixes[path], value)
 
     def value(self, row: int, attribute: int, value: Any) -> None:
         value = plain_value(value)

@@ -1,4 +1,4 @@
-"""Map columns: the entries whose key is an attribute in use.
+"""Map columns: the entries whose key is asked for.
 
 A ``map<string, ...>`` column holds, row after row, keys and values::
 
@@ -6,8 +6,9 @@ A ``map<string, ...>`` column holds, row after row, keys and values::
     keys     a b b b      offsets 0 2 2 4
     items    1 2 5 6
 
-A key is one part of a path, taken literally: the key ``x.y`` is the attribute `` `x.y` ``. Of a key
-that comes twice in a map, the last value counts; a null value counts as missing.
+A key is one part of a path, taken literally: the key ``x.y`` of a column ``m`` is the attribute
+``m.`x.y` ``, and `` `x.y` `` as well. Of a key that comes twice in a map, the last value counts; a
+null value counts as missing.
 """
 
 from __future__ import annotations
@@ -17,9 +18,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from bittern.language.literals import attribute_parts
 from bittern.model.cells import used_entries
 from bittern.model.columns import Column, validity
 from bittern.model.mappings import MAX_STRING
@@ -33,24 +32,15 @@ _TAG_OF_KIND = {NUMBER: INTEGER, STRING: STRING_TAG, BOOLEAN: BOOLEAN_TAG, TIME:
 
 
 class Entries(NamedTuple):
-    """Used entries: their row, attribute, and place among the keys and items."""
+    """Used entries: their row, what the key stands for, and place among the keys and items."""
 
     rows: npt.NDArray[np.int64]
-    attributes: npt.NDArray[np.int64]
+    names: npt.NDArray[np.int64]
     places: npt.NDArray[np.int64]
 
     def at(self, which: npt.NDArray[np.bool_]) -> Entries:
         """Some of them."""
         return Entries(*(column[which] for column in self))
-
-
-def map_names(names: list[str]) -> StringTable:
-    """Attribute numbers by the key that a map has for them: one part, without back-quotes."""
-    parts = [attribute_parts(name) for name in names]
-    keys = pa.array([each[0] for each in parts], type=pa.large_string())
-    data, offsets, _ = arrow_strings(keys)
-    # A path of several parts is no key; it is filed where no look-up goes.
-    return StringTable.build(data, offsets, np.array([len(p) > 1 for p in parts], dtype=np.int32))
 
 
 def _map_offsets(array: pa.Array, keys: pa.Array) -> npt.NDArray[np.int64]:
@@ -62,14 +52,8 @@ def _map_offsets(array: pa.Array, keys: pa.Array) -> npt.NDArray[np.int64]:
     return offsets - offsets[0] if len(keys) == offsets[-1] - offsets[0] else offsets
 
 
-def map_entries(
-    array: pa.Array,
-    keys: pa.Array,
-    column: Column,
-    names: StringTable,
-    taken: npt.NDArray[np.uint8],
-) -> Entries:
-    """Entries whose key is an attribute that is not ``taken``, and whose value is not null."""
+def map_entries(array: pa.Array, keys: pa.Array, items: pa.Array, names: StringTable) -> Entries:
+    """Entries whose key is among ``names``, and whose value is not null."""
     data, offsets, _ = arrow_strings(keys)
     rows = np.empty(len(keys), dtype=np.int64)
     packed = np.empty(len(keys), dtype=np.int64)
@@ -79,33 +63,26 @@ def map_entries(
         offsets,
         _map_offsets(array, keys),
         validity(array),
-        column.valid,
-        taken,
+        validity(items),
         rows,
         packed,
-        np.full(len(taken), -1, dtype=np.int64),
+        np.full(len(names), -1, dtype=np.int64),
     )
     return Entries(rows[:n], packed[:n] >> 32, packed[:n] & 0xFFFFFFFF)
 
 
-def key_entries(
-    array: pa.Array, keys: pa.Array, key: str
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Rows that have this key, and the place of its last entry there."""
-    places = np.flatnonzero(np.asarray(pc.equal(keys, key)))
-    rows = np.searchsorted(_map_offsets(array, keys), places, "right") - 1
-    inside = (rows >= 0) & (rows < len(array))
-    rows, places = rows[inside], places[inside]
+def rows_of_places(
+    array: pa.Array, keys: pa.Array, places: npt.NDArray[np.int64]
+) -> npt.NDArray[np.int64]:
+    """The maps in which some entries stand, by their places among the keys; each map once."""
+    rows = np.unique(np.searchsorted(_map_offsets(array, keys), places, "right") - 1)
+    rows = rows[(rows >= 0) & (rows < len(array))]
     valid = validity(array)
-    if len(valid):  # entries may lie under a null map
-        rows, places = rows[valid[rows] == 1], places[valid[rows] == 1]
-    _, last = np.unique(rows[::-1], return_index=True)
-    kept = len(rows) - 1 - last
-    return rows[kept], places[kept]
+    return rows[valid[rows] == 1] if len(valid) else rows  # entries may lie under a null map
 
 
 def tag_entries(column: Column, entries: Entries) -> TaggedValues:
-    """The values of entries whose type a tag can hold."""
+    """The values of entries, whose names are attributes and whose type a tag can hold."""
     rows, attributes, places = entries
     payloads = np.zeros(len(rows), dtype=np.int64)
     lengths = np.zeros(len(rows), dtype=np.int32)

@@ -19,14 +19,15 @@ dotted path. What a value becomes:
 - a decimal of up to 15 digits is the float that stands for it (decision 0003), or an integer; a
   longer one is ``EXACT``, with the payload where its header is in the data;
 - a time in nanoseconds is a timestamp if it is whole microseconds, else ``EXACT_TIME``;
-- arrays and objects are ``OTHER``, and so are binaries, UUIDs and times of day.
+- arrays and objects are ``OTHER``, and so are binaries, UUIDs and times of day; an array whose path
+  leads to attributes is an entry of that prefix too (``Names.spread``).
 
 The bytes may be anything. Every position is compared with the end of its object before it is
 read; fields that would overlap, so that reading took longer than the bytes are many, are noticed by
 their number. What is wrong rejects the row with a reason; but only what a path in use leads to is
 looked at, and the rest costs one look-up per key.
 
-Time is O(fields of the objects on paths in use). Memory is at most 7 bytes per byte of values,
+Time is O(fields of the objects on paths in use). Memory is at most 14 bytes per byte of values,
 reserved at once and touched only as far as there are entries.
 """
 
@@ -45,14 +46,15 @@ from bittern.model.entries import (
     append,
     extend_path,
     find_key,
-    find_path,
+    find_prefix,
     longest_name,
     place_of,
 )
 from bittern.model.json_tokens import DOT
-from bittern.model.strings import STRING_TABLE, StringTable, byte_at, find
+from bittern.model.strings import STRING_TABLE, StringTable, byte_at
 from bittern.model.tagged import FLOAT, OTHER, TaggedValues
 from bittern.model.variant_values import (
+    ARRAY,
     CORRUPT,
     FLOAT_BITS,
     NO_REASON,
@@ -141,7 +143,6 @@ def _scan_variant(
     metadata_at: Any,
     metadata_stop: Any,
     names: Any,
-    prefixes: Any,
     work: Any,
     entries: Any,
     first: Any,
@@ -187,11 +188,8 @@ def _scan_variant(
                 entries.tags[place], entries.lengths[place] = OTHER, 0
                 count = max(count, place + 1)
             if length == UNWRITTEN:
-                leads_on = find(prefixes, metadata, key, key_end, 0) >= 0
                 length = extend_path(work.path, np.int64(0), metadata, key, key_end)
-            else:
-                leads_on = find_path(prefixes, work.path, length) >= 0
-            if not leads_on:
+            if find_prefix(names, work.path, length) < 0:
                 continue
             work.frames[_FRAME * depth], work.frames[_FRAME * depth + 1] = at, stop
             work.frames[_FRAME * depth + 2], work.frames[_FRAME * depth + 3] = field, prefix
@@ -201,7 +199,16 @@ def _scan_variant(
             at, stop, field = value, end, np.int64(0)
             prefix = append(work.path, length, DOT)
             fields, id_width, offsets, width, values = _object(data, at, stop)
-        elif attribute >= 0:
+            continue
+        if byte_at(data, value) & np.uint64(3) == ARRAY:
+            if length == UNWRITTEN:
+                length = extend_path(work.path, np.int64(0), metadata, key, key_end)
+            below = find_prefix(names, work.path, length)
+            if below >= 0:
+                place = place_of(entries, work.latest, first, count, below)
+                entries.tags[place], entries.lengths[place] = OTHER, 0
+                count = max(count, place + 1)
+        if attribute >= 0:
             reason, tag, payload, size, real = scalar(data, value, end)
             if reason != NO_REASON:
                 return np.int64(reason), count
@@ -218,7 +225,7 @@ def _scan_variant(
     return np.int64(NO_REASON), count
 
 
-@kernel(i8, u1r, i8r, u1r, i8r, b1r, STRING_TABLE, STRING_TABLE, _WORKSPACE, ENTRIES, u1w)
+@kernel(i8, u1r, i8r, u1r, i8r, b1r, STRING_TABLE, _WORKSPACE, ENTRIES, u1w)
 def _scan_values(
     data: Any,
     offsets: Any,
@@ -226,7 +233,6 @@ def _scan_values(
     metadata_offsets: Any,
     valid: Any,
     names: Any,
-    prefixes: Any,
     work: Any,
     entries: Any,
     reasons: Any,
@@ -250,7 +256,6 @@ def _scan_values(
             metadata_offsets[row],
             metadata_offsets[row + 1],
             names,
-            prefixes,
             work,
             entries,
             first,
@@ -268,18 +273,17 @@ def scan_variants(
     metadata: tuple[np.ndarray, np.ndarray],
     valid: np.ndarray | None,
     names: StringTable,
-    prefixes: StringTable,
 ) -> tuple[TaggedValues, np.ndarray, np.ndarray]:
     """Tagged values of a batch of variants, the rows rejected (int32) and why (uint8 codes).
 
     ``values`` and ``metadata`` are bytes and int64 offsets; a row that is not valid is an event
-    without attributes. ``names`` has the attributes' canonical names in group 0, ``prefixes`` the
-    paths of objects that lead to one.
+    without attributes. ``names`` has the attributes' canonical names in group 0, and in group 1
+    the paths that lead to one.
     """
     data, offsets = values
     data, offsets = data[offsets[0] : offsets[-1]], offsets - offsets[0]
     reasons = np.empty(len(offsets) - 1, np.uint8)
-    entries = Entries.room(len(data) // _FIELD)
+    entries = Entries.room(2 * (len(data) // _FIELD))  # an array may be two
     work = _Workspace(
         path=np.empty(longest_name(names), np.uint8),
         latest=np.zeros(len(names), np.int64),
@@ -291,7 +295,6 @@ def scan_variants(
         *metadata,
         np.empty(0, np.bool_) if valid is None else valid,
         names.as_tuple,
-        prefixes.as_tuple,
         work,
         entries,
         reasons,

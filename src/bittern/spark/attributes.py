@@ -7,7 +7,8 @@ For subscriptions over ``price`` and ``seller.country``, and ``id`` as the key::
 
 Transfer costs a microsecond or two for each row and grows with every column, so the JVM leaves out
 what no subscription mentions. Map, variant and JSON columns hold attributes that only their
-content tells, and cross whole. Everything else is as in ``model/events.py``.
+content tells, and cross whole; of an array only whether it is there. Everything else is as in
+``model/events.py``.
 """
 
 from __future__ import annotations
@@ -174,7 +175,13 @@ def _pruned(column: Column, path: str, type_: DataType, names: Names) -> Column 
     """What of a column is in use, or None; a struct that is tested itself stays whole."""
     if path in names.numbers:
         return column
-    if not isinstance(type_, StructType) or path not in names.prefixes:
+    if path not in names.prefixes:
+        return None
+    if isinstance(type_, ArrayType):  # what lies inside it is there if it is: nothing else counts
+        return F.when(column.isNotNull(), F.array(F.lit(0)))
+    if isinstance(type_, MapType):
+        return column
+    if not isinstance(type_, StructType):
         return None
     if _twins(type_.names, case_sensitive=False) is not None:
         return column  # Spark may not know which field is meant, but Arrow does
