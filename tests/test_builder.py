@@ -8,7 +8,6 @@ import os
 import pickle
 import random
 import sqlite3
-import subprocess
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,6 +22,7 @@ pytest.importorskip("sqlalchemy")
 from answers import expected
 from bittern.catalog.catalog import Catalog
 from bittern.engine import layers as layers_module
+from bittern.engine.compact import Child
 from bittern.engine.index import Index
 from bittern.engine.layers import Layers
 from bittern.errors import CatalogError, OptionError
@@ -267,7 +267,7 @@ def test_a_compaction_leaves_a_base_of_its_version(
     catalog: Catalog, store: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     held = HeldBack()
-    monkeypatch.setattr(subprocess, "run", held.run)
+    monkeypatch.setattr(Child, "run", held.run)
     monkeypatch.setattr(layers_module, "COMPACT_ROWS", 3)
     built = builder(catalog, store)
     built.view(1)
@@ -306,7 +306,7 @@ def test_a_compaction_that_ends_while_a_view_is_made(
 ) -> None:
     """The new version is never noted with the old base, whose content is another version's."""
     held = HeldBack()
-    monkeypatch.setattr(subprocess, "run", held.run)
+    monkeypatch.setattr(Child, "run", held.run)
     monkeypatch.setattr(layers_module, "COMPACT_ROWS", 3)
     built = builder(catalog, store)
     built.view(1)
@@ -347,14 +347,14 @@ def test_closing_waits_and_leaves_no_files(
     catalog: Catalog, store: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     held = HeldBack()
-    monkeypatch.setattr(subprocess, "run", held.run)
+    monkeypatch.setattr(Child, "run", held.run)
     monkeypatch.setattr(layers_module, "COMPACT_ROWS", 3)
     built = builder(catalog, store)
     built.view(1)
     built.view(catalog.apply([{"id": f"m{n}", "expression": "a = 1"} for n in range(5)]))
     assert held.started.wait(60)
     assert built._layers is not None
-    folder = built._layers._folder
+    folder = built._layers._work_folder.path
     assert folder.exists()
     threading.Timer(0.1, held.go_on.set).start()
     built.close()

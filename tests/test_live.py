@@ -29,6 +29,7 @@ import oracle
 from answers import build, expected
 from bittern.engine import compact as compact_module
 from bittern.engine import layers as layers_module
+from bittern.engine.compact import Child
 from bittern.errors import BitternError, OptionError, SubscriptionError, UnknownSubscriptionError
 from bittern.language.parser import parse
 
@@ -72,18 +73,18 @@ class HeldBack:
         self.go_on = threading.Event()
         self.returncode, self.stderr = 0, ""
 
-    def run(self, command: list[str], **_: Any) -> subprocess.CompletedProcess[str]:
+    def run(self, work: Path) -> None:
         self.started.set()
         assert self.go_on.wait(60)
         if self.returncode == 0:
-            compact_module.main(Path(command[-1]))
-        return subprocess.CompletedProcess(command, self.returncode, "", self.stderr)
+            compact_module.main(work)
+        compact_module.check_ended(self.returncode, self.stderr)
 
 
 @pytest.fixture
 def held_back(monkeypatch: pytest.MonkeyPatch) -> HeldBack:
     held = HeldBack()
-    monkeypatch.setattr(subprocess, "run", held.run)
+    monkeypatch.setattr(Child, "run", held.run)
     return held
 
 
@@ -190,7 +191,7 @@ class LiveMachine(RuleBasedStateMachine):
     @rule()
     def begin_compaction(self) -> None:
         self.held = HeldBack()
-        self.patch.setattr(subprocess, "run", self.held.run)
+        self.patch.setattr(Child, "run", self.held.run)
         self.compaction = threading.Thread(target=self.live.compact)
         self.compaction.start()
         assert self.held.started.wait(60)
@@ -377,7 +378,7 @@ def test_compaction_in_its_own_process(tmp_path: Path) -> None:
         opened = bittern.Index.open(tmp_path / "s", verify=True)
         assert opened.id == saved
         assert bittern.Matcher(opened).match(EVENTS).to_pylist() == live.match(EVENTS).to_pylist()
-        folder = live._folder
+        folder = live._work_folder.path
         assert folder.exists()
     assert not folder.exists()
 
@@ -389,7 +390,7 @@ def test_folders_that_killed_processes_left_are_swept(
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     program = (
         "import bittern, os, signal; live = bittern.LiveMatcher(); "
-        "print(live._folder, flush=True); os.kill(os.getpid(), signal.SIGKILL)"
+        "print(live._work_folder.path, flush=True); os.kill(os.getpid(), signal.SIGKILL)"
     )
     killed = subprocess.run(
         [sys.executable, "-c", program],
@@ -408,11 +409,11 @@ def test_folders_that_killed_processes_left_are_swept(
     link.symlink_to(elsewhere)
     live = bittern.LiveMatcher()
     assert left.is_dir()
-    for path in (left, live._folder, elsewhere, link):
+    for path in (left, live._work_folder.path, elsewhere, link):
         os.utime(path, (0, 0), follow_symlinks=False)
     with live, bittern.LiveMatcher() as other:
         assert not left.exists()
-        remaining = {elsewhere, link, live._folder, other._folder}
+        remaining = {elsewhere, link, live._work_folder.path, other._work_folder.path}
         assert set(tmp_path.iterdir()) == remaining
     assert set(tmp_path.iterdir()) == {elsewhere, link}
 
@@ -434,7 +435,7 @@ def test_only_folders_of_the_same_user_are_swept(
 
 def test_a_closed_matcher_holds_no_descriptor() -> None:
     live = bittern.LiveMatcher()
-    held = os.open(live._folder, os.O_RDONLY)
+    held = os.open(live._work_folder.path, os.O_RDONLY)
     try:
         with pytest.raises(BlockingIOError):
             fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -525,7 +526,7 @@ def test_compaction_starts_by_itself(at_once: HeldBack, monkeypatch: pytest.Monk
             if running is None:
                 break
             running.join()
-        assert len(live._base.index) > 10
+        assert len(live.base()[0]) > 10
         assert live.match({"a": 3}).to_pylist() == [[n for n in range(200) if n % 5 == 3]]
         assert len(live) == 200
 

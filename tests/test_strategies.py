@@ -275,7 +275,7 @@ def test_live_changes_and_compaction_keep_the_strategy(name: str) -> None:
     events = events[:40]
     with (
         bittern.LiveMatcher(index) as live,
-        mock.patch.object(compact_module, "_run_child", compact_module.main),
+        mock.patch.object(compact_module.Child, "run", staticmethod(compact_module.main)),
     ):
         for i, id_ in enumerate(list(catalog)[:90]):
             if i % 3 == 0:

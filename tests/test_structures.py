@@ -123,7 +123,7 @@ def test_compaction_keeps_the_structure() -> None:
         live.unsubscribe("open")
         live.subscribe("new", "n BETWEEN 4 AND 10")
         live.compact()
-        assert live._base.index.subscriptions.parameters["stabbing"] == "interval-tree"
+        assert live.base()[0].subscriptions.parameters["stabbing"] == "interval-tree"
         now = {id_: text for id_, text in RANGES.items() if id_ != "open"}
         now["new"] = "n BETWEEN 4 AND 10"
         found = live.match(events).to_pylist()

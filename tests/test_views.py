@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 import os
 import pickle
-import subprocess
 import tempfile
 import threading
 from collections.abc import Iterator
@@ -29,6 +28,7 @@ pytest.importorskip("pyspark")
 import bittern
 from answers import build, expected
 from bittern.engine import layers as layers_module
+from bittern.engine.compact import Child
 from bittern.engine.layers import Layers
 from bittern.engine.matcher import StateMatcher
 from bittern.engine.subscriptions import read_subscriptions
@@ -173,7 +173,7 @@ class ApplyMachine(RuleBasedStateMachine):
     @rule()
     def begin_compaction(self) -> None:
         self.held = HeldBack()
-        self.patch.setattr(subprocess, "run", self.held.run)
+        self.patch.setattr(Child, "run", self.held.run)
         self.began = (self.layers.version, self.subscribed.copy())
         self.compaction = threading.Thread(target=self.layers.compact)
         self.compaction.start()
@@ -248,7 +248,7 @@ def test_a_state_that_somebody_has_does_not_change() -> None:
 def test_many_changes_begin_a_compaction(monkeypatch: pytest.MonkeyPatch) -> None:
     """It begins when all of a version's changes are in, so that its base has all of them."""
     held = HeldBack()
-    monkeypatch.setattr(subprocess, "run", held.run)
+    monkeypatch.setattr(Child, "run", held.run)
     monkeypatch.setattr(layers_module, "COMPACT_ROWS", 4)
     with Layers(text_index({"x": "a = 1"}), 3) as layers:
         layers.apply([], [(str(n), "a = 1", None) for n in range(4)], 4)
@@ -326,7 +326,7 @@ def test_an_empty_catalog_matches_nothing_by_text(
     """Whatever made it empty, the type of what tasks yield is the same."""
     at_once = HeldBack()
     at_once.go_on.set()
-    monkeypatch.setattr(subprocess, "run", at_once.run)
+    monkeypatch.setattr(Child, "run", at_once.run)
     batch = pa.record_batch({"id": [1, 2], "a": [1, 5]})
     with Layers(text_index({})) as empty, Layers(text_index({"x": "a = 1"})) as emptied:
         emptied.apply(["x"], [], 1)

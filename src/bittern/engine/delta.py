@@ -1,14 +1,26 @@
-"""A delta: a small index over what was subscribed since the snapshot, and marks of the dead.
+"""What a live matcher holds: immutable segments, and the changes made since they were sealed.
 
-Row       one subscription as it was read, and where it is indexed
+Row       one subscription as it was read
 Segment   an index and its marks: the snapshot, or a delta, which keeps its rows
-State     the segments that one call of ``match`` works on, with the marks as they were then
+State     the segments that one call of ``match`` works on
+Change    what became of an id since the state was sealed, and where in the state it was
+Held      all that is subscribed at a time: a state, and the changes on top of it
+
+Only ``Held`` changes, and only by adding one change at a time. Everything else is made anew, so
+that an exception at any moment (Ctrl-C, no memory) leaves what was there before::
+
+    state                                         changes              subscribed
+      segment 0  x: a = 1   y: b = 2   alive 1 1    x -> a = 7  at 0,0    x: a = 7
+      segment 1  z: c = 3              alive 1      z -> gone   at 1,0    y: b = 2
+                                                    n -> d = 4  nowhere   n: d = 4
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from itertools import compress
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,29 +28,24 @@ import pyarrow as pa
 
 from bittern.engine.index import Index
 from bittern.engine.subscriptions import Subscriptions
+from bittern.language.templates import Template
 from bittern.model.ids import Ids
-
-if TYPE_CHECKING:
-    from bittern.language.shapes import Shapes
 
 #: The marks of an index that has lost no subscription.
 ALL_ALIVE = np.empty(0, dtype=np.uint8)
 
 
-@dataclass(slots=True)
-class Row:
-    """A subscription that is not in the snapshot: its reading, and where it is indexed."""
+class Row(NamedTuple):
+    """A subscription that is not in the snapshot, as it was read."""
 
     id: str | int
     text: str
     weight: float | None
-    shape: int
+    template: Template
     parameters: tuple[str, ...]
-    segment: Segment | None = None
-    position: int = -1
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True, eq=False)
 class Segment:
     """An index and its marks; ``rows`` are those of a delta, None for the snapshot."""
 
@@ -46,6 +53,29 @@ class Segment:
     alive: npt.NDArray[np.uint8]
     dead: int
     rows: list[Row] | None
+    #: Of a delta: where each id is.
+    places: dict[str | int, int] = field(default_factory=dict)
+
+    def is_alive(self, position: int) -> bool:
+        """Whether the subscription at this position still counts."""
+        return not len(self.alive) or bool(self.alive[position])
+
+    def find(self, id_: str | int) -> int:
+        """Where an id that counts is; -1 if there is none."""
+        delta = self.rows is not None
+        position = self.places.get(id_, -1) if delta else self.index.all_ids.find(id_)
+        return position if position >= 0 and self.is_alive(position) else -1
+
+    def living(self) -> Iterator[Row]:
+        """The rows of a delta that count, in order."""
+        assert self.rows is not None
+        return compress(self.rows, self.alive.tolist()) if len(self.alive) else iter(self.rows)
+
+    def without(self, positions: list[int]) -> Segment:
+        """The same with these marked as dead, which count now. O(subscriptions) bytes."""
+        marks = self.alive.copy() if len(self.alive) else np.ones(len(self.index), dtype=np.uint8)
+        marks[positions] = 0
+        return replace(self, alive=marks, dead=self.dead + len(positions))
 
 
 class State(NamedTuple):
@@ -55,20 +85,166 @@ class State(NamedTuple):
     marks: tuple[npt.NDArray[np.uint8], ...]
     ids: Ids
 
+    @classmethod
+    def of(cls, segments: list[Segment]) -> State:
+        """The state of these segments, the snapshot first."""
+        return cls(
+            tuple(segments),
+            tuple(segment.alive for segment in segments),
+            Ids.joined([segment.index.all_ids for segment in segments]),
+        )
 
-def index_rows(rows: list[Row], shapes: Shapes) -> Index:
+    def find(self, id_: str | int) -> tuple[int, int]:
+        """The segment and the position of an id that counts; (-1, -1) if there is none."""
+        for number in range(len(self.segments) - 1, -1, -1):
+            position = self.segments[number].find(id_)
+            if position >= 0:
+                return number, position
+        return -1, -1
+
+
+class Change(NamedTuple):
+    """What an id has become, None: gone; and where the state has it, -1: nowhere."""
+
+    row: Row | None
+    segment: int = -1
+    position: int = -1
+
+
+class Found(NamedTuple):
+    """What an id is: whether it is subscribed, its row if it is not sealed, and as ``Change``."""
+
+    is_subscribed: bool
+    row: Row | None
+    segment: int
+    position: int
+
+
+@dataclass(slots=True)
+class Held:
+    """All that is subscribed: a state, what changed since, and how many there are."""
+
+    state: State
+    version: int
+    base_version: int
+    changes: dict[str | int, Change]
+    count: int
+    #: Subscriptions in deltas.
+    in_deltas: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Count once what is asked for with every change."""
+        _, *deltas = self.state.segments
+        self.in_deltas = sum(len(delta.index) - delta.dead for delta in deltas)
+
+    def copy(self) -> Held:
+        """The same, to be changed in several steps. O(changes)."""
+        return replace(self, changes=self.changes.copy())
+
+    def find(self, id_: str | int) -> Found:
+        """What is known of an id."""
+        change = self.changes.get(id_)
+        if change is not None:
+            return Found(change.row is not None, *change)
+        segment, position = self.state.find(id_)
+        return Found(segment >= 0, None, segment, position)
+
+    def put(self, row: Row, found: Found) -> None:
+        """Subscribe a row in the place of what was found, if anything."""
+        count = self.count + (not found.is_subscribed)
+        change = Change(row, found.segment, found.position)
+        # Nothing is called between these two lines, so that no exception comes between them.
+        self.changes[row.id] = change
+        self.count = count
+
+    def drop(self, id_: str | int, found: Found) -> None:
+        """Unsubscribe what was found."""
+        count = self.count - 1
+        change = Change(None, found.segment, found.position)
+        if found.segment < 0:
+            del self.changes[id_]
+        else:
+            self.changes[id_] = change
+        self.count = count
+
+    def text(self, found: Found) -> str:
+        """The expression of what was found."""
+        if found.row is not None:
+            return found.row.text
+        texts = self.state.segments[found.segment].index.texts
+        return str(texts[found.position].as_py())
+
+    def weight(self, found: Found) -> float | None:
+        """The weight of what was found; None if it has none."""
+        if found.row is not None:
+            return found.row.weight
+        segment = self.state.segments[found.segment]
+        if segment.rows is not None:
+            return segment.rows[found.position].weight
+        weights = segment.index.weights
+        return None if weights is None else float(weights[found.position])
+
+
+def index_rows(rows: list[Row]) -> Index:
     """A small index of rows that have been read already."""
+    # Equal templates of different readers may stand side by side, which costs little.
+    keys = [id(row.template) for row in rows]
+    templates = dict(zip(keys, (row.template for row in rows), strict=True))
+    shapes = {key: shape for shape, key in enumerate(templates)}
     parameters = [parameter for row in rows for parameter in row.parameters]
     weighted = any(row.weight is not None for row in rows)
     catalog = Subscriptions(
         [row.id for row in rows],
         pa.array([row.text for row in rows], type=pa.large_string()),
         np.array([1.0 if row.weight is None else row.weight for row in rows]) if weighted else None,
-        np.array([row.shape for row in rows], dtype=np.int32),
+        np.array([shapes[key] for key in keys], dtype=np.int32),
         pa.array(parameters, type=pa.large_string()).dictionary_encode(),
         [],
     )
-    return Index.of_subscriptions(catalog, shapes.templates)
+    return Index.of_subscriptions(catalog, list(templates.values()))
+
+
+def new_delta(rows: list[Row]) -> Segment:
+    """A segment of rows. O(rows)."""
+    places = {row.id: position for position, row in enumerate(rows)}
+    return Segment(index_rows(rows), ALL_ALIVE, 0, rows, places)
+
+
+def rebased(
+    held: Held, index: Index, version: int, kept: npt.NDArray[np.int64], rows: list[Row]
+) -> Held:
+    """The same subscriptions on a new snapshot, made of what was sealed at an earlier version.
+
+    It has those that were at ``kept`` in the old one, then ``rows``. O(rows + changes).
+    """
+    base, *deltas = held.state.segments
+    marks = np.ones(len(index), dtype=np.uint8)
+    if len(base.alive):  # unsubscribed from the old snapshot meanwhile
+        marks[: len(kept)] = base.alive[kept]
+    later = {row.id: row for delta in deltas for row in delta.living()}
+    places: dict[str | int, int] = {}
+    for position, row in enumerate(rows, start=len(kept)):
+        if later.get(row.id) is row:
+            del later[row.id]
+            places[row.id] = position
+        else:
+            marks[position] = 0
+    changes = {id_: Change(row) for id_, row in later.items()}
+    for id_, change in held.changes.items():
+        position = -1
+        if change.segment == 0:
+            position = int(np.searchsorted(kept, change.position))
+        elif change.segment > 0:
+            position = places.get(id_, -1)
+        if position >= 0:
+            changes[id_] = Change(change.row, 0, position)
+        elif change.row is not None:
+            changes[id_] = Change(change.row)
+        else:
+            changes.pop(id_, None)
+    dead = int(np.count_nonzero(marks == 0))
+    segment = Segment(index, marks if dead else ALL_ALIVE, dead, None)
+    return Held(State.of([segment]), held.version, version, changes, held.count)
 
 
 def state_weights(state: State) -> npt.NDArray[np.float64] | None:

@@ -251,9 +251,9 @@ class Index:
 
     def save(self, path: str | Path) -> str:
         """Write a snapshot, crash-safely; returns its id, which is a hash of its content."""
-        self.id = self.write(path)
-        self.path = Path(path)
-        return self.id
+        place, identity = Path(path), self.write(path)
+        self.path, self.id = place, identity
+        return identity
 
     def write(self, path: str | Path) -> str:
         """Write a snapshot as ``save`` does, but go on from where the index is now."""

@@ -6,47 +6,50 @@ index and a mark for each of its subscriptions that is still alive::
     segment 0   the snapshot: 1,000,000 subscriptions      alive 1 1 0 1 1 1 ...
     segment 1   a delta of 9,000                           alive 1 1 1 0 ...
     segment 2   a delta of 300
-    pending     rows subscribed since the last seal: read and checked, not yet indexed
+    changes     what was subscribed and unsubscribed since the last seal: read, not yet indexed
 
-A change only touches dictionaries and lists, under the lock: a few microseconds. ``seal`` makes
-what is pending visible: it indexes the rows as a new small segment, folding in older ones that are
-not much larger, so that there are few segments and each row is indexed a few times at most; it
-copies the marks of segments that lost subscriptions; and it swaps the state. Matching runs without
-the lock on the state it took, and never blocks a writer for longer than a seal.
+A change is one entry of a dictionary, made under the lock: a few microseconds. ``seal`` makes the
+changes visible: it indexes the rows as a new small segment, folding in older ones that are not much
+larger, so that there are few segments and each row is indexed a few times at most; it copies the
+marks of segments that lost subscriptions; and it swaps the state. Matching runs without the lock on
+the state it took, and never blocks a writer for longer than a seal.
 
 When the deltas have grown to a fifth of the snapshot, a separate process folds everything into a
 new snapshot (``engine/compact.py``) while matching goes on; the result is swapped in, with the
 changes made meanwhile on top.
+
+Whatever is made anew is made completely and then put in place by one assignment
+(``engine/delta.py``): an exception at any moment leaves all of a change, or nothing. For the same
+reason a forked child finds something whole: it goes on with a copy, from the parent's last change.
 """
 
 from __future__ import annotations
 
 import logging
+import os
 import shutil
 import threading
-import uuid
 import weakref
 from collections.abc import Iterable
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-import numpy as np
-
 from bittern.engine.compact import Compaction
-from bittern.engine.delta import ALL_ALIVE, Row, Segment, State, index_rows
+from bittern.engine.delta import ALL_ALIVE, Found, Held, Row, Segment, State, new_delta, rebased
 from bittern.engine.index import Index
 from bittern.engine.subscriptions import weight_problem
-from bittern.engine.work_folder import new_work_folder, remove_work_folder
+from bittern.engine.work_folder import WorkFolder
 from bittern.errors import (
     BadSubscription,
+    CompactionError,
     ExpressionError,
     OptionError,
     SubscriptionError,
     UnknownSubscriptionError,
 )
 from bittern.language.shapes import Shapes
-from bittern.model.ids import Ids, id_problem, normal_id
+from bittern.model.ids import id_problem, normal_id
 
 logger = logging.getLogger("bittern")
 
@@ -59,33 +62,44 @@ COMPACT_ROWS = 20_000
 COMPACT_SHARE = 0.2
 #: Shapes of expressions that are gone are kept up to this many.
 SPARE_SHAPES = 10_000
+#: Seconds that ``close`` waits for a compaction before it stops it.
+CLOSE_SECONDS = 60.0
+
+_NOWHERE = Found(is_subscribed=False, row=None, segment=-1, position=-1)
 
 
 class Layers:
     """Subscriptions that change, and the states that readers match on. Threads may share one.
 
     ``version`` is that of the last changes that ``apply`` took, ``base_version`` the one that the
-    snapshot was made of.
+    snapshot was made of. A forked child may use it: what it changes is its own.
     """
 
     def __init__(self, index: Index | None = None, version: int = 0) -> None:
-        self.version = self.base_version = version
         self._lock = threading.RLock()
         self._shapes = Shapes()
-        self._base = Segment(index if index is not None else Index.build({}), ALL_ALIVE, 0, None)
-        self._deltas: list[Segment] = []
-        self._rows: dict[str | int, Row] = {}
-        self._pending: dict[str | int, Row] = {}
-        self._dying: list[tuple[Segment, int]] = []
-        self._dying_base: set[int] = set()
-        self._state = self._new_state()
+        index = index if index is not None else Index.build({})
+        state = State.of([Segment(index, ALL_ALIVE, 0, None)])
+        self._held = Held(state, version, version, {}, len(index))
         #: Some recent events, for the choice of pivots when the next snapshot is made.
         self.sample: Any = None
         self._compacting: Compaction | None = None
-        self._compact_from = _compact_from(self._base.index)
+        self._compact_from = _compact_from(index)
         self._work: Path | None = None
-        self._folder, lock = new_work_folder()
-        self._remove_folder = weakref.finalize(self, remove_work_folder, self._folder, lock)
+        self._work_folder = WorkFolder()
+        self._remove_folder = weakref.finalize(self, self._work_folder.remove)
+        self._is_closed = False
+        _all.add(self)
+
+    @property
+    def version(self) -> int:
+        """That of the last changes that ``apply`` took."""
+        return self._held.version
+
+    @property
+    def base_version(self) -> int:
+        """The version that the snapshot was made of."""
+        return self._held.base_version
 
     # -- changes -------------------------------------------------------------------------------
 
@@ -93,19 +107,20 @@ class Layers:
         """Add a subscription; ``SubscriptionError`` if it is bad or the id is taken."""
         id_ = normal_id(id_)
         with self._lock:
-            if id_problem(id_) is None and id_ in self:
+            found = self._find(id_)
+            if found.is_subscribed:
                 raise SubscriptionError(
                     [BadSubscription(id_, 0, "this id is subscribed already; use replace")]
                 )
-            self._add(self._read(id_, expression, weight))
-            self._start_compaction_if_due()
+            self._held.put(self._read(id_, expression, weight), found)
+            self._tidy()
 
     def unsubscribe(self, id_: str | int) -> None:
         """Remove a subscription; ``UnknownSubscriptionError`` if there is none with this id."""
         id_ = normal_id(id_)
         with self._lock:
-            self._remove(id_)
-            self._start_compaction_if_due()
+            self._held.drop(id_, self._known(id_))
+            self._tidy()
 
     def replace(self, id_: str | int, expression: str, weight: float | None = None) -> None:
         """Give a subscription another expression, in one step: no match sees neither or both.
@@ -115,11 +130,11 @@ class Layers:
         id_ = normal_id(id_)
         with self._lock:
             row = self._read(id_, expression, weight)
-            before = self._remove(id_)
+            found = self._known(id_)
             if weight is None:
-                row.weight = before
-            self._add(row)
-            self._start_compaction_if_due()
+                row = row._replace(weight=self._held.weight(found))
+            self._held.put(row, found)
+            self._tidy()
 
     def apply(
         self,
@@ -134,18 +149,23 @@ class Layers:
         """
         bad: list[BadSubscription] = []
         with self._lock:
-            for id_ in removed:
-                if id_ in self:
-                    self._remove(id_)
-            for id_, expression, weight in put:
-                if id_ in self:
-                    self._remove(id_)
+            held = self._held.copy()
+            for id_ in map(normal_id, removed):
+                found = _find(held, id_)
+                if found.is_subscribed:
+                    held.drop(id_, found)
+            for given, expression, weight in put:
+                id_ = normal_id(given)
+                found = _find(held, id_)
                 try:
-                    self._add(self._read(id_, expression, weight))
+                    held.put(self._read(id_, expression, weight), found)
                 except SubscriptionError as wrong:
                     bad += wrong.bad
-            self.version = version
-            self._start_compaction_if_due()
+                    if found.is_subscribed:
+                        held.drop(id_, found)
+            held.version = version
+            self._held = held
+            self._tidy()
         return bad
 
     def _read(self, id_: Any, expression: Any, weight: Any) -> Row:
@@ -158,125 +178,48 @@ class Layers:
         except ExpressionError as wrong:
             bad = BadSubscription(id_, wrong.position, wrong.message)
             raise SubscriptionError([bad]) from None
-        return Row(id_, expression, weight, shape, parameters)
+        return Row(id_, expression, weight, self._shapes.templates[shape], parameters)
 
-    def _add(self, row: Row) -> None:
-        self._rows[row.id] = row
-        self._pending[row.id] = row
-        if len(self._shapes.templates) > 4 * len(self._rows) + SPARE_SHAPES:
-            self._forget_shapes()
+    def _find(self, id_: Any) -> Found:
+        return _find(self._held, id_)
 
-    def _forget_shapes(self) -> None:
-        """Start with new shapes: the old ones are mostly of expressions that are gone."""
-        self._shapes = Shapes()
-        for row in self._rows.values():
-            row.shape, row.parameters = self._shapes.read(row.text)
-
-    def _remove(self, id_: str | int) -> float | None:
-        """Take a subscription out; returns its weight."""
-        row = self._rows.pop(id_, None) if id_problem(id_) is None else None
-        if row is not None:
-            self._pending.pop(id_, None)
-            if row.segment is not None:
-                self._dying.append((row.segment, row.position))
-            return row.weight
-        position = self._base_position(id_)
-        if position < 0:
+    def _known(self, id_: Any) -> Found:
+        found = self._find(id_)
+        if not found.is_subscribed:
             raise UnknownSubscriptionError(f"no subscription has the id {id_!r}")
-        self._dying.append((self._base, position))
-        self._dying_base.add(position)
-        weights = self._base.index.weights
-        return None if weights is None else float(weights[position])
+        return found
 
-    def _base_position(self, id_: str | int) -> int:
-        """Where an id lives in the snapshot, or -1 if it does not or no longer does."""
-        position = self._base.index.all_ids.find(id_)
-        if position < 0 or position in self._dying_base:
-            return -1
-        if len(self._base.alive) and not self._base.alive[position]:
-            return -1
-        return position
+    def _tidy(self) -> None:
+        """After a change: forget what is not needed, and compact if it is time."""
+        rows = self._held.in_deltas + len(self._held.changes)
+        if len(self._shapes.templates) > 4 * rows + SPARE_SHAPES:
+            self._shapes = Shapes()  # these were mostly of expressions that are gone
+        if self._changed() > self._compact_from and self._running is None:
+            self._compact_because_due()
 
     def __contains__(self, id_: object) -> bool:
         with self._lock:
-            known: Any = normal_id(id_)
-            if id_problem(known) is not None:
-                return False
-            return known in self._rows or self._base_position(known) >= 0
+            return self._find(normal_id(id_)).is_subscribed
 
     def __len__(self) -> int:
-        with self._lock:
-            alive = len(self._base.index) - self._base.dead - len(self._dying_base)
-            return alive + len(self._rows)
+        return self._held.count
 
     def expression(self, id_: str | int) -> str:
         """The text of a subscription."""
-        id_ = normal_id(id_)
         with self._lock:
-            if id_problem(id_) is None and id_ in self._rows:
-                return self._rows[id_].text
-            position = self._base_position(id_)
-            if position < 0:
-                raise UnknownSubscriptionError(f"no subscription has the id {id_!r}")
-            return str(self._base.index.texts[position].as_py())
+            return self._held.text(self._known(normal_id(id_)))
 
     def seal(self) -> State:
         """Make every change so far visible; returns the state to match on. O(changes)."""
         with self._lock:
-            if self._pending or self._dying:
-                self._bury()
-                if self._pending:
-                    self._index_pending()
-                self._state = self._new_state()
-            return self._state
+            if self._held.changes:
+                self._held = _sealed(self._held)
+            return self._held.state
 
     def base(self) -> tuple[Index, int]:
         """The snapshot, and the version that it was made of."""
-        with self._lock:
-            return self._base.index, self.base_version
-
-    def _bury(self) -> None:
-        """Mark the dead, in copies: a state that someone is matching on never changes."""
-        copied: set[int] = set()
-        for segment, position in self._dying:
-            if id(segment) not in copied:
-                marks = segment.alive
-                segment.alive = (
-                    marks.copy() if len(marks) else np.ones(len(segment.index), dtype=np.uint8)
-                )
-                copied.add(id(segment))
-            segment.alive[position] = 0
-            segment.dead += 1
-        self._dying.clear()
-        self._dying_base.clear()
-
-    def _index_pending(self) -> None:
-        rows = list(self._pending.values())
-        self._pending.clear()
-        while self._deltas:
-            last = self._deltas[-1]
-            assert last.rows is not None
-            alive = len(last.rows) - last.dead
-            if alive > SMALL_DELTA and alive > FOLD_RATIO * len(rows):
-                break
-            rows = [row for row in last.rows if row.segment is last and self._is_live(row)] + rows
-            self._deltas.pop()
-        index = index_rows(rows, self._shapes)
-        segment = Segment(index, ALL_ALIVE, 0, rows)
-        for position, row in enumerate(rows):
-            row.segment, row.position = segment, position
-        self._deltas.append(segment)
-
-    def _is_live(self, row: Row) -> bool:
-        return self._rows.get(row.id) is row
-
-    def _new_state(self) -> State:
-        segments = (self._base, *self._deltas)
-        return State(
-            segments,
-            tuple(segment.alive for segment in segments),
-            Ids.joined([segment.index.all_ids for segment in segments]),
-        )
+        held = self._held
+        return held.state.segments[0].index, held.base_version
 
     # -- compaction ----------------------------------------------------------------------------
 
@@ -287,14 +230,14 @@ class Layers:
         """
         while True:
             with self._lock:
-                if not self._remove_folder.alive:
+                if self._is_closed:
                     raise OptionError(
                         "it is closed: what was sealed can be matched, nothing compacted"
                     )
-                if self._compacting is None:
+                running = self._running
+                if running is None:
                     compaction = self._start_compaction()
                     break
-                running = self._compacting
             running.join()
         compaction.join()
         if compaction.failure is not None:
@@ -306,74 +249,101 @@ class Layers:
         """Compact, then write the snapshot to ``path``; returns its id."""
         return self.compact().save(path)
 
-    def _start_compaction_if_due(self) -> None:
-        due = self._changed() > self._compact_from
-        if due and self._compacting is None and self._remove_folder.alive:
-            self._start_compaction()
+    @property
+    def _running(self) -> Compaction | None:
+        """The compaction under way; one that has ended without a word is not."""
+        running = self._compacting
+        return running if running is not None and running.is_alive() else None
 
     def _changed(self) -> int:
-        return len(self._rows) + self._base.dead + len(self._dying_base)
+        held = self._held
+        return held.in_deltas + held.state.segments[0].dead + len(held.changes)
+
+    def _compact_because_due(self) -> None:
+        """Compact in the background; what stands in the way of it is no failure of a change."""
+        if self._is_closed:
+            return
+        try:
+            self._start_compaction()
+        except Exception as failure:  # noqa: BLE001  no thread, no disk, no memory
+            self._postpone(failure)
+
+    def _postpone(self, failure: BaseException) -> None:
+        """Try again only when much more has changed."""
+        self._compact_from = 2 * self._changed()
+        logger.error("bittern: compaction failed; the changes stay in memory: %s", failure)
 
     def _start_compaction(self) -> Compaction:
-        self.seal()
-        base, rows, version = self._base, list(self._rows.values()), self.version
+        state, version = self.seal(), self.version
+        if not self._work_folder.is_usable():  # somebody removed it, or this is a forked child
+            self._take_folder(WorkFolder())
+        base, *deltas = state.segments
         compaction = Compaction(
-            self._folder / uuid.uuid4().hex,
+            self._work_folder.new(),
             base.index,
             base.alive,
-            [(row.id, row.text, row.weight) for row in rows],
+            [row for delta in deltas for row in delta.living()],
             self.sample,
-            lambda done: self._swap_base(done, base, rows, version),
+            lambda done: self._finish(done, version),
         )
-        compaction.start()  # it cannot finish before this thread lets go of the lock
         self._compacting = compaction
+        try:
+            compaction.start()  # it cannot finish before this thread lets go of the lock
+        except BaseException:
+            self._compacting = None  # if it runs nevertheless, its result is not taken
+            raise
         return compaction
 
-    def _swap_base(
-        self, compaction: Compaction, base: Segment, rows: list[Row], version: int
-    ) -> None:
+    def _take_folder(self, folder: WorkFolder) -> None:
+        remove_old = self._remove_folder
+        self._work_folder, self._work = folder, None
+        self._remove_folder = weakref.finalize(self, folder.remove)
+        remove_old()
+
+    def _finish(self, compaction: Compaction, version: int) -> None:
         """Put the new snapshot in place, with what changed since it was begun on top."""
+        unused: Path | None = compaction.work
         with self._lock:
-            self._compacting = None
-            if compaction.index is None:
-                # Try again only when much more has changed.
-                self._compact_from = 2 * self._changed()
-                logger.error(
-                    "bittern: compaction failed; the changes stay in memory: %s", compaction.failure
-                )
-                return
-            self._bury()
-            index, kept = compaction.index, compaction.kept
-            marks = np.ones(len(index), dtype=np.uint8)
-            if len(base.alive):  # unsubscribed from the old snapshot meanwhile
-                marks[: len(kept)] = base.alive[kept]
-            for position, row in enumerate(rows, start=len(kept)):
-                if self._is_live(row):
-                    del self._rows[row.id]
-                else:
-                    marks[position] = 0
-            dead = int(np.count_nonzero(marks == 0))
-            self._base = Segment(index, marks if dead else ALL_ALIVE, dead, None)
-            self.base_version = version
-            self._deltas = []
-            self._pending = self._rows.copy()
-            for row in self._pending.values():
-                row.segment, row.position = None, -1
-            self._forget_shapes()
-            self._compact_from = _compact_from(index)
-            self._state = self._new_state()
-            # What is mapped stays readable after its files are gone.
-            old, self._work = self._work, compaction.work
-            if old is not None:
-                shutil.rmtree(old, ignore_errors=True)
+            if self._compacting is compaction:
+                try:
+                    if compaction.failure is None:
+                        unused = self._swap(compaction, version)
+                    else:
+                        self._postpone(compaction.failure)
+                except BaseException as failure:
+                    compaction.index = None
+                    compaction.failure = CompactionError(f"its result was not taken: {failure}")
+                    self._postpone(failure)
+                    if not isinstance(failure, Exception):
+                        raise
+                finally:
+                    self._compacting = None
+        if unused is not None:
+            shutil.rmtree(unused, ignore_errors=True)
+
+    def _swap(self, compaction: Compaction, version: int) -> Path | None:
+        """Returns the folder that is needed no more: what is mapped stays readable without."""
+        index, unused = compaction.index, self._work
+        assert index is not None
+        held = rebased(self._held, index, version, compaction.kept, compaction.added)
+        compact_from, shapes = _compact_from(index), Shapes()
+        self._held = held
+        self._compact_from, self._shapes, self._work = compact_from, shapes, compaction.work
+        return unused
 
     def close(self) -> None:
-        """Wait for a compaction that is under way, and remove temporary files."""
+        """Wait for a compaction that is under way, but not for ever, and remove temporary files.
+
+        One that has not ended by then is stopped, and its result not taken.
+        """
         with self._lock:
+            self._is_closed = True
             running = self._compacting
         if running is not None:
-            running.join()
-        self._remove_folder()
+            running.end(CLOSE_SECONDS)
+            self._compacting = None
+        self._work_folder.remove()
+        self._remove_folder.detach()
 
     def __enter__(self) -> Self:
         return self
@@ -385,6 +355,49 @@ class Layers:
         traceback: TracebackType | None,
     ) -> None:
         self.close()
+
+    def _after_fork(self) -> None:
+        """Replace, in a child, what a thread of the parent may hold; the thread is not here."""
+        self._lock = threading.RLock()
+        self._compacting = None
+
+
+#: Of this process, so that its children find them usable.
+_all: weakref.WeakSet[Layers] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for layers in _all:
+        layers._after_fork()  # noqa: SLF001
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
+def _find(held: Held, id_: Any) -> Found:
+    return held.find(id_) if id_problem(id_) is None else _NOWHERE
+
+
+def _sealed(held: Held) -> Held:
+    """The same with all changes in segments. O(changes), and what is folded into them."""
+    dying: dict[int, list[int]] = {}
+    rows: list[Row] = []
+    for change in held.changes.values():
+        if change.segment >= 0:
+            dying.setdefault(change.segment, []).append(change.position)
+        if change.row is not None:
+            rows.append(change.row)
+    segments = list(held.state.segments)
+    for number, positions in dying.items():
+        segments[number] = segments[number].without(positions)
+    if rows:
+        while len(segments) > 1:
+            alive = len(segments[-1].index) - segments[-1].dead
+            if alive > SMALL_DELTA and alive > FOLD_RATIO * len(rows):
+                break
+            rows = [*segments.pop().living(), *rows]
+        segments.append(new_delta(rows))
+    return Held(State.of(segments), held.version, held.base_version, {}, held.count)
 
 
 def _compact_from(index: Index) -> int:

@@ -59,11 +59,22 @@ def sibling(target: Path, end: str) -> Path:
 
 def new_temporary(target: Path) -> tuple[Path, int]:
     """Make a folder beside the target, and a descriptor whose lock says that its writer lives."""
-    temporary = sibling(target, f"{secrets.token_hex(8)}.writing")
-    temporary.mkdir()
-    lock = os.open(temporary, _DIRECTORY)
-    hold(lock)
+    temporary, lock = sibling(target, f"{secrets.token_hex(8)}.writing"), -1
+    try:
+        temporary.mkdir()
+        lock = os.open(temporary, _DIRECTORY)
+        hold(lock)
+    except BaseException:
+        remove_temporary(temporary, lock)
+        raise
     return temporary, lock
+
+
+def remove_temporary(temporary: Path, lock: int) -> None:
+    """Remove what is left of such a folder, if anything, and let go of it."""
+    shutil.rmtree(temporary, ignore_errors=True)
+    if lock >= 0:
+        os.close(lock)
 
 
 def put_in_place(folder: Path, target: Path, parent: int) -> None:

@@ -31,7 +31,6 @@ import hashlib
 import json
 import mmap
 import os
-import shutil
 import stat
 import sys
 from dataclasses import dataclass
@@ -55,7 +54,13 @@ from bittern.engine.manifest import (
     npy_header,
     parse_manifest,
 )
-from bittern.engine.replace import new_temporary, only_writer, put_in_place, sibling
+from bittern.engine.replace import (
+    new_temporary,
+    only_writer,
+    put_in_place,
+    remove_temporary,
+    sibling,
+)
 from bittern.errors import SnapshotError
 from bittern.files import sync
 
@@ -113,18 +118,17 @@ def write_snapshot(
     manifest_text(new_manifest(stored_meta, drafts))
     try:
         check_target(target)
-        with only_writer(target):
-            temporary, lock = new_temporary(target)
+        made: tuple[Path, int] | None = None
         try:
-            identity = _write_files(temporary, arrays, stored_meta)
+            with only_writer(target):
+                made = new_temporary(target)
+            identity = _write_files(made[0], arrays, stored_meta)
             check_target(target)
             with only_writer(target) as parent:
-                put_in_place(temporary, target, parent)
-        except BaseException:
-            shutil.rmtree(temporary, ignore_errors=True)
-            raise
+                put_in_place(made[0], target, parent)
         finally:
-            os.close(lock)
+            if made is not None:
+                remove_temporary(*made)  # nothing is left of it where it is in place
     except OSError as error:
         raise SnapshotError(f"cannot write snapshot {path}: {_reason(error)}") from error
     return identity

@@ -2,6 +2,11 @@
 
 Its owner holds a lock on it as long as it lives. Whoever makes the next one removes those that
 nobody holds, are its own user's, and are older than an hour.
+
+It lies where others may write, too, so that its name alone says nothing: before use it is checked
+that the name still leads to the folder that was made, and that nobody else can look into it. A
+folder that is gone is not made again under its name, which others know by then. Only the process
+that made a folder removes it: a forked child's end is not its parent's.
 """
 
 from __future__ import annotations
@@ -9,32 +14,59 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import stat
 import tempfile
 import time
 from pathlib import Path
 
-from bittern.files import hold, is_locked
+from bittern.files import hold, is_locked, let_go
 
 _PREFIX = "bittern-live-"
 #: Seconds after which a folder that nobody holds is taken for a killed owner's.
 _LEFT = 3600.0
 
 
-def new_work_folder() -> tuple[Path, int]:
-    """Make a folder, and a descriptor whose lock says that its owner lives; sweep what is left."""
-    folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
-    lock = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-    hold(lock)  # without locks nothing is swept
-    for other in folder.parent.glob(f"{_PREFIX}*"):
-        with contextlib.suppress(OSError):  # somebody else removed it
-            found = other.lstat()
-            old = time.time() - found.st_mtime > _LEFT  # a younger one may not be locked yet
-            if old and found.st_uid == os.getuid() and not is_locked(other):
-                shutil.rmtree(other, ignore_errors=True)
-    return folder, lock
+class WorkFolder:
+    """A folder of this process; sweeps what killed ones left."""
+
+    def __init__(self) -> None:
+        self.path = Path(tempfile.mkdtemp(prefix=_PREFIX))
+        self._process = os.getpid()
+        self._lock = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+        hold(self._lock)  # without locks nothing is swept
+        for other in self.path.parent.glob(f"{_PREFIX}*"):
+            with contextlib.suppress(OSError):  # somebody else removed it
+                found = other.lstat()
+                old = time.time() - found.st_mtime > _LEFT  # a younger one may not be locked yet
+                if old and found.st_uid == os.getuid() and not is_locked(other):
+                    shutil.rmtree(other, ignore_errors=True)
+
+    def is_usable(self) -> bool:
+        """Whether this process made it, and the name leads to it and to nothing else."""
+        return self._process == os.getpid() and self._is_there() and is_private(self.path)
+
+    def _is_there(self) -> bool:
+        try:
+            return os.path.samestat(self.path.lstat(), os.fstat(self._lock))
+        except OSError:
+            return False
+
+    def new(self) -> Path:
+        """Make a new folder in it."""
+        return Path(tempfile.mkdtemp(dir=self.path))
+
+    def remove(self) -> None:
+        """Remove it if it is this process's, and let go of it; once more does no harm."""
+        if self._lock < 0:
+            return
+        if self._process == os.getpid() and self._is_there():
+            shutil.rmtree(self.path, ignore_errors=True)
+        lock, self._lock = self._lock, -1
+        let_go(lock, self._process)
 
 
-def remove_work_folder(folder: Path, lock: int) -> None:
-    """Remove it, and let go of it."""
-    shutil.rmtree(folder, ignore_errors=True)
-    os.close(lock)
+def is_private(folder: Path) -> bool:
+    """Whether this is a folder of this user's that nobody else may look into or change."""
+    found = folder.lstat()
+    is_own = stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid()
+    return is_own and not stat.S_IMODE(found.st_mode) & 0o077

@@ -157,9 +157,12 @@ class Shapes:
         """The shape id of a template, a new one if no equal template is here. O(nodes)."""
         # By its nodes in order, not by the tree: comparing deep trees recurses.
         key = template.kinds, flat(template.tree)
-        shape_id = self._ids.setdefault(key, len(self.templates))
-        if shape_id == len(self.templates):
+        shape_id = self._ids.get(key)
+        if shape_id is None:
+            # In this order: one who is interrupted leaves a template that nobody asks for.
+            shape_id = len(self.templates)
             self.templates.append(template)
+            self._ids[key] = shape_id
         return shape_id
 
     def read(self, text: str) -> tuple[int, tuple[str, ...]]:
