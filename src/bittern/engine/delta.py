@@ -60,12 +60,6 @@ class Segment:
         """Whether the subscription at this position still counts."""
         return not len(self.alive) or bool(self.alive[position])
 
-    def find(self, id_: str | int) -> int:
-        """Where an id that counts is; -1 if there is none."""
-        delta = self.rows is not None
-        position = self.places.get(id_, -1) if delta else self.index.all_ids.find(id_)
-        return position if position >= 0 and self.is_alive(position) else -1
-
     def living(self) -> Iterator[Row]:
         """The rows of a delta that count, in order."""
         assert self.rows is not None
@@ -96,11 +90,13 @@ class State(NamedTuple):
 
     def find(self, id_: str | int) -> tuple[int, int]:
         """The segment and the position of an id that counts; (-1, -1) if there is none."""
-        for number in range(len(self.segments) - 1, -1, -1):
-            position = self.segments[number].find(id_)
-            if position >= 0:
-                return number, position
-        return -1, -1
+        for number in range(len(self.segments) - 1, 0, -1):
+            delta = self.segments[number]
+            if id_ in delta.places and delta.is_alive(delta.places[id_]):
+                return number, delta.places[id_]
+        base = self.segments[0]
+        position = base.index.all_ids.find(id_)
+        return (0, position) if position >= 0 and base.is_alive(position) else (-1, -1)
 
 
 class Change(NamedTuple):

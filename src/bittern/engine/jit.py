@@ -229,6 +229,12 @@ if numba.config.DISABLE_JIT:
 
 _told = False
 _compiling = threading.RLock()
+# A process is not forked in the middle: its child would wait for a thread that it does not have.
+os.register_at_fork(
+    before=_compiling.acquire,
+    after_in_parent=_compiling.release,
+    after_in_child=_compiling.release,
+)
 
 
 class Kernel:

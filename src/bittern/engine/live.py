@@ -18,6 +18,7 @@ from bittern.engine.index import Index
 from bittern.engine.joins import Joins
 from bittern.engine.layers import Layers
 from bittern.engine.matcher import StateMatcher
+from bittern.errors import OptionError
 from bittern.history.history import History
 from bittern.model.matches import Matches
 
@@ -29,7 +30,10 @@ class LiveMatcher(Layers):
     """A matcher whose subscriptions change while it matches. Threads may share one.
 
     A subscription counts from the next ``match`` call on after ``subscribe`` returns; a call sees
-    one consistent state from beginning to end.
+    one consistent state from beginning to end. Whatever is raised in the middle of a change, all of
+    it is there or nothing.
+
+    A forked child goes on with a copy of what was subscribed, without its parent's history.
 
     >>> with LiveMatcher() as live:
     ...     live.subscribe("s1", "price < 10")
@@ -51,6 +55,7 @@ class LiveMatcher(Layers):
             history = self._own_history = History(history)
         #: What answers quantified predicates; None without a history.
         self.joins = None if history is None else Joins(history)
+        self._process = os.getpid()
         self._counting = threading.Lock()
         self._matching = 0  # calls of match that are under way
         self._changes = 0
@@ -101,6 +106,11 @@ class LiveMatcher(Layers):
         included unless they come ``at_once``, and then becomes one, unless ``remember`` is False.
         Such calls wait for each other: answers depend on the order of arrival.
         """
+        if self.joins is not None and self._process != os.getpid():
+            raise OptionError(
+                "the history of this matcher is the parent process's: make a LiveMatcher with a "
+                "history of its own in this one"
+            )
         matcher = StateMatcher(self.seal(), self.joins)
         with self._counting:
             self._matching += 1
@@ -117,8 +127,13 @@ class LiveMatcher(Layers):
 
     def close(self) -> None:
         """Stop what goes on in the background, and let go of the history."""
-        if self.joins is not None:
-            self.joins.close()
-        if self._own_history is not None:
-            self._own_history.close()
+        if self._process == os.getpid():  # a forked child's end is not its parent's
+            if self.joins is not None:
+                self.joins.close()
+            if self._own_history is not None:
+                self._own_history.close()
         super().close()
+
+    def _after_fork(self) -> None:
+        super()._after_fork()
+        self._counting, self._matching = threading.Lock(), 0

@@ -59,8 +59,16 @@ def _be_quiet() -> None:
 def compile_all(processes: int | None = None) -> int:
     """Compile the kernels of all modules, on all cores; returns how many there are."""
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(processes or os.cpu_count(), context, _be_quiet) as pool:
-        return sum(pool.map(compile_module, modules()))
+    # Or a process looks for modules in the working directory first, where anybody may write.
+    before, os.environ["PYTHONSAFEPATH"] = os.environ.get("PYTHONSAFEPATH"), "1"
+    try:
+        with ProcessPoolExecutor(processes or os.cpu_count(), context, _be_quiet) as pool:
+            return sum(pool.map(compile_module, modules()))
+    finally:
+        if before is None:
+            del os.environ["PYTHONSAFEPATH"]
+        else:
+            os.environ["PYTHONSAFEPATH"] = before
 
 
 if __name__ == "__main__":
