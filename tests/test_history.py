@@ -15,7 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 import bittern
 import oracle
 from bittern.engine.phases import AUTO, CONSTANTS, JOINS
-from bittern.errors import OptionError
+from bittern.errors import OptionError, SubscriptionError
 from bittern.history.history import History
 from bittern.history.table import JoinTable
 from bittern.language.printer import print_expression
@@ -251,12 +251,55 @@ def test_whoever_is_interrupted_forgets_nothing(monkeypatch: pytest.MonkeyPatch)
         assert live.match([{"isbn": n} for n in (1, 2, 3, 4)]).to_pylist() == [[], [], [], ["new"]]
 
 
-def test_an_index_with_quantifiers_needs_a_history() -> None:
-    index = bittern.Index.build({"s": "EXISTS d (d.a = a)"})
-    with pytest.raises(OptionError, match=r"documents seen before .* history="):
-        bittern.Matcher(index).match([{"a": 1}])
-    with bittern.LiveMatcher(index) as live, pytest.raises(OptionError, match="history="):
-        live.match([{"a": 1}])
+#: Subscriptions that need a history, two that do not though they look so, and a plain one.
+MIXED = {
+    "exists": "EXISTS d (d.a = a)",
+    "new": "a = 1 AND NOT EXISTS d (d.a = a)",
+    "either": "a = 1 OR FORALL d (d.a < a)",
+    "anyway": "a = 1 OR TRUE OR ∃ d (d.a = a)",
+    "attribute": "a = 1 AND exists IS NULL",
+    "plain": "a = 1",
+}
+
+
+@pytest.mark.parametrize("strategy", ["pivot", "counting"])
+def test_without_a_history_quantifiers_are_left_out_with_one_warning(
+    strategy: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    index = bittern.Index.build(MIXED, strategy=strategy)
+    right = [["anyway", "attribute", "plain"], ["anyway"]]
+    events = [{"a": 1}, {"a": 2}]
+    matcher = bittern.Matcher(index)
+    for _ in range(2):
+        assert matcher.match(events).to_pylist() == right
+    assert matcher.match(events, limit=5).to_pylist() == right
+    assert "3 subscription(s) are left out" in caplog.text
+    assert "history=" in caplog.text
+    with bittern.LiveMatcher(index) as live:
+        assert live.match(events).to_pylist() == right
+        live.unsubscribe("attribute")
+        live.subscribe("more", "a = 2")
+        assert live.match(events).to_pylist() == [["anyway", "plain"], ["anyway", "more"]]
+        assert len(live) == len(MIXED)
+        assert "either" in live
+    assert len(caplog.records) == 1
+    for id_ in MIXED:
+        explained = bittern.explain(index, {"a": 1}, id_)
+        assert explained.matched == (id_ in right[0]), id_
+        assert ("left out" in str(explained)) == (id_ in ("exists", "new", "either"))
+
+
+def test_without_a_history_quantifiers_are_refused_at_the_door() -> None:
+    with bittern.LiveMatcher(bittern.Index.build({"x": "a = 1"})) as live:
+        for change, id_ in ((live.subscribe, "y"), (live.replace, "x")):
+            with pytest.raises(SubscriptionError, match="history=") as caught:
+                change(id_, "exists = 1 AND a = 1 AND NOT EXISTS d (d.a = a)")
+            assert [(bad.id, bad.position) for bad in caught.value.bad] == [(id_, 29)]
+        live.subscribe("attribute", "a = 1 AND exists IS NULL")
+        put = [("x", "EXISTS d (d.a = a)", None), ("z", "a = 1", None)]
+        [bad] = live.apply([], put, 1)
+        assert (bad.id, bad.position) == ("x", 0)
+        assert live.match({"a": 1}).to_pylist() == [["attribute", "z"]]
 
 
 def test_a_history_serves_one_matcher() -> None:

@@ -23,11 +23,13 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from bittern.engine.live import LiveMatcher
+from bittern.engine.unanswered import needs_history
 from bittern.errors import EventError
 from bittern.language.literals import attribute_parts
 from bittern.language.parser import parse
 from bittern.language.patterns import Wildcard, compile_regex, like_parts
 from bittern.language.printer import print_attribute, print_expression
+from bittern.language.shapes import Shapes
 from bittern.language.syntax import (
     And,
     Between,
@@ -104,11 +106,13 @@ class Explanation:
     step: Step
     #: Which phase went first for the last batch, or would for the next; if there are quantifiers.
     phases: str = ""
+    #: Whether it is not matched at all, because there is no history to look in.
+    left_out: bool = False
 
     @property
     def matched(self) -> bool:
         """Did the event match?"""
-        return self.step.truth is True
+        return self.step.truth is True and not self.left_out
 
     def predicates(self) -> list[Step]:
         """Every predicate with its outcome, in order."""
@@ -117,7 +121,11 @@ class Explanation:
     def __str__(self) -> str:
         verdict = "matches" if self.matched else "does not match"
         lines = [f"{self.id!r} {verdict}", *(f"  {line}" for line in self.step.lines())]
-        return "\n".join([*lines, *([f"  phases: {self.phases}"] if self.phases else [])])
+        if self.phases:
+            lines.append(f"  phases: {self.phases}")
+        if self.left_out:
+            lines.append("  left out: without a history, none of its parts can make it match")
+        return "\n".join(lines)
 
 
 def explain(index: HasExpressions, event: Any, id_: str | int) -> Explanation:
@@ -138,7 +146,8 @@ def explain(index: HasExpressions, event: Any, id_: str | int) -> Explanation:
     tree, mapping = parse(text), _as_mapping(event)
     asked = [node for node in walk(tree) if isinstance(node, Quantified)]
     if not asked or not isinstance(index, LiveMatcher) or index.joins is None:
-        return Explanation(id_, text, _evaluate(tree, mapping, {}))
+        step = _evaluate(tree, mapping, {})
+        return Explanation(id_, text, step, left_out=bool(asked) and _needs_history(text))
     joins, state = index.joins, index.seal()
     answers = dict(zip(asked, joins.holds(asked, mapping), strict=True))
     n_documents = len(joins.history)
@@ -146,6 +155,12 @@ def explain(index: HasExpressions, event: Any, id_: str | int) -> Explanation:
     steps = {each: Step(print_expression(each), answers[each], found) for each in asked}
     outlook = joins.outlook([segment.index for segment in state.segments], float(len(mapping)))
     return Explanation(id_, text, _evaluate(tree, mapping, steps), str(outlook))
+
+
+def _needs_history(text: str) -> bool:
+    shapes = Shapes()
+    shape, _ = shapes.read(text)
+    return needs_history(shapes.templates[shape])
 
 
 def _as_mapping(event: Any) -> Mapping[str, Any]:

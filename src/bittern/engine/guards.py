@@ -41,6 +41,7 @@ from bittern.engine.index import Index
 from bittern.engine.jit import i4r, i4w, i8r, i8w, kernel, u1r, void
 from bittern.engine.matcher import match_block, new_totals
 from bittern.engine.subscriptions import Subscriptions
+from bittern.engine.unanswered import SUSPECT
 from bittern.history.implied import Constraint, demanded, joined_attributes
 from bittern.history.rows import Rows
 from bittern.language.literals import attribute_name
@@ -52,8 +53,6 @@ from bittern.language.templates import Slot, Template
 from bittern.language.trees import walk
 from bittern.model.reads import readable_rows
 
-#: Every text with a quantifier has one of these somewhere; reading it tells whether it means one.
-QUANTIFIERS = "(?i)exists|forall|∃|∀"
 Mask: TypeAlias = npt.NDArray[np.bool_]
 _Numbers: TypeAlias = tuple[int, ...]
 
@@ -156,7 +155,7 @@ class Guards:
     def of(cls, index: Index) -> Guards | None:
         """The guards of an index; None if no subscription of it has a quantified predicate."""
         reader = _Reader()
-        for text in index.texts.filter(pc.match_substring_regex(index.texts, QUANTIFIERS)):
+        for text in index.texts.filter(pc.match_substring_regex(index.texts, SUSPECT)):
             reader.add(text.as_py())
         return reader.guards() if reader.entries else None
 

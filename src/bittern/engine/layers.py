@@ -39,6 +39,7 @@ from bittern.engine.compact import Compaction
 from bittern.engine.delta import ALL_ALIVE, Found, Held, Row, Segment, State, new_delta, rebased
 from bittern.engine.index import Index
 from bittern.engine.subscriptions import weight_problem
+from bittern.engine.unanswered import needs_history, refused
 from bittern.engine.work_folder import WorkFolder
 from bittern.errors import (
     BadSubscription,
@@ -75,7 +76,15 @@ class Layers:
     snapshot was made of. A forked child may use it: what it changes is its own.
     """
 
-    def __init__(self, index: Index | None = None, version: int = 0) -> None:
+    def __init__(
+        self, index: Index | None = None, version: int = 0, *, without_history: str = ""
+    ) -> None:
+        """Begin with an index.
+
+        ``without_history``, if given, says that there is none, and what to do about it: then a
+        subscription with EXISTS or FORALL is bad.
+        """
+        self._without_history = without_history
         self._lock = threading.RLock()
         self._shapes = Shapes()
         index = index if index is not None else Index.build({})
@@ -178,7 +187,10 @@ class Layers:
         except ExpressionError as wrong:
             bad = BadSubscription(id_, wrong.position, wrong.message)
             raise SubscriptionError([bad]) from None
-        return Row(id_, expression, weight, self._shapes.templates[shape], parameters)
+        template = self._shapes.templates[shape]
+        if self._without_history and needs_history(template):
+            raise SubscriptionError([refused(id_, expression, self._without_history)])
+        return Row(id_, expression, weight, template, parameters)
 
     def _find(self, id_: Any) -> Found:
         return _find(self._held, id_)

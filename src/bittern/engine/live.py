@@ -18,6 +18,7 @@ from bittern.engine.index import Index
 from bittern.engine.joins import Joins
 from bittern.engine.layers import Layers
 from bittern.engine.matcher import StateMatcher
+from bittern.engine.unanswered import REMEDY, tell_unanswered
 from bittern.errors import OptionError
 from bittern.history.history import History
 from bittern.model.matches import Matches
@@ -48,8 +49,13 @@ class LiveMatcher(Layers):
         *,
         history: History | str | os.PathLike[str] | None = None,
     ) -> None:
-        """Begin with an index; ``history`` are documents seen before, or the folder they are in."""
-        super().__init__(index, version)
+        """Begin with an index; ``history`` are documents seen before, or the folder they are in.
+
+        Without one EXISTS and FORALL are refused; where the index has some, they match nothing.
+        """
+        super().__init__(index, version, without_history=REMEDY if history is None else "")
+        if history is None and index is not None:
+            tell_unanswered(index)
         self._own_history: History | None = None
         if history is not None and not isinstance(history, History):
             history = self._own_history = History(history)

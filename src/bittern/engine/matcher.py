@@ -11,8 +11,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from bittern.engine.delta import ALL_ALIVE, State, state_weights
+from bittern.engine.delta import State, state_weights
 from bittern.engine.index import Index
+from bittern.engine.unanswered import alive_and_answered, answered, tell_unanswered
 from bittern.errors import EventError, OptionError
 from bittern.model.columns import from_frame
 from bittern.model.matches import Matches, best, concatenate, merge
@@ -29,6 +30,8 @@ BLOCK = 16_384
 class Matcher:
     """Matches batches of events against an index. Threads may share one.
 
+    It has no history: subscriptions with EXISTS or FORALL match nothing, and a warning says so.
+
     >>> matcher = Matcher(Index.build({"s1": "price < 10"}))
     >>> matcher.match([{"price": 5}, {"price": 50}]).to_pylist()
     [['s1'], []]
@@ -36,6 +39,7 @@ class Matcher:
 
     def __init__(self, index: Index) -> None:
         self.index = index
+        tell_unanswered(index)
         #: Totals of the last call: events, candidates, matches, rejects, mistyped.
         self.last_statistics: dict[str, int] = {}
 
@@ -52,11 +56,10 @@ class Matcher:
         a value that no subscription compares are in ``matches.mistyped``.
         """
         check_limit(limit)
-        refuse_joins([self.index])
-        totals = new_totals()
+        totals, marks = new_totals(), answered(self.index)
         parts = []
         for block in blocks(events):
-            matches, strays = match_block(self.index, block, json, ALL_ALIVE, totals)
+            matches, strays = match_block(self.index, block, json, marks, totals)
             matches = with_mistyped(matches, [strays], totals)
             # Ranking block by block holds no more than one block's matches at a time.
             parts.append(matches if limit is None else best(matches, self.index.weights, limit))
@@ -65,7 +68,10 @@ class Matcher:
 
 
 class StateMatcher:
-    """Matches batches of events against a snapshot and deltas, as one index of what is alive."""
+    """Matches batches of events against a snapshot and deltas, as one index of what is alive.
+
+    Without joins, subscriptions with EXISTS or FORALL match nothing.
+    """
 
     def __init__(self, state: State, joins: Joins | None = None) -> None:
         self._state = state
@@ -95,8 +101,9 @@ class StateMatcher:
         parts, joins = [], self._joins
         size: Callable[[], int] | None = None
         late: list[npt.NDArray[np.bool_]] = []
+        alive = state.marks
         if joins is None:
-            refuse_joins(indexes)
+            alive = tuple(map(alive_and_answered, indexes, state.marks))
         else:
             joins.prepare(indexes)
             size = partial(joins.block_size, BLOCK)
@@ -111,7 +118,7 @@ class StateMatcher:
             found = [
                 match_read(segment.index, read.encoded(more), marks, totals)
                 for segment, read, more, marks in zip(
-                    state.segments, reads, added, state.marks, strict=True
+                    state.segments, reads, added, alive, strict=True
                 )
             ]
             first, *others = [matches for matches, _ in found]
@@ -127,15 +134,6 @@ class StateMatcher:
                 joins.history.append_some(events, json, np.concatenate(late))
         self.last_statistics = totals
         return concatenate(parts)
-
-
-def refuse_joins(indexes: Sequence[Index]) -> None:
-    """Without a history nobody can tell what documents came before."""
-    if any(index.encoder.hidden is not None for index in indexes):
-        raise OptionError(
-            "some subscriptions compare events with documents seen before (EXISTS, FORALL): match "
-            "them with LiveMatcher(index, history=...)"
-        )
 
 
 def new_totals() -> dict[str, int]:

@@ -25,14 +25,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType, VariantType
 
-from bittern.engine.guards import QUANTIFIERS
 from bittern.engine.subscriptions import Subscriptions, read_subscriptions
+from bittern.engine.unanswered import SUSPECT, needs_history
 from bittern.errors import BadSubscription, OptionError
 from bittern.language.quantifiers import is_hidden
 from bittern.language.shapes import Shapes
-from bittern.language.syntax import IsNull
 from bittern.language.templates import Template
-from bittern.language.trees import walk
 from bittern.spark.attributes import names_of, quoted
 from bittern.spark.history_files import check_history, remembered_of
 from bittern.spark.node_cache import SnapshotRef
@@ -65,7 +63,7 @@ def without_quantifiers(
     subscriptions: Subscriptions, templates: Sequence[Template]
 ) -> Subscriptions:
     """Those that can be matched without a history; the others are among the bad. O(parameters)."""
-    marks = np.array([False, *map(_is_quantified, templates)])
+    marks = np.array([False, *map(needs_history, templates)])
     rows = np.flatnonzero(marks[subscriptions.shape_ids + 1]).tolist()
     bad = [BadSubscription(subscriptions.ids[row], 0, NEEDS_HISTORY) for row in rows]
     return subscriptions.without(bad, list(templates)) if bad else subscriptions
@@ -73,18 +71,10 @@ def without_quantifiers(
 
 def quantified_rows(rows: pa.Table) -> list[BadSubscription]:
     """Which of these (id, expression, weight) need a history; only texts that may are read."""
-    rows = rows.filter(pc.match_substring_regex(rows["expression"], QUANTIFIERS))
+    rows = rows.filter(pc.match_substring_regex(rows["expression"], SUSPECT))
     shapes = Shapes()
     read = read_subscriptions(rows, shapes, on_error="skip", progress=None)
     return without_quantifiers(read._replace(bad=[]), shapes.templates).bad
-
-
-def _is_quantified(template: Template) -> bool:
-    """Has what is left of a template in normal form a quantified predicate?"""
-    return "join" in template.kinds and any(
-        isinstance(node, IsNull) and node.attribute.kind == "join"  # type: ignore[attr-defined]
-        for node in walk(template.tree)
-    )
 
 
 class Past:
