@@ -26,7 +26,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType, VariantType
 
 from bittern.engine.subscriptions import Subscriptions, read_subscriptions
-from bittern.engine.unanswered import SUSPECT, needs_history
+from bittern.engine.unanswered import SUSPECT, needs_history, refused
 from bittern.errors import BadSubscription, OptionError
 from bittern.language.quantifiers import is_hidden
 from bittern.language.shapes import Shapes
@@ -39,10 +39,8 @@ from bittern.spark.remembered import AfterDocuments, attributes_of_documents, at
 from bittern.spark.shards import Shards
 from bittern.spark.views import View
 
-#: What is said of a subscription that is left out for want of a history.
-NEEDS_HISTORY = (
-    "it compares events with documents seen before (EXISTS, FORALL), and there is no history"
-)
+#: What to do about a subscription that needs a history where there is none.
+_REMEDY = "match it with one (history=)"
 
 
 def has_quantifiers(attributes: Sequence[str]) -> bool:
@@ -65,7 +63,8 @@ def without_quantifiers(
     """Those that can be matched without a history; the others are among the bad. O(parameters)."""
     marks = np.array([False, *map(needs_history, templates)])
     rows = np.flatnonzero(marks[subscriptions.shape_ids + 1]).tolist()
-    bad = [BadSubscription(subscriptions.ids[row], 0, NEEDS_HISTORY) for row in rows]
+    ids, texts = subscriptions.ids, subscriptions.texts
+    bad = [refused(ids[row], texts[row].as_py(), _REMEDY) for row in rows]
     return subscriptions.without(bad, list(templates)) if bad else subscriptions
 
 

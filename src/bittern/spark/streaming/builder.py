@@ -23,7 +23,7 @@ is derived: what is damaged or gone is made again from the catalog. A driver tha
 reads all of it once to know. Where there is no history, EXISTS and FORALL cannot be answered:
 subscriptions that have them are left out, as bad ones are, and bases without them are *plain*:
 a driver that has a history cannot start from those. A note tells what was left out of its base
-(``"left_out": [["s7", 0, "it compares ..."]]``), so that every driver can say it.
+(``"left_out": [["s7", 0, "EXISTS and FORALL compare ..."]]``), so that every driver can say it.
 
 Cost: a version with c changes takes a query for them and O(c) to index them, some more now and then
 when deltas are folded; a base of a million subscriptions takes some ten seconds, in a process of
