@@ -288,6 +288,8 @@ def frame_of_spark(rows):
 
 ROWS = [{"id": f"s{i}", "expression": f"x = {i}", "other": i} for i in range(5)]
 
+ROWS_BY_ID = {row["id"]: row["expression"] for row in ROWS}
+
 
 def sources(tmp_path):
     import pandas as pd
@@ -299,7 +301,7 @@ def sources(tmp_path):
     )
     (tmp_path / "s.jsonl").write_text("\n".join(map(json.dumps, ROWS)))
     return {
-        "mapping": {row["id"]: row["expression"] for row in ROWS},
+        "mapping": ROWS_BY_ID,
         "mappings": ROWS,
         "generator": (row for row in ROWS),
         "subscriptions": [Subscription(row["id"], row["expression"]) for row in ROWS],
@@ -364,7 +366,7 @@ def test_loading_tells_what_it_did(catalog):
     catalog.apply([{"id": c, "expression": "x = 1", "weight": 1} for c in "abcd"], removes=())
     created = catalog.get("a").created
     source = [
-        {"id": "a", "expression": "x = 1"},  # no weight: that is a change
+        {"id": "a", "expression": "x = 1", "weight": None},  # that is a change
         {"id": "b", "expression": "x = 1", "weight": 1},
         {"id": "e", "expression": "x = 1"},
     ]
@@ -375,6 +377,91 @@ def test_loading_tells_what_it_did(catalog):
     assert ids(catalog.at()) == list("abe")
     assert catalog.get("b").version == 1
     assert catalog.load([]) == (3, 0, 0, 0, 0, [])
+
+
+FULL = {"subscriber": "me", "weight": 2.5, "metadata": {"k": [1]}, "enabled": False}
+
+
+def said(catalog, id_):
+    one = catalog.get(id_)
+    return {name: getattr(one, name) for name in FULL}
+
+
+@pytest.mark.parametrize("mode", ["upsert", "replace"])
+def test_what_a_source_does_not_say_is_left_alone(catalog, tmp_path, mode):
+    """An id and an expression change the expression; a new one gets what is usual."""
+    old = [{"id": f"s{i}", "expression": "x = 0"} | FULL for i in range(4)]
+    for name, source in sources(tmp_path).items():
+        if name in ("subscriptions", "spark"):  # which say more
+            continue
+        catalog.apply(old, ["s4"])
+        version = catalog.version()
+        # s0 says what it said: the only one that is left alone as a whole.
+        assert catalog.load(source, mode=mode) == (version + 1, 1, 3, 0, 1, []), name
+        assert texts(catalog.at(all=True)) == ROWS_BY_ID, name
+        for i in range(4):
+            assert said(catalog, f"s{i}") == FULL, name
+        assert said(catalog, "s4") == dict.fromkeys(FULL) | {"enabled": True}, name
+        assert catalog.load(ROWS_BY_ID, mode=mode) == (version + 1, 0, 0, 0, 5, []), name
+
+
+def test_one_that_is_whole_replaces_as_a_whole(catalog):
+    catalog.add("a", "x = 1", **FULL)
+    assert catalog.load([Subscription("a", "x = 1")]).changed == 1
+    assert said(catalog, "a") == dict.fromkeys(FULL) | {"enabled": True}
+    catalog.apply([{"id": "a", "expression": "x = 1"} | FULL])
+    catalog.apply([{"id": "a", "expression": "x = 1"}])
+    assert said(catalog, "a") == dict.fromkeys(FULL) | {"enabled": True}
+    catalog.add("a", "x = 1", **FULL, replace=True)
+    catalog.add("a", "x = 1", replace=True)
+    assert said(catalog, "a") == dict.fromkeys(FULL) | {"enabled": True}
+
+
+def sources_with_one_field(tmp_path, name, kind):
+    """Sources that say nothing of one field of a, but say it: there is a column or a key."""
+    import pandas as pd
+
+    columns = {"id": ["a", "b"], "expression": ["x = 1"] * 2, name: pa.nulls(2, kind)}
+    table = pa.table(columns)
+    rows = table.to_pylist()
+    pa.parquet.write_table(table, tmp_path / "f.parquet")
+    (tmp_path / "f.csv").write_text(f"id,{name},expression\na,,x = 1\nb,,x = 1\n")
+    (tmp_path / "f.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    frame = pd.DataFrame(rows)
+    frame[name] = frame[name].astype(object if kind == pa.string() else "Float64")
+    return [table, rows, frame, tmp_path / "f.parquet", tmp_path / "f.csv", tmp_path / "f.jsonl"]
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [("subscriber", pa.string()), ("weight", pa.float64()), ("metadata", pa.string())],
+)
+def test_an_empty_value_of_a_column_that_is_there_clears(catalog, tmp_path, name, kind):
+    for source in sources_with_one_field(tmp_path, name, kind):
+        catalog.apply([{"id": "a", "expression": "x = 1"} | FULL], ["b"])
+        assert catalog.load(source)[1:] == (1, 1, 0, 0, []), source
+        assert said(catalog, "a") == FULL | {name: None}, source
+        assert catalog.load(source)[1:] == (0, 0, 0, 2, []), source
+
+
+def test_keys_tell_row_by_row_what_is_left_alone(catalog, tmp_path):
+    catalog.apply([{"id": id_, "expression": "x = 1"} | FULL for id_ in "abcd"])
+    rows = [
+        {"id": "a", "expression": "x = 1", "weight": None},
+        {"id": "b", "expression": "x = 1", "metadata": None, "subscriber": "you"},
+        {"id": "c", "expression": "x = 1", "enabled": None},
+        {"id": "d", "expression": "x = 1"},
+        {"id": "e", "expression": "x = 1", "weight": 1},
+    ]
+    (tmp_path / "s.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    for source in (tmp_path / "s.jsonl", rows):
+        catalog.apply([{"id": id_, "expression": "x = 1"} | FULL for id_ in "abcd"], ["e"])
+        assert catalog.load(source)[1:] == (1, 3, 0, 1, [])
+        assert said(catalog, "a") == FULL | {"weight": None}
+        assert said(catalog, "b") == FULL | {"metadata": None, "subscriber": "you"}
+        assert said(catalog, "c") == FULL | {"enabled": True}
+        assert said(catalog, "d") == FULL
+        assert said(catalog, "e") == dict.fromkeys(FULL) | {"weight": 1.0, "enabled": True}
 
 
 def test_replacing_by_nothing_removes_nothing(catalog, tmp_path):

@@ -214,3 +214,15 @@ def test_what_is_not_there_is_said(run, place, tmp_path):
         assert "bittern" in err
     with bittern.Catalog(place) as catalog:
         assert catalog.version() == 1
+
+
+def test_a_load_of_two_columns_leaves_the_others_alone(run, place, tmp_path):
+    more = ["--weight", "2.5", "--subscriber", "me", "--metadata", '{"k": 1}', "--disabled"]
+    run("add", place, "s1", "price < 10", *more)
+    (tmp_path / "s.csv").write_text("id,expression\ns1,price < 11\n")
+    assert "1 changed" in run("load", place, tmp_path / "s.csv")[2]
+    (row,) = lines(run("show", place, "--json")[1])
+    assert (row["expression"], row["weight"], row["subscriber"]) == ("price < 11", 2.5, "me")
+    assert (row["metadata"], row["enabled"]) == ({"k": 1}, False)
+    _, out, _ = run("load", "--help")
+    assert "left alone" in " ".join(out.split())

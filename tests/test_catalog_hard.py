@@ -565,6 +565,16 @@ CONTENT = st.fixed_dictionaries(
     }
 )
 PUTS = st.dictionaries(IDS, CONTENT, max_size=3)
+USUAL = {"weight": None, "enabled": True}
+#: What a source says of some: fields that it does not name are left alone.
+PARTS = st.dictionaries(
+    IDS,
+    st.fixed_dictionaries(
+        {"expression": st.sampled_from(["x = 1", "x = 2"])},
+        optional={"weight": st.sampled_from([None, 1.0]), "enabled": st.booleans()},
+    ),
+    max_size=3,
+)
 
 
 class Model(RuleBasedStateMachine):
@@ -631,14 +641,15 @@ class Model(RuleBasedStateMachine):
         version = self.catalog.apply(as_rows(puts), removes)
         self.expect(version, without(self.now, removes) | puts)
 
-    @rule(puts=PUTS, mode=st.sampled_from(["upsert", "replace"]))
-    def load(self, puts, mode):
+    @rule(parts=PARTS, mode=st.sampled_from(["upsert", "replace"]))
+    def load(self, parts, mode):
         old = self.now
-        if mode == "replace" and not puts:
+        if mode == "replace" and not parts:
             with pytest.raises(OptionError, match="no subscription"):
                 self.catalog.load([], mode=mode)
             return
-        loaded = self.catalog.load(as_rows(puts), mode=mode)
+        loaded = self.catalog.load(as_rows(parts), mode=mode)
+        puts = {id_: old.get(id_, USUAL) | part for id_, part in parts.items()}
         self.expect(loaded.version, old | puts if mode == "upsert" else puts)
         assert loaded.added == len(puts.keys() - old.keys())
         assert loaded.unchanged == sum(old.get(id_) == row for id_, row in puts.items())

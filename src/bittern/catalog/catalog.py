@@ -152,7 +152,7 @@ class Catalog:
                 row = self._writing.current(stage.connection, name)
                 if row is None:
                     raise UnknownSubscriptionError(f"no subscription has the id {name!r}")
-                rows.append((*row[:-1], enabled))
+                rows.append((*row[:5], enabled, 0))
             stage.put(rows)
 
         return self._write(lambda _: None, under_lock=change).version
@@ -193,9 +193,11 @@ class Catalog:
         """Take in many subscriptions as one version, all or nothing. O(source).
 
         ``source`` is a file's path (CSV, JSON lines, Parquet), a table, a DataFrame of pandas or
-        Spark, a mapping from id to expression, or mappings. Each replaces the one of the same id
-        as a whole; those that say the same are not touched. ``mode="replace"`` also removes what
-        is not in the source, which must have some: an export that failed does not empty a catalog.
+        Spark, a mapping from id to expression, or mappings. Each changes what it says of the one
+        of the same id: a field without a column, or without a key in a mapping or a line of JSON,
+        is left alone, and an empty value clears it. Those that say the same are not touched.
+        ``mode="replace"`` also removes subscriptions that are not in the source, which must have
+        some: an export that failed does not empty a catalog.
         ``on_error="skip"`` takes the valid ones and returns the others as ``bad``, whose ids stay
         as they are. ``progress`` is called with (stage, done, total).
         """

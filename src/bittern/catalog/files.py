@@ -2,14 +2,15 @@
 
 ::
 
-    subs.csv      id,expression,weight       ('s1', 'price < 10', None, 2.0, None, None)
+    subs.csv      id,expression,weight       ('s1', 'price < 10', ABSENT, 2.0, ABSENT, ABSENT)
                   s1,price < 10,2       ->
     subs.jsonl    {"id": 1, ...}             one line at a time; a line that is no object is bad
     subs.parquet  row groups                 only the columns that say something are read
 
 Columns are found by name: id and expression, and where there are any subscriber, weight, metadata
-(a JSON object, in CSV as text) and enabled. Others are left alone. In CSV an empty field is no
-value, and ids are text as written: 007 stays 007.
+(a JSON object, in CSV as text) and enabled. Other columns are not looked at. A column that is not
+there is ``ABSENT`` in all rows, and a key that a line of JSON does not have in that row
+(``rows.py``). In CSV an empty field is no value, and ids are text as written: 007 stays 007.
 
 Memory: a few parts. Cost: O(bytes), JSON lines about 3 us a row.
 """
@@ -27,7 +28,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
-from bittern.catalog.rows import FIELDS
+from bittern.catalog.rows import ABSENT, FIELDS, values_of
 from bittern.errors import BadSubscription, BitternError, OptionError
 from bittern.model.columns import plain
 
@@ -129,11 +130,11 @@ def batch_rows(
     batch: pa.RecordBatch, convert: dict[str, Callable[[Any], Any]] | None = None
 ) -> Iterator[tuple[Any, ...]]:
     """The rows of a batch whose columns are among FIELDS, each once."""
-    empty = [None] * batch.num_rows
+    absent = [ABSENT] * batch.num_rows
     columns = []
     for name in FIELDS:
-        values = _values(batch.column(name)) if name in batch.schema.names else empty
-        if convert and name in convert and values is not empty:
+        values = _values(batch.column(name)) if name in batch.schema.names else absent
+        if convert and name in convert and values is not absent:
             values = [None if value is None else convert[name](value) for value in values]
         columns.append(values)
     return zip(*columns, strict=True)
@@ -192,7 +193,7 @@ def _json_rows(lines: IO[bytes]) -> Iterator[tuple[Any, ...] | BadSubscription]:
             yield BadSubscription(f"line {number}", 0, f"this is no JSON: {wrong}")
             continue
         if isinstance(row, dict):
-            yield tuple(map(row.get, FIELDS))
+            yield values_of(row)
         else:
             yield BadSubscription(f"line {number}", 0, "a subscription is a JSON object")
 

@@ -100,6 +100,7 @@ staged = sa.Table(
     sa.Column("kind", sa.SmallInteger, nullable=False),
     sa.Column("expression", sa.Text),  # null unless the row is to be there
     *_content(),
+    sa.Column("absent", sa.SmallInteger, nullable=False),  # bits of rows.ABSENT_BITS
     prefixes=["TEMPORARY"],
     postgresql_on_commit="DELETE ROWS",
     sqlite_with_rowid=False,

@@ -9,6 +9,13 @@
     metadata    a mapping that JSON can hold, or the text of a JSON object; kept with sorted keys
     enabled     true or false
 
+What a source does not speak of is ``ABSENT``, which is not the same as None::
+
+    source              said of a weight     stored if the id is new     if it is there already
+    {"weight": 2}       2                    2.0                         2.0
+    {"weight": null}    nothing              nothing                     nothing
+    {}                  ABSENT               nothing                     what was there stays
+
 Whatever passes can be stored in both databases and built into every index of the engine. Texts have
 no U+0000 and no half surrogate pairs, which PostgreSQL cannot hold. Cost: about 6 us for each.
 """
@@ -32,11 +39,16 @@ FIELDS = ("id", "expression", "subscriber", "weight", "metadata", "enabled")
 MAX_NAME = 500
 #: Characters of the metadata as JSON.
 MAX_METADATA = 65_536
+#: Stands for a value that a source does not speak of.
+ABSENT: Any = object()
+#: Each field that a source need not have, as a bit.
+ABSENT_BITS = {name: 1 << place for place, name in enumerate(FIELDS[2:])}
+_SUBSCRIBER, _WEIGHT, _METADATA, _ENABLED = ABSENT_BITS.values()
 #: Shapes are remembered for so many texts, so that memory stays bounded.
 _SHAPES_FOR = 200_000
 
-#: The values of FIELDS, checked: metadata is JSON text here.
-Row = tuple[str, str, str | None, float | None, str | None, bool]
+#: The values of FIELDS, checked, and the bits of those that are absent: metadata is JSON text here.
+Row = tuple[str, str, str | None, float | None, str | None, bool, int]
 
 
 @dataclass(frozen=True)
@@ -60,6 +72,12 @@ class Subscription:
     until: int | None = None
 
 
+def values_of(given: Mapping[str, Any], default: Any = ABSENT) -> tuple[Any, ...]:
+    """The values of FIELDS in a mapping, and ``default`` for those that it need not have."""
+    optional = (given.get(name, default) for name in ABSENT_BITS)
+    return given.get("id"), given.get("expression"), *optional
+
+
 class Door:
     """Checks rows one after the other. One thread at a time."""
 
@@ -70,6 +88,15 @@ class Door:
     def check(self, row: tuple[Any, ...]) -> Row | BadSubscription:
         """The row as it is stored, or what is wrong with it. O(length)."""
         id_, expression, subscriber, weight, metadata, enabled = row
+        absent = 0
+        if subscriber is ABSENT:
+            subscriber, absent = None, absent | _SUBSCRIBER
+        if weight is ABSENT:
+            weight, absent = None, absent | _WEIGHT
+        if metadata is ABSENT:
+            metadata, absent = None, absent | _METADATA
+        if enabled is ABSENT:
+            enabled, absent = None, absent | _ENABLED
         try:
             name = checked_id(id_)
         except ValueError as wrong:
@@ -83,6 +110,7 @@ class Door:
                 None if weight is None else _weight(weight),
                 None if metadata is None else _metadata(metadata),
                 True if enabled is None else _enabled(enabled),
+                absent,
             )
         except ExpressionError as wrong:
             return BadSubscription(name, wrong.position, wrong.message)

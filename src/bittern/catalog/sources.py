@@ -9,6 +9,9 @@
     {"s1": "price < 10"}                          id -> expression
     [{"id": "s1", "expression": ...}, ...]        mappings or Subscriptions
 
+A field that has no column, or no key in a mapping, is ``ABSENT`` (``rows.py``); a Subscription has
+them all.
+
 Memory: a part of the source, and a partition of a DataFrame of Spark.
 """
 
@@ -22,7 +25,7 @@ from typing import Any
 import pyarrow as pa
 
 from bittern.catalog.files import Rows, batch_rows, present, read_file
-from bittern.catalog.rows import FIELDS, Subscription
+from bittern.catalog.rows import ABSENT, FIELDS, Subscription, values_of
 from bittern.errors import BadSubscription, OptionError
 from bittern.model.columns import from_frame
 
@@ -51,8 +54,8 @@ def rows_of(source: Any) -> Rows:
         except ValueError as wrong:
             raise OptionError(str(wrong)) from None
     if isinstance(source, Mapping):
-        pairs = ((id_, text, None, None, None, None) for id_, text in source.items())
-        return Rows(len(source), pairs)
+        absent = [ABSENT] * (len(FIELDS) - 2)
+        return Rows(len(source), ((id_, text, *absent) for id_, text in source.items()))
     if isinstance(source, bytes) or not isinstance(source, Iterable):
         raise OptionError(f"a catalog is loaded from {_FORMS}, not {type(source).__name__}")
     return Rows(len(source) if isinstance(source, Sized) else 0, _iterable_rows(source))
@@ -77,7 +80,7 @@ def _spark_rows(frame: Any) -> Iterator[tuple[Any, ...]]:
     columns = present(list(frame.columns), "the DataFrame")
     places = [columns.index(name) if name in columns else None for name in FIELDS]
     for row in frame.select(*(f"`{name}`" for name in columns)).toLocalIterator():
-        yield tuple(None if place is None else _plain(row[place]) for place in places)
+        yield tuple(ABSENT if place is None else _plain(row[place]) for place in places)
 
 
 def _plain(value: Any) -> Any:
@@ -94,7 +97,7 @@ def _iterable_rows(source: Iterable[Any]) -> Iterator[tuple[Any, ...] | BadSubsc
 
 
 def row_of(given: Any, number: int, *, strict: bool = False) -> tuple[Any, ...] | BadSubscription:
-    """The values of FIELDS; ``strict`` refuses a mapping that has others."""
+    """The values of FIELDS; ``strict`` takes a mapping as a whole and refuses one with others."""
     if isinstance(given, Subscription):
         return tuple(getattr(given, name) for name in FIELDS)
     if not isinstance(given, Mapping):
@@ -104,4 +107,4 @@ def row_of(given: Any, number: int, *, strict: bool = False) -> tuple[Any, ...] 
         said = f"a subscription has {', '.join(FIELDS)}, and no {str(others[0])[:40]!r}"
         shown = given.get("id", f"row {number}")
         return BadSubscription(shown if isinstance(shown, str | int) else repr(shown), 0, said)
-    return tuple(map(given.get, FIELDS))
+    return values_of(given, default=None if strict else ABSENT)

@@ -11,6 +11,9 @@
     sweep     when the source replaces everything: current rows that are not staged at all
     begin     rows that are to be there and are not
 
+A source need not have all fields. What a staged row does not say is marked in its bits ``absent``:
+it makes no difference, and the row that begins takes it from the one that it closes.
+
 Staging happens before the lock is taken. The merge finds staged rows by the index of what is
 current, so it costs O(staged) however large the catalog is; a sweep costs O(catalog). If nothing
 differs, nothing is committed and the version stays.
@@ -29,13 +32,13 @@ from sqlalchemy.schema import CreateTable
 from bittern.catalog.database import Database
 from bittern.catalog.layout import KEEP, OPEN, PUT, REMOVE, counter, staged, subscriptions, versions
 from bittern.catalog.reading import known
-from bittern.catalog.rows import FIELDS, Row
+from bittern.catalog.rows import ABSENT_BITS, FIELDS, Row
 
 _CHUNK = 10_000
 #: From so many rows on, PostgreSQL is told how many there are before it plans the merge.
 _MANY = 10_000
-_COLUMNS = ", ".join([*FIELDS, "position", "kind"])
-_INSERT = f"INSERT INTO {staged.name} ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608
+_COLUMNS = ", ".join([*FIELDS, "absent", "position", "kind"])
+_INSERT = f"INSERT INTO {staged.name} ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608
 _COPY = f"COPY {staged.name} ({_COLUMNS}) FROM STDIN"
 
 
@@ -53,9 +56,19 @@ def _is_current(table: Any) -> sa.ColumnElement[bool]:
     return table.c.until == sa.literal_column(str(OPEN))  # type: ignore[no-any-return]
 
 
+def _is_said(name: str) -> sa.ColumnElement[bool]:
+    return staged.c.absent.bitwise_and(
+        sa.literal_column(str(ABSENT_BITS[name]))
+    ) == sa.literal_column("0")
+
+
 _other = subscriptions.alias("other")
 _differs = sa.or_(
-    *(staged.c[name].is_distinct_from(_other.c[name]) for name in FIELDS if name != "id")
+    staged.c.expression.is_distinct_from(_other.c.expression),
+    *(
+        sa.and_(staged.c[name].is_distinct_from(_other.c[name]), _is_said(name))
+        for name in ABSENT_BITS
+    ),
 )
 _CREATE = CreateTable(staged, if_not_exists=True)
 _TAKE = counter.update().values(version=counter.c.version + 1).returning(counter.c.version)
@@ -85,7 +98,15 @@ _SWEEP = (
 _BEGIN = subscriptions.insert().from_select(
     [*FIELDS, "since", "until", "created", "changed"],
     sa.select(
-        *(staged.c[name] for name in FIELDS),
+        staged.c.id,
+        staged.c.expression,
+        *(
+            sa.case(
+                (sa.or_(_is_said(name), _other.c.id.is_(None)), staged.c[name]),
+                else_=_other.c[name],
+            )
+            for name in ABSENT_BITS
+        ),
         sa.bindparam("now", type_=sa.BigInteger),
         sa.literal_column(str(OPEN)),
         sa.func.coalesce(_other.c.created, sa.bindparam("time", type_=sa.BigInteger)),
@@ -125,11 +146,11 @@ class Stage:
 
     def remove(self, ids: Iterable[str]) -> None:
         """Have these no longer there."""
-        self.removes += self._add(REMOVE, ((id_, None, None, None, None, True) for id_ in ids))
+        self.removes += self._add(REMOVE, map(_only, ids))
 
     def keep(self, ids: Iterable[str]) -> None:
         """Have a sweep leave these as they are."""
-        self._add(KEEP, ((id_, None, None, None, None, True) for id_ in ids))
+        self._add(KEEP, map(_only, ids))
 
     def _add(self, kind: int, rows: Iterable[tuple[Any, ...]]) -> int:
         first = self._position
@@ -151,6 +172,11 @@ class Stage:
             self.connection.execute(staged.delete().where(*repeated))
             self.puts -= len(ids)
         return ids
+
+
+def _only(id_: str) -> tuple[Any, ...]:
+    """A staged row of which only the id matters."""
+    return (id_, None, None, None, None, True, 0)
 
 
 def _insert(connection: sa.Connection, rows: list[tuple[Any, ...]]) -> None:
@@ -229,7 +255,7 @@ def current(connection: sa.Connection, id_: str) -> Row | None:
         subscriptions.c.id == id_, _is_current(subscriptions)
     )
     row = connection.execute(query).one_or_none()
-    return None if row is None else tuple(row)
+    return None if row is None else (*row, 0)
 
 
 def forget(database: Database, before: int) -> int:

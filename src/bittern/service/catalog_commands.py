@@ -60,7 +60,7 @@ example:
     add("--weight", metavar="NUMBER", type=float, help="matches are ranked by it")
     add("--metadata", metavar="JSON", help="an object that is kept with it")
     add("--disabled", action="store_true", help="keep it, and do not match it yet")
-    add("--replace", action="store_true", help="replace one that has this id")
+    add("--replace", action="store_true", help="replace one that has this id, as a whole")
 
     for name, short in (
         ("remove", "remove subscriptions, in one version"),
@@ -76,13 +76,19 @@ example:
     add("--json", action="store_true", help="one JSON object per line instead of a table")
 
     add = command("load", "take in a file of subscriptions", "load shop.db subs.csv --mode replace")
-    add("file", metavar="FILE", help="CSV, JSON lines or Parquet, or - for standard input")
+    add(
+        "file",
+        metavar="FILE",
+        help="CSV, JSON lines or Parquet, or - for standard input; a column (in JSON lines a key) "
+        "that it does not have is left alone where the subscription is there, and an empty value "
+        "clears it",
+    )
     add("--format", choices=_FORMATS, help="of FILE (default: by its extension)")
     add(
         "--mode",
         choices=("upsert", "replace"),
         default="upsert",
-        help="replace also removes what is not in FILE (default: upsert)",
+        help="replace also removes subscriptions that are not in FILE (default: upsert)",
     )
     add(
         "--on-error",
