@@ -26,10 +26,10 @@ def lines(out):
     return [json.loads(line) for line in out.splitlines()]
 
 
-@pytest.mark.parametrize(
-    "command",
-    ["add", "remove", "enable", "disable", "show", "load", "export", "history", "forget", None],
-)
+COMMANDS = ["add", "remove", "enable", "disable", "show", "load", "export", "history", "check"]
+
+
+@pytest.mark.parametrize("command", [*COMMANDS, "forget", None])
 def test_help_has_an_example(run, command):
     code, out, _ = run(*([command] if command else []), "--help")
     assert code == 0
@@ -226,3 +226,14 @@ def test_a_load_of_two_columns_leaves_the_others_alone(run, place, tmp_path):
     assert (row["metadata"], row["enabled"]) == ({"k": 1}, False)
     _, out, _ = run("load", "--help")
     assert "left alone" in " ".join(out.split())
+
+
+def test_a_check_says_what_is_wrong(run, place):
+    run("add", place, "s1", "price < 10")
+    assert run("check", place) == (0, "", "bittern: version 1, 1 subscription: all fine\n")
+    with bittern.Catalog(place) as catalog, catalog._database.writing() as connection:
+        connection.exec_driver_sql("UPDATE bittern_subscriptions SET expression = 'price <'")
+    code, out, err = run("check", place)
+    assert (code, out.count("\n")) == (1, 1)
+    assert out.startswith("the subscription 's1' has what is not valid (position 7): ")
+    assert err.startswith("bittern: 1 problem: ")

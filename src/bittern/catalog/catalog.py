@@ -64,7 +64,7 @@ class Catalog:
         self, url: str | os.PathLike[str], *, create: bool = True, timeout: float = 60.0
     ) -> None:
         try:
-            from bittern.catalog import reading, writing  # noqa: PLC0415 (only who has one needs it)
+            from bittern.catalog import checking, reading, writing  # noqa: PLC0415 (only who has one needs it)
             from bittern.catalog.database import Database, database_url  # noqa: PLC0415
         except ModuleNotFoundError as missing:
             if (missing.name or "").split(".")[0] != "sqlalchemy":
@@ -75,7 +75,7 @@ class Catalog:
         if not isinstance(timeout, int | float) or not 0 < timeout <= 86_400:
             raise OptionError(f"timeout is a number of seconds up to a day, not {timeout!r:.40}")
         self._database = Database(database_url(url), float(timeout), create=create)
-        self._reading, self._writing = reading, writing
+        self._checking, self._reading, self._writing = checking, reading, writing
 
     @property
     def url(self) -> str:
@@ -296,6 +296,13 @@ class Catalog:
         if path is not None:
             files.save_table(table, path, form)
         return table
+
+    def check(self) -> list[str]:
+        """What is wrong with it, a sentence each; nothing is if there is none. O(row versions).
+
+        The database's own check, and every row: what bittern would not have written.
+        """
+        return self._checking.problems(self._database)
 
     # -- the end -------------------------------------------------------------------------------
 

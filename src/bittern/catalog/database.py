@@ -16,17 +16,20 @@ SQLite keeps working in a file that has lost its name: what is written there nob
 each transaction looks whether the path still leads to the file that was opened, which takes
 microseconds, and one that writes looks once more before it commits.
 
-Errors of a driver become ``CatalogError`` with one sentence, the first that the database says.
+Errors of a driver become ``CatalogError`` with one sentence, the first that the database says. So
+does ``DamageError``: what was read is not what a catalog has. SQLite has no checksums, so a file
+that a disk or another program has changed is noticed when it is read, or not at all.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import sqlite3
 import time
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -42,6 +45,11 @@ _FORMS = "a path, sqlite:///path or postgresql://user@host/database"
 #: Any number that other programs are unlikely to take for a lock of theirs.
 _CREATING = 0x6269_7474_6572_6E
 _CONNECT_SECONDS = 10
+_UID = re.compile("[0-9a-f]{32}")
+_DAMAGED = (
+    ": the database is damaged, or another program wrote to it; 'bittern catalog check' lists what "
+    "is wrong, and a backup or an export has the rest"
+)
 _LOCKED = ("database is locked", "database table is locked")
 _PRAGMAS = (
     "PRAGMA synchronous = FULL",  # what was committed survives a loss of power
@@ -49,6 +57,10 @@ _PRAGMAS = (
     "PRAGMA journal_size_limit = 67108864",  # a large load does not leave a large log
     "PRAGMA trusted_schema = OFF",  # a file from elsewhere runs no functions
 )
+
+
+class DamageError(Exception):
+    """What was read from the database is nothing that a catalog writes; says what it is."""
 
 
 def database_url(place: str | os.PathLike[str]) -> sa.URL:
@@ -149,6 +161,12 @@ class Database:
             raise CatalogError(f"catalog {self}: {self._sentence(error)}") from error
         except sa.exc.TimeoutError as error:  # of the pool: more threads than connections
             raise CatalogError(f"catalog {self}: all connections are in use: {error}") from error
+        except (DamageError, sa.exc.NoResultFound, sa.exc.MultipleResultsFound) as error:
+            raise self.damaged(str(error)) from error
+
+    def damaged(self, what: str) -> CatalogError:
+        """What is raised when the database holds what no catalog has."""
+        return CatalogError(f"catalog {self}: {what}{_DAMAGED}")
 
     def _check_file(self) -> None:
         # The inode cannot be another file's meanwhile: connections keep it open.
@@ -166,13 +184,31 @@ class Database:
         return found.st_dev, found.st_ino
 
     def _sentence(self, error: sa.exc.DBAPIError) -> str:
-        said = str(error.orig).strip().split("\n")[0] or type(error.orig).__name__
+        said = _first_line(error.orig)
         # 55P03 is PostgreSQL's lock_not_available.
         if said in _LOCKED or getattr(error.orig, "sqlstate", None) == "55P03":
             return f"another writer has held it for {self.timeout:g} s; nothing was changed"
         if error.connection_invalidated:
             return f"the connection was lost, and what was being committed may be there: {said}"
+        if said.startswith("Could not decode"):
+            return f"{self._bad_text()}{_DAMAGED}"
+        if type(error.orig) is sqlite3.DatabaseError:  # of its subclasses none is about the file
+            return f"{said}{_DAMAGED}"
         return said
+
+    def _bad_text(self) -> str:
+        """Which subscription has a text that is none. O(rows), and only when one was met."""
+        names = ("id", "expression", "subscriber", "metadata")
+        texts = f"SELECT {', '.join(f'CAST({name} AS BLOB)' for name in names)}"
+        texts += f" FROM {layout.subscriptions.name}"
+        with suppress(sqlite3.Error), closing(sqlite3.connect(str(self))) as connection:
+            connection.text_factory = bytes
+            for row in connection.execute(texts):
+                for text in filter(None, row):
+                    if text.decode(errors="ignore").encode() != text:
+                        id_ = row[0].decode(errors="replace")
+                        return f"the subscription {id_!r:.60} has a text that is not UTF-8"
+        return "there is a text that is not UTF-8"
 
     def _open(self, *, create: bool) -> str:
         """Make the tables if there are none; the uid of the catalog."""
@@ -192,16 +228,22 @@ class Database:
                     told = {"schema": found[0], "uid": found[1]}
                     connection.execute(layout.counter.insert(), {**zero, **told})
         schema, uid = found
-        if schema != layout.SCHEMA:
+        if schema != layout.SCHEMA or not isinstance(schema, int):
             raise CatalogError(
-                f"the catalog {self} has the layout {schema}, and this release reads "
+                f"the catalog {self} has the layout {schema!r:.40}, and this release reads "
                 f"{layout.SCHEMA}: open it with the release that made it"
             )
+        if not isinstance(uid, str) or not _UID.fullmatch(uid):  # it becomes a part of paths
+            raise self.damaged(f"its uid is {uid!r:.60} and not 32 hexadecimal digits")
         return uid
 
     def _look(self, connection: sa.Connection) -> tuple[int, str] | None:
-        if not sa.inspect(connection).has_table(layout.counter.name):
+        look = sa.inspect(connection)
+        tables = [name for name in layout.TABLES if look.has_table(name)]
+        if not tables:
             return None
+        if len(tables) < len(layout.TABLES):
+            raise DamageError(f"of the tables of a catalog it has only {', '.join(tables)}")
         counter = layout.counter.c
         row = connection.execute(sa.select(counter.schema, counter.uid)).one_or_none()
         if row is None:
@@ -216,9 +258,9 @@ class Database:
         deadline = time.monotonic() + self.timeout
         while True:
             try:
-                with closing(sqlite3.connect(str(self), isolation_level=None)) as connection:
-                    (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
-            except sqlite3.OperationalError as error:
+                with _plain(str(self)) as run:
+                    mode = run("PRAGMA journal_mode = WAL")
+            except sqlite3.Error as error:
                 if str(error) not in _LOCKED or time.monotonic() > deadline:
                     raise CatalogError(f"catalog {self}: {error}") from error
                 time.sleep(0.01)
@@ -240,18 +282,36 @@ class Database:
         if not self._made_file or self._file_there() != self._file:
             return
         with (
-            suppress(sqlite3.OperationalError),  # others have it open
-            closing(sqlite3.connect(str(self), timeout=0, isolation_level=None)) as connection,
+            suppress(sqlite3.Error),  # others have it open, or it is no catalog any more
+            _plain(str(self), timeout=0) as run,
         ):
             # From the first transaction on nobody else can even read; without the log no file
             # but this one is left.
-            connection.execute("PRAGMA locking_mode = EXCLUSIVE")
-            connection.execute("BEGIN IMMEDIATE")
-            (version,) = connection.execute("SELECT version FROM bittern_catalog").fetchone()
-            connection.execute("COMMIT")
+            run("PRAGMA locking_mode = EXCLUSIVE")
+            run("BEGIN IMMEDIATE")
+            version = run("SELECT version FROM bittern_catalog")
+            run("COMMIT")
             if version == 0:
-                connection.execute("PRAGMA journal_mode = DELETE")
+                run("PRAGMA journal_mode = DELETE")
                 Path(str(self)).unlink(missing_ok=True)
+
+
+@contextmanager
+def _plain(path: str, timeout: float = 5.0) -> Iterator[Callable[[str], Any]]:
+    """A connection to SQLite without SQLAlchemy: runs a statement, and gives its first value.
+
+    The cursor is closed first. A connection that is closed keeps its locks as long as a statement
+    of it is not, and an exception that its caller keeps would keep that.
+    """
+    with (
+        closing(sqlite3.connect(path, timeout=timeout, isolation_level=None)) as connection,
+        closing(connection.cursor()) as cursor,
+    ):
+
+        def run(statement: str) -> Any:
+            return (cursor.execute(statement).fetchone() or (None,))[0]
+
+        yield run
 
 
 def _engine(url: sa.URL, timeout: float) -> sa.Engine:
@@ -283,6 +343,10 @@ def _engine(url: sa.URL, timeout: float) -> sa.Engine:
         connection.commit()
 
     return engine
+
+
+def _first_line(error: BaseException | None) -> str:
+    return str(error).strip().split("\n")[0] or type(error).__name__
 
 
 def _dispose(engine: sa.Engine, owner: list[int]) -> None:

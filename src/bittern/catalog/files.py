@@ -29,7 +29,7 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from bittern.catalog.rows import ABSENT, FIELDS, values_of
-from bittern.errors import BadSubscription, BitternError, OptionError
+from bittern.errors import BadSubscription, BitternError, CatalogError, OptionError
 from bittern.model.columns import plain
 
 #: Formats by the extensions of files.
@@ -218,7 +218,13 @@ def write_table(table: pa.Table, file: IO[bytes], form: str) -> None:
 def json_line(row: dict[str, Any]) -> bytes:
     """A row of a version as JSON, its metadata as what they are."""
     if row["metadata"] is not None:
-        row["metadata"] = json.loads(row["metadata"])
+        try:
+            row["metadata"] = json.loads(row["metadata"])
+        except (ValueError, RecursionError) as wrong:
+            raise CatalogError(
+                f"the subscription {row['id']!r:.60} has metadata that are no JSON: {wrong}: "
+                f"remove it and add it again"
+            ) from None
     return (json.dumps(row, default=_iso) + "\n").encode()
 
 

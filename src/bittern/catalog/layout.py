@@ -107,3 +107,5 @@ staged = sa.Table(
 )
 
 create_all = _metadata.create_all
+#: The names of the tables of a catalog.
+TABLES = tuple(_metadata.tables)

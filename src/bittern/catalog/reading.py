@@ -10,8 +10,9 @@ Both parts of the changes are ranges of an index, read by one query: O(changes).
 O(row versions), about 6 us each, most of it the driver's. All of it happens in one transaction, and
 a version that is there never changes, so writers may go on meanwhile.
 
-SQLite holds any value in any column. What somebody wrote there by other means, and what is not of
-the column's type, is told with the id of its row.
+SQLite holds any value in any column and has no checksums. So what is read is looked at before it is
+used: what is not of the column's type, or is nothing that the door lets in, is told with the id of
+its row. Metadata of a whole version are texts here; ``catalog/checking.py`` looks at those too.
 """
 
 from __future__ import annotations
@@ -23,16 +24,22 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import sqlalchemy as sa
 
-from bittern.catalog.database import Database
+from bittern.catalog.database import DamageError, Database
 from bittern.catalog.layout import OPEN, counter, subscriptions, versions
-from bittern.catalog.rows import FIELDS, Subscription
+from bittern.catalog.rows import FIELDS, MAX_NAME, Subscription
 from bittern.errors import CatalogError, OptionError, UnknownSubscriptionError
 
 _CHUNK = 20_000
 _IDS_AT_A_TIME = 1_000  # parameters of a statement
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+#: The microseconds that a time may have.
+_TIMES = range(
+    (datetime.min.replace(tzinfo=UTC) - _EPOCH) // timedelta(microseconds=1),
+    (datetime.max.replace(tzinfo=UTC) - _EPOCH) // timedelta(microseconds=1) + 1,
+)
 _TIME = pa.timestamp("us", "UTC")
 #: The columns of a version.
 SCHEMA = pa.schema(
@@ -50,6 +57,8 @@ SCHEMA = pa.schema(
 )
 #: The columns of what sinks want to know.
 DETAILS = pa.schema([SCHEMA.field(name) for name in ("id", "subscriber", "weight", "metadata")])
+#: Those that no row lacks.
+_NEEDED = frozenset(("id", "expression", "enabled", "created", "changed", "version"))
 
 _row = subscriptions.c
 _COLUMNS = [_row.since.label("version") if n == "version" else _row[n] for n in SCHEMA.names]
@@ -90,16 +99,42 @@ class Version(NamedTuple):
     removed: int
 
 
+_LAST = sa.select(sa.func.max(versions.c.version)).scalar_subquery()
+_COUNTED = sa.select(counter.c.version, counter.c.oldest, _LAST)
+
+
+def counted(connection: sa.Connection) -> tuple[int, int]:
+    """The newest version that is committed, and the oldest that can be read. O(1)."""
+    found = connection.execute(_COUNTED).all()
+    if len(found) == 1:
+        newest, oldest, last = found[0]
+        if is_whole(newest) and is_whole(oldest) and oldest <= newest == (last or 0):
+            return newest, oldest
+    raise DamageError(
+        f"the counter of versions and the list of versions do not agree ({str(found)[1:-1]:.80})"
+    )
+
+
 def newest(connection: sa.Connection) -> int:
     """The newest version that is committed. O(1)."""
-    return int(connection.execute(sa.select(counter.c.version)).scalar_one())
+    return counted(connection)[0]
+
+
+def is_whole(value: Any) -> bool:
+    """Is it a whole number from 0 on?"""
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def is_time(value: Any) -> bool:
+    """Is it the microseconds of a time that Python has?"""
+    return isinstance(value, int) and value in _TIMES
 
 
 def known(connection: sa.Connection, version: Any) -> int:
     """A version that can be read; None stands for the newest."""
-    last, oldest = connection.execute(sa.select(counter.c.version, counter.c.oldest)).one()
+    last, oldest = counted(connection)
     if version is None:
-        return int(last)
+        return last
     if isinstance(version, bool) or not isinstance(version, int) or version < 0:
         raise OptionError(f"a version is a whole number from 0 on, not {version!r:.40}")
     if version > last:
@@ -137,9 +172,12 @@ def read_changes(database: Database, since: int, until: int | None) -> Changes:
         if first > last:
             raise OptionError(f"changes go forward: there are none after {first} up to {last}")
         rows = connection.execute(_CHANGES, {"from": first, "at": last}).all()
-    put = sorted(row for row in rows if row.expression is not None)
+        for row in rows:
+            if not isinstance(row.id, str):
+                raise DamageError(f"{row.id!r:.60} stands for an id")
+    put = sorted((row for row in rows if row.version is not None), key=lambda row: row.id)
     stay = {row.id for row in put}
-    removed = sorted(row.id for row in rows if row.expression is None and row.id not in stay)
+    removed = sorted(row.id for row in rows if row.version is None and row.id not in stay)
     batches = [_batch(database, put, SCHEMA)] if put else []
     return Changes(last, removed, pa.Table.from_batches(batches, SCHEMA))
 
@@ -156,6 +194,11 @@ def read_details(database: Database, ids: Iterable[str], version: int | None) ->
         while chunk := list(islice(wanted, _IDS_AT_A_TIME)):
             rows = connection.execute(query, {"ids": chunk, "at": at}).all()
             order = {id_: place for place, id_ in enumerate(chunk)}
+            for row in rows:
+                if row.id not in order:
+                    raise DamageError(
+                        f"{row.id!r:.60} is found under the id of another subscription"
+                    )
             if rows:
                 rows = sorted(rows, key=lambda row: order[row.id])
                 batches.append(_batch(database, rows, DETAILS))
@@ -185,18 +228,25 @@ def read_versions(database: Database, limit: int | None) -> list[Version]:
     query = sa.select(versions).order_by(versions.c.version.desc()).limit(limit)
     with database.reading() as connection:
         rows = connection.execute(query).all()
+        for row in rows:
+            if not is_time(row.time) or not all(map(is_whole, (row.version, *row[2:]))):
+                raise DamageError(f"{tuple(row)!s:.80} stands for a version and what it changed")
     return [Version(row.version, _time(row.time), *row[2:]) for row in rows]
 
 
 def _subscription(database: Database, row: Any) -> Subscription:
     told = [row.since if name == "version" else getattr(row, name) for name in SCHEMA.names]
-    _batch(database, [told], SCHEMA)  # says what is of no type that it may have
-    content = {name: getattr(row, name) for name in FIELDS}
+    (whole,) = _batch(database, [told], SCHEMA).to_pylist()  # says what is not as it may be
+    content = {name: whole[name] for name in FIELDS}
     if row.metadata is not None:
         try:
             content["metadata"] = json.loads(row.metadata)
-        except ValueError as wrong:
+        except (ValueError, RecursionError) as wrong:
             raise _foreign(database, row.id, f"metadata that are no JSON: {wrong}") from None
+        if not isinstance(content["metadata"], dict):
+            raise _foreign(database, row.id, f"{row.metadata!r:.40} as metadata")
+    if not (is_whole(row.until) and row.since < row.until <= OPEN):
+        raise _foreign(database, row.id, f"{row.until!r:.40} as until")
     return Subscription(
         **content,
         created=_time(row.created),
@@ -223,25 +273,40 @@ def _batch(database: Database, rows: Sequence[Any], schema: pa.Schema) -> pa.Rec
     """Rows of these columns, the id first."""
     arrays = []
     for field, values in zip(schema, zip(*rows, strict=True), strict=True):
-        try:
-            arrays.append(pa.array(values, type=field.type))
-        except (ValueError, TypeError, OverflowError):  # as all that Arrow raises here is
-            wrong = next(n for n, value in enumerate(values) if not _is_of(value, field.type))
+        array = _array(values, field)
+        if array is None:
+            wrong = next(n for n, value in enumerate(values) if _array([value], field) is None)
             said = f"{values[wrong]!r:.40} as {field.name}"
-            raise _foreign(database, rows[wrong][0], said) from None
+            raise _foreign(database, rows[wrong][0], said)
+        arrays.append(array)
     return pa.record_batch(arrays, schema=schema)
 
 
-def _is_of(value: Any, kind: pa.DataType) -> bool:
+def _array(values: Sequence[Any], field: pa.Field) -> pa.Array | None:
+    """The values of a column, or None if one of them is nothing that the column may hold."""
     try:
-        pa.array([value], type=kind)
-    except (ValueError, TypeError, OverflowError):
-        return False
-    return True
+        array = pa.array(values, type=field.type)
+    except (ValueError, TypeError, OverflowError):  # as all that Arrow raises here is
+        return None
+    if field.name in _NEEDED and array.null_count:
+        return None
+    if field.name == "id":
+        lengths = pc.min_max(pc.utf8_length(array)).as_py()
+        fine = lengths["min"] > 0 and lengths["max"] <= MAX_NAME
+    elif field.name == "weight":
+        fine = pc.all(pc.is_finite(array)).as_py() is not False
+    elif field.type == _TIME:
+        times = pc.min_max(array.cast(pa.int64())).as_py()
+        fine = is_time(times["min"]) and is_time(times["max"])
+    elif field.name == "version":
+        fine = pc.min(array).as_py() > 0
+    else:
+        fine = True
+    return array if fine else None
 
 
 def _foreign(database: Database, id_: Any, what: str) -> CatalogError:
     return CatalogError(
-        f"catalog {database}: the subscription {id_!r:.60} has {what}, which something other than "
-        f"bittern wrote: remove it and add it again"
+        f"catalog {database}: the subscription {id_!r:.60} has {what}, which bittern did not "
+        f"write: remove it and add it again; 'bittern catalog check' looks for more"
     )

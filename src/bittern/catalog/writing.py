@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 from sqlalchemy.schema import CreateTable
 
-from bittern.catalog.database import Database
+from bittern.catalog.database import DamageError, Database
 from bittern.catalog.layout import KEEP, OPEN, PUT, REMOVE, counter, staged, subscriptions, versions
 from bittern.catalog.reading import known
 from bittern.catalog.rows import ABSENT_BITS, FIELDS, Row
@@ -71,6 +71,7 @@ _differs = sa.or_(
     ),
 )
 _CREATE = CreateTable(staged, if_not_exists=True)
+_LAST = sa.select(sa.func.max(versions.c.version))
 _TAKE = counter.update().values(version=counter.c.version + 1).returning(counter.c.version)
 _CLOSE, _REMOVE = (
     subscriptions.update()
@@ -184,9 +185,12 @@ def _insert(connection: sa.Connection, rows: list[tuple[Any, ...]]) -> None:
     if connection.dialect.name == "sqlite":
         connection.exec_driver_sql(_INSERT, rows)
         return
-    with connection.connection.cursor() as cursor, cursor.copy(_COPY) as copy:  # type: ignore[attr-defined]
-        for row in rows:
-            copy.write_row(row)
+    try:
+        with connection.connection.cursor() as cursor, cursor.copy(_COPY) as copy:  # type: ignore[attr-defined]
+            for row in rows:
+                copy.write_row(row)
+    except connection.dialect.loaded_dbapi.Error as error:  # as SQLAlchemy would tell it
+        raise sa.exc.DBAPIError(_COPY, None, error) from error
 
 
 def write(
@@ -207,6 +211,8 @@ def write(
         asked = Stage(connection)
         stage(asked)
         now = connection.execute(_TAKE).scalar_one()
+        if now != (connection.execute(_LAST).scalar() or 0) + 1:
+            raise DamageError(f"the version {now} does not follow the last in the list of versions")
         if under_lock is not None:
             under_lock(asked)
         merged = _merge(asked, now, sweep=sweep, progress=progress or (lambda *_: None))
@@ -246,7 +252,9 @@ def _merge(
 
 def is_there(connection: sa.Connection, id_: str) -> bool:
     """Is this id taken?"""
-    return current(connection, id_) is not None
+    taken = subscriptions.c.id == id_, _is_current(subscriptions)
+    # Nothing but the id is read, so that a row can be removed of which the rest is damaged.
+    return connection.execute(sa.select(subscriptions.c.id).where(*taken)).first() is not None
 
 
 def current(connection: sa.Connection, id_: str) -> Row | None:

@@ -1,4 +1,4 @@
-"""``bittern catalog add | remove | enable | disable | show | load | export | history | forget``.
+"""``bittern catalog add | remove | enable | disable | show | load | export | history | ...``.
 
 Only ``argparse`` is loaded until a command runs. Results go to standard output, what was done to
 standard error: a script can tell them apart.
@@ -48,8 +48,9 @@ example:
     )
     own = catalog.add_subparsers(title="commands", metavar="COMMAND", required=True, dest="action")
 
-    def command(name: str, short: str, example: str) -> Any:
-        made = new(own, name, short, f"{_ABOUT}\n\nexample:\n  bittern catalog {example}\n")
+    def command(name: str, short: str, example: str, more: str = "") -> Any:
+        about = f"{_ABOUT}\n{more}\nexample:\n  bittern catalog {example}\n"
+        made = new(own, name, short, about)
         made.add_argument("catalog", metavar="CATALOG")
         return made.add_argument
 
@@ -109,6 +110,16 @@ example:
     add("id", metavar="ID", nargs="?")
     add("--limit", metavar="K", type=positive, default=_SHOWN, help=f"default: {_SHOWN}")
     add("--json", action="store_true", help="one JSON object per line instead of a table")
+
+    command(
+        "check",
+        "look whether the database is whole: its own check, and every row",
+        "check shop.db",
+        """The exit code is 0 if nothing is wrong, and 1 if something is: each line says what,
+and of which subscription. Only what cannot be right is found: SQLite has no checksums, so a text in
+which a letter became another letter passes.
+""",
+    )
 
     add = command("forget", "drop what only early versions have", "forget shop.db 1000")
     add("version", metavar="VERSION", type=_version, help="the oldest that can still be read")
@@ -276,6 +287,20 @@ def _history(catalog: Catalog, options: argparse.Namespace) -> int:
     return 0
 
 
+def _check(catalog: Catalog, _: argparse.Namespace) -> int:
+    problems = catalog.check()
+    for problem in problems:
+        print(_cell(problem))
+    if problems:
+        say(
+            f"{count(len(problems), 'problem')}: remove such subscriptions and add them again; if "
+            f"the database itself is damaged, restore a backup"
+        )
+        return 1
+    say(f"version {catalog.version()}, {count(catalog.count(all=True), 'subscription')}: all fine")
+    return 0
+
+
 def _forget(catalog: Catalog, options: argparse.Namespace) -> int:
     gone = catalog.forget(options.version)
     say(f"{count(gone, 'row')} dropped; version {options.version} is the oldest that can be read")
@@ -314,5 +339,6 @@ _ACTIONS: dict[str, Callable[[Catalog, argparse.Namespace], int]] = {
     "load": _load,
     "export": _export,
     "history": _history,
+    "check": _check,
     "forget": _forget,
 }
