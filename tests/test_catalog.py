@@ -690,3 +690,43 @@ def test_without_sqlalchemy_it_says_what_to_install(tmp_path):
         check=True,
     )
     assert done.stdout == "a catalog needs SQLAlchemy: pip install 'bittern[catalog]'\n"
+
+
+# EXISTS and FORALL where nothing has a history
+
+
+@pytest.mark.parametrize(
+    ("text", "position"),
+    [
+        ("price < 1 AND EXISTS d IN LAST 5 (d.price > price)", 14),
+        ("forall d (d.price > price)", 0),
+        ("a = 1 OR ∃ d (d.price > price)", 9),
+    ],
+)
+def test_quantifiers_can_be_refused_at_the_door(catalog, url, text, position):
+    catalog.add("old", text, enabled=False)  # a new catalog takes them
+    assert catalog.allows_quantifiers()
+    catalog.set_quantifiers(False)
+    with bittern.Catalog(url) as other:  # it holds for all that write
+        assert not other.allows_quantifiers()
+        for call in (
+            lambda: other.add("a", text),
+            lambda: other.apply([{"id": "a", "expression": text}]),
+            lambda: other.load({"a": text}),
+            lambda: other.set_enabled("old", True),
+        ):
+            with pytest.raises(SubscriptionError) as wrong:
+                call()
+            (bad,) = wrong.value.bad
+            assert bad.position == position
+            assert "refuses EXISTS and FORALL" in bad.message
+            assert "catalog quantifiers CATALOG allow" in bad.message
+        assert (other.version(), other.get("old").expression) == (1, text)
+        loaded = other.load({"a": text, "b": "`exists` = 1"}, on_error="skip")
+        assert (loaded.added, [bad.id for bad in loaded.bad]) == (1, ["a"])
+    assert catalog.check() == []
+    catalog.set_quantifiers(True)
+    assert catalog.add("a", text) == 3
+    assert catalog.set_enabled("old", True) == 4
+    with pytest.raises(OptionError, match="True or False"):
+        catalog.set_quantifiers("no")

@@ -29,7 +29,7 @@ def lines(out):
 COMMANDS = ["add", "remove", "enable", "disable", "show", "load", "export", "history", "check"]
 
 
-@pytest.mark.parametrize("command", [*COMMANDS, "forget", None])
+@pytest.mark.parametrize("command", [*COMMANDS, "quantifiers", "forget", None])
 def test_help_has_an_example(run, command):
     code, out, _ = run(*([command] if command else []), "--help")
     assert code == 0
@@ -237,3 +237,16 @@ def test_a_check_says_what_is_wrong(run, place):
     assert (code, out.count("\n")) == (1, 1)
     assert out.startswith("the subscription 's1' has what is not valid (position 7): ")
     assert err.startswith("bittern: 1 problem: ")
+
+
+def test_quantifiers_can_be_refused(run, place):
+    text = "EXISTS d (d.price > price)"
+    run("add", place, "a", text)
+    assert run("quantifiers", place) == (0, "", "bittern: EXISTS and FORALL are taken\n")
+    assert run("quantifiers", place, "refuse")[2] == "bittern: EXISTS and FORALL are refused\n"
+    code, _, err = run("add", place, "b", text)
+    assert code == 1
+    assert "'b', position 0: this catalog refuses EXISTS and FORALL" in err
+    assert run("quantifiers", place, "maybe")[0] == 2
+    assert run("quantifiers", place, "allow")[2] == "bittern: EXISTS and FORALL are taken\n"
+    assert run("add", place, "b", text)[0] == 0

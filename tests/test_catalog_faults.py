@@ -39,6 +39,7 @@ CHANGES = {
     "load all": lambda catalog: catalog.load(OTHERS, mode="replace"),
     "import": load_file,
     "forget": lambda catalog: catalog.forget(2),
+    "settings": lambda catalog: catalog.set_quantifiers(False),
 }
 
 
@@ -59,7 +60,7 @@ def state(catalog):
             del rows[id_]
         rows |= {row["id"]: row for row in changes.put.to_pylist()}
         assert [rows[id_] for id_ in sorted(rows)] == catalog.at(version).to_pylist()
-    return newest, [v[:1] + v[2:] for v in told], tables
+    return newest, [v[:1] + v[2:] for v in told], tables, catalog.allows_quantifiers()
 
 
 def judge(catalog, change, before, after, said):

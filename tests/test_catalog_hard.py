@@ -430,6 +430,76 @@ def test_a_forked_process_uses_connections_of_its_own(catalog):
     assert ids(catalog.at(2)) == ["child", "parent"]
 
 
+FORKED = """
+import os, sys
+import bittern
+from bittern.catalog import writing
+from bittern.errors import CatalogError
+
+catalog = bittern.Catalog(sys.argv[1], timeout=30)
+catalog.add("parent", "x = 1")
+
+def forked(run):
+    \"\"\"What a child says at its end, which is that of any program.\"\"\"
+    child = os.fork()
+    if child == 0:
+        run()
+        sys.exit(0)
+    return child
+
+def ended(child):
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+"""
+FORKS = {
+    "a child that does nothing ends": """
+ended(forked(lambda: None))
+assert catalog.add("again", "x = 1") == 2
+""",
+    "a child that has read and written ends": """
+ended(forked(lambda: catalog.add("child", "x = 1")))
+assert catalog.add("again", "x = 1") == 3
+""",
+    "a child goes on after its parent has closed": """
+(told, tell), (going, go) = os.pipe(), os.pipe()
+def run():
+    catalog.add("child", "x = 1")
+    os.write(tell, b".")
+    os.read(going, 1)
+    assert catalog.add("again", "x = 1") == 3
+child = forked(run)
+os.read(told, 1)
+catalog.close()
+os.write(go, b".")
+ended(child)
+""",
+    "a child of a writer that has the lock ends": """
+def under_lock(stage):
+    child = os.fork()
+    if child == 0:
+        try:
+            catalog.version()
+        except CatalogError as error:
+            os._exit("forked in the middle of a call" not in str(error))
+        os._exit(2)
+    ended(child)
+    stage.put([("again", "x = 1", None, None, None, True, 0)])
+writing.write(catalog._database, lambda _: None, under_lock=under_lock)
+""",
+}
+
+
+@pytest.mark.parametrize("fork", FORKS)
+def test_a_forked_process_harms_nobody(tmp_path, fork):
+    place = tmp_path / "c.db"
+    subprocess.run(
+        [sys.executable, "-c", FORKED + FORKS[fork], place], check=True, timeout=PATIENCE
+    )
+    with bittern.Catalog(place, create=False) as catalog:
+        assert {"again", "parent"} <= set(ids(catalog.at()))
+        assert catalog.count() == catalog.version()
+        assert catalog.check() == []
+
+
 def test_a_full_disk_changes_nothing(tmp_path):
     with bittern.Catalog(tmp_path / "c.db") as catalog:
         catalog.add("a", "x = 1")

@@ -112,7 +112,7 @@ class Catalog:
 
         ``SubscriptionError`` if it is not valid, or if the id is taken and not to be replaced.
         """
-        row = _valid([Door().check((id, expression, subscriber, weight, metadata, enabled))])
+        row = _valid([self._door().check((id, expression, subscriber, weight, metadata, enabled))])
 
         def check_free(stage: Stage) -> None:
             if not replace and self._writing.is_there(stage.connection, row[0][0]):
@@ -146,14 +146,17 @@ class Catalog:
         if not isinstance(enabled, bool):
             raise OptionError(f"enabled is True or False, not {enabled!r:.40}")
 
+        door = self._door()
+
         def change(stage: Stage) -> None:
             rows = []
             for name in names:
                 row = self._writing.current(stage.connection, name)
                 if row is None:
                     raise UnknownSubscriptionError(f"no subscription has the id {name!r}")
-                rows.append((*row[:5], enabled, 0))
-            stage.put(rows)
+                changed = (*row[:5], enabled)
+                rows.append(door.check(changed) if enabled else (*changed, 0))
+            stage.put(_valid(rows))
 
         return self._write(lambda _: None, under_lock=change).version
 
@@ -163,7 +166,7 @@ class Catalog:
         ``puts`` are mappings or ``Subscription``s, which replace those of the same id as a whole.
         Removing one that is not there changes nothing, so an ``apply`` may be repeated.
         """
-        door = Door()
+        door = self._door()
         rows = [row_of(each, number, strict=True) for number, each in enumerate(puts)]
         checked = [row if isinstance(row, BadSubscription) else door.check(row) for row in rows]
         ids = list(dict.fromkeys(map(_id, removes)))
@@ -210,7 +213,7 @@ class Catalog:
         bad: list[BadSubscription] = []
 
         def stage(stage: Stage) -> None:
-            stage.put(_good(rows, bad, report))
+            stage.put(_good(self._door(), rows, bad, report))
             bad.extend(BadSubscription(id_, 0, REPEATED) for id_ in stage.drop_repeated())
             if bad and on_error == "raise":
                 raise SubscriptionError(bad)
@@ -231,6 +234,18 @@ class Catalog:
         """
         return self._writing.forget(self._database, before)
 
+    def set_quantifiers(self, allowed: bool) -> None:  # noqa: FBT001
+        """Take EXISTS and FORALL, as a new catalog does, or refuse them from now on.
+
+        Where nothing has a history, they cannot be matched. What is there already stays.
+        """
+        if not isinstance(allowed, bool):
+            raise OptionError(f"allowed is True or False, not {allowed!r:.40}")
+        self._writing.set_quantifiers(self._database, allowed=allowed)
+
+    def _door(self) -> Door:
+        return Door(self.allows_quantifiers)
+
     def _write(self, stage: Callable[[Stage], None], **options: Any) -> Merged:
         return self._writing.write(self._database, stage, **options)
 
@@ -240,6 +255,10 @@ class Catalog:
         """The newest version; 0 while nothing was ever added. O(1)."""
         with self._database.reading() as connection:
             return self._reading.newest(connection)
+
+    def allows_quantifiers(self) -> bool:
+        """Does it take EXISTS and FORALL? See ``set_quantifiers``."""
+        return self._reading.allows_quantifiers(self._database)
 
     def get(self, id: str | int, version: int | None = None) -> Subscription:  # noqa: A002
         """One subscription, of the newest version if none is given. O(log rows)."""
@@ -363,9 +382,11 @@ def _is_id(id_: str) -> bool:
         return False
 
 
-def _good(rows: files.Rows, bad: list[BadSubscription], report: Progress) -> Iterator[Row]:
+def _good(
+    door: Door, rows: files.Rows, bad: list[BadSubscription], report: Progress
+) -> Iterator[Row]:
     """The rows that are valid; the others go to ``bad``."""
-    door, done = Door(), 0
+    done = 0
     for done, row in enumerate(rows.values, 1):
         checked = row if isinstance(row, BadSubscription) else door.check(row)
         if isinstance(checked, BadSubscription):

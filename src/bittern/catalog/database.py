@@ -152,6 +152,13 @@ class Database:
             raise OptionError("this catalog is closed: open it again with bittern.Catalog(url)")
         self._check_file()
         if self._owner[0] != os.getpid():  # in a forked process: these are the parent's
+            if self.is_sqlite and self._engine.pool.checkedout():  # type: ignore[attr-defined]
+                # SQLite remembers their locks here, and nobody will ever let go of them.
+                raise CatalogError(
+                    f"catalog {self}: this process was forked in the middle of a call of the "
+                    f"catalog, whose locks are the parent's: fork at another time, or start the "
+                    f"process by spawn"
+                )
             self._engine.dispose(close=False)
             self._owner[0] = os.getpid()
         try:

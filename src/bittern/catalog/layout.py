@@ -27,6 +27,8 @@ What is to be written stands in ``bittern_staged`` first, a temporary table of t
 no one else sees: a million rows are read and checked without anybody waiting, and then merged by
 three statements (``catalog/writing.py``).
 
+What was set for a catalog stands in ``bittern_settings``, which the first setting makes.
+
 Times are microseconds since 1970, UTC. Ids are compared by their bytes.
 """
 
@@ -90,6 +92,14 @@ counter = sa.Table(
     sa.Column("version", sa.BigInteger, nullable=False),
     sa.Column("oldest", sa.BigInteger, nullable=False),  # earlier versions are forgotten
     sa.CheckConstraint("one = 1"),
+)
+
+#: Not among the tables that every catalog has.
+settings = sa.Table(
+    "bittern_settings",
+    sa.MetaData(),
+    sa.Column("name", _BYTES, primary_key=True),
+    sa.Column("value", sa.Text, nullable=False),
 )
 
 staged = sa.Table(

@@ -28,10 +28,13 @@ import pyarrow.compute as pc
 import sqlalchemy as sa
 
 from bittern.catalog.database import DamageError, Database
-from bittern.catalog.layout import OPEN, counter, subscriptions, versions
+from bittern.catalog.layout import OPEN, counter, settings, subscriptions, versions
 from bittern.catalog.rows import FIELDS, MAX_NAME, Subscription
 from bittern.errors import CatalogError, OptionError, UnknownSubscriptionError
 
+#: The setting that says whether EXISTS and FORALL are taken, and its values.
+QUANTIFIERS = "quantifiers"
+QUANTIFIER_VALUES = {True: "allow", False: "refuse"}
 _CHUNK = 20_000
 _IDS_AT_A_TIME = 1_000  # parameters of a statement
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -118,6 +121,18 @@ def counted(connection: sa.Connection) -> tuple[int, int]:
 def newest(connection: sa.Connection) -> int:
     """The newest version that is committed. O(1)."""
     return counted(connection)[0]
+
+
+def allows_quantifiers(database: Database) -> bool:
+    """Does the catalog take EXISTS and FORALL? It does unless it was told not to."""
+    with database.reading() as connection:
+        if not sa.inspect(connection).has_table(settings.name):
+            return True
+        query = sa.select(settings.c.value).where(settings.c.name == QUANTIFIERS)
+        value = connection.execute(query).scalar_one_or_none()
+        if value not in (None, *QUANTIFIER_VALUES.values()):
+            raise DamageError(f"the setting {QUANTIFIERS} is {value!r:.40}")
+    return value != QUANTIFIER_VALUES[False]
 
 
 def is_whole(value: Any) -> bool:

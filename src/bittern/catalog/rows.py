@@ -23,13 +23,15 @@ no U+0000 and no half surrogate pairs, which PostgreSQL cannot hold. Cost: about
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 from typing import Any
 
 from bittern.engine.subscriptions import weight_problem
 from bittern.errors import BadSubscription, ExpressionError
+from bittern.language.lexer import QUANTIFIERS, tokens
 from bittern.language.shapes import Shapes
 from bittern.model.ids import id_problem, normal_id
 
@@ -44,6 +46,11 @@ ABSENT: Any = object()
 #: Each field that a source need not have, as a bit.
 ABSENT_BITS = {name: 1 << place for place, name in enumerate(FIELDS[2:])}
 _SUBSCRIBER, _WEIGHT, _METADATA, _ENABLED = ABSENT_BITS.values()
+#: What is said of a quantifier where the catalog takes none.
+REFUSED = (
+    "this catalog refuses EXISTS and FORALL: they need a pipeline or matcher with a history; if "
+    "all that read this catalog have one, say 'bittern catalog quantifiers CATALOG allow'"
+)
 #: Shapes are remembered for so many texts, so that memory stays bounded.
 _SHAPES_FOR = 200_000
 
@@ -79,9 +86,13 @@ def values_of(given: Mapping[str, Any], default: Any = ABSENT) -> tuple[Any, ...
 
 
 class Door:
-    """Checks rows one after the other. One thread at a time."""
+    """Checks rows one after the other. One thread at a time.
 
-    def __init__(self) -> None:
+    ``quantifiers`` is asked, when there is one, whether the catalog takes EXISTS and FORALL.
+    """
+
+    def __init__(self, quantifiers: Callable[[], bool] = lambda: True) -> None:
+        self._quantifiers = cache(quantifiers)
         self._shapes = Shapes()
         self._read = 0
 
@@ -124,7 +135,10 @@ class Door:
         self._read += 1
         if self._read % _SHAPES_FOR == 0:
             self._shapes = Shapes()
-        self._shapes.read(text)
+        shape_id, _ = self._shapes.read(text)
+        if "join" in self._shapes.templates[shape_id].kinds and not self._quantifiers():
+            place = next(token.position for token in tokens(text) if token.kind in QUANTIFIERS)
+            raise ExpressionError(REFUSED, text, place)
         if "\0" in text:  # which a string of the language may hold
             raise ExpressionError("a catalog cannot hold U+0000", text, text.index("\0"))
         return text

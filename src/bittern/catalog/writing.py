@@ -30,8 +30,18 @@ import sqlalchemy as sa
 from sqlalchemy.schema import CreateTable
 
 from bittern.catalog.database import DamageError, Database
-from bittern.catalog.layout import KEEP, OPEN, PUT, REMOVE, counter, staged, subscriptions, versions
-from bittern.catalog.reading import known
+from bittern.catalog.layout import (
+    KEEP,
+    OPEN,
+    PUT,
+    REMOVE,
+    counter,
+    settings,
+    staged,
+    subscriptions,
+    versions,
+)
+from bittern.catalog.reading import QUANTIFIER_VALUES, QUANTIFIERS, known
 from bittern.catalog.rows import ABSENT_BITS, FIELDS, Row
 
 _CHUNK = 10_000
@@ -264,6 +274,15 @@ def current(connection: sa.Connection, id_: str) -> Row | None:
     )
     row = connection.execute(query).one_or_none()
     return None if row is None else (*row, 0)
+
+
+def set_quantifiers(database: Database, *, allowed: bool) -> None:
+    """Have EXISTS and FORALL taken or refused from now on; no version of its own."""
+    row = {"name": QUANTIFIERS, "value": QUANTIFIER_VALUES[allowed]}
+    with database.writing(locked=True) as connection:
+        connection.execute(CreateTable(settings, if_not_exists=True))
+        connection.execute(settings.delete().where(settings.c.name == QUANTIFIERS))
+        connection.execute(settings.insert(), row)
 
 
 def forget(database: Database, before: int) -> int:

@@ -121,6 +121,19 @@ which a letter became another letter passes.
 """,
     )
 
+    add = command(
+        "quantifiers",
+        "say whether EXISTS and FORALL are taken; without them nothing needs a history",
+        "quantifiers shop.db refuse",
+    )
+    add(
+        "answer",
+        metavar="allow|refuse",
+        choices=("allow", "refuse"),
+        nargs="?",
+        help="from now on; what is there stays (default: tell how it is)",
+    )
+
     add = command("forget", "drop what only early versions have", "forget shop.db 1000")
     add("version", metavar="VERSION", type=_version, help="the oldest that can still be read")
 
@@ -301,6 +314,13 @@ def _check(catalog: Catalog, _: argparse.Namespace) -> int:
     return 0
 
 
+def _quantifiers(catalog: Catalog, options: argparse.Namespace) -> int:
+    if options.answer is not None:
+        catalog.set_quantifiers(options.answer == "allow")
+    say(f"EXISTS and FORALL are {'taken' if catalog.allows_quantifiers() else 'refused'}")
+    return 0
+
+
 def _forget(catalog: Catalog, options: argparse.Namespace) -> int:
     gone = catalog.forget(options.version)
     say(f"{count(gone, 'row')} dropped; version {options.version} is the oldest that can be read")
@@ -340,5 +360,6 @@ _ACTIONS: dict[str, Callable[[Catalog, argparse.Namespace], int]] = {
     "export": _export,
     "history": _history,
     "check": _check,
+    "quantifiers": _quantifiers,
     "forget": _forget,
 }
