@@ -30,8 +30,8 @@ from functools import cache
 from typing import Any
 
 from bittern.engine.subscriptions import weight_problem
+from bittern.engine.unanswered import first_quantifier, needs_history
 from bittern.errors import BadSubscription, ExpressionError
-from bittern.language.lexer import QUANTIFIERS, tokens
 from bittern.language.shapes import Shapes
 from bittern.model.ids import id_problem, normal_id
 
@@ -136,9 +136,8 @@ class Door:
         if self._read % _SHAPES_FOR == 0:
             self._shapes = Shapes()
         shape_id, _ = self._shapes.read(text)
-        if "join" in self._shapes.templates[shape_id].kinds and not self._quantifiers():
-            place = next(token.position for token in tokens(text) if token.kind in QUANTIFIERS)
-            raise ExpressionError(REFUSED, text, place)
+        if needs_history(self._shapes.templates[shape_id]) and not self._quantifiers():
+            raise ExpressionError(REFUSED, text, first_quantifier(text))
         if "\0" in text:  # which a string of the language may hold
             raise ExpressionError("a catalog cannot hold U+0000", text, text.index("\0"))
         return text

@@ -46,14 +46,18 @@ def needs_history(template: Template) -> bool:
     )
 
 
+def first_quantifier(text: str) -> int:
+    """Where the first EXISTS or FORALL of a text that has one stands."""
+    return next(token.position for token in tokens(text) if token.kind in QUANTIFIERS)
+
+
 def refused(id_: str | int, text: str, remedy: str) -> BadSubscription:
     """What is said of a subscription that needs a history where there is none."""
-    position = next(token.position for token in tokens(text) if token.kind in QUANTIFIERS)
     message = (
         f"EXISTS and FORALL compare events with documents seen before, and there is no history: "
         f"{remedy}"
     )
-    return BadSubscription(id_, position, message)
+    return BadSubscription(id_, first_quantifier(text), message)
 
 
 def answered(index: Index) -> npt.NDArray[np.uint8]:
