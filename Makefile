@@ -1,9 +1,11 @@
 # Every target sets up first: a virtual environment with pinned versions, made again only when
 # pyproject.toml or constraints.txt change. Nothing outside this folder is touched, except that
-# root on a machine without Java 17 gets it through apt.
+# root on a machine with apt gets what is missing there: Java 17, and for the tests Maven and
+# PostgreSQL.
 
 VENV := .venv
 RUN := $(VENV)/bin/python
+KAFKA_JARS := scripts/kafka_jars.sh .kafka $(RUN)
 # Whole runs write benchmarks/results/<date>.json; `make bench BENCH_ARGS=--small` only tries.
 BENCH_ARGS := --peers
 SPARK_BENCH_ARGS :=
@@ -23,7 +25,7 @@ help:
 	@echo "             some kernels as plain Python, not compiled"
 	@echo "make check   lint, format and types"
 	@echo "make kafka-jars"
-	@echo "             Spark's Kafka connector and a broker, for the tests that need them"
+	@echo "             Spark's Kafka connector and a broker, which make test gets as well"
 	@echo "make bench   the benchmarks, beside DuckDB and Polars: JSON and tables (BENCH_ARGS)"
 	@echo "make bench-papers"
 	@echo "             the experiments of the papers again, beside other libraries: page and plots"
@@ -42,8 +44,11 @@ help:
 demo: $(VENV)/.has-spark
 	@java_home=$$(scripts/java.sh) && JAVA_HOME=$$java_home $(RUN) -m bittern.service.demo
 
-# Kernels first, each compiled by one process: the tests' own processes would compile the same ones.
+# What only some tests need first: those skip, and say so, where it cannot be had. Then the kernels,
+# each compiled by one process: the tests' own processes would compile the same ones.
 test: $(VENV)/.has-dev
+	@scripts/postgresql.sh || echo "bittern: TESTS WITH POSTGRESQL ARE SKIPPED, see above" >&2
+	@$(KAFKA_JARS) || echo "bittern: TESTS WITH KAFKA ARE SKIPPED, see above" >&2
 	@$(RUN) -m bittern.engine.precompile
 	@java_home=$$(scripts/java.sh) && JAVA_HOME=$$java_home $(RUN) -m pytest \
 		-n 2 --dist loadfile --no-loadscope-reorder $(TEST_ARGS)
@@ -60,7 +65,7 @@ check: $(VENV)/.has-dev
 	$(RUN) -m mypy
 
 kafka-jars: $(VENV)/.has-dev
-	@scripts/kafka_jars.sh .kafka $(RUN)
+	@$(KAFKA_JARS)
 
 bench: $(VENV)/.has-bench
 	$(RUN) -m benchmarks.run $(BENCH_ARGS)

@@ -13,7 +13,7 @@ fail() {
     exit 1
 }
 
-installed=$("$python" -c 'import pyspark; print(pyspark.__version__)' 2>/dev/null) ||
+installed=$("$python" -c 'from importlib import metadata; print(metadata.version("pyspark"))' 2>/dev/null) ||
     fail "$python has no pyspark: install bittern[spark] there first"
 wanted=$(sed -n 's:.*<pyspark\.version>\(.*\)</pyspark\.version>.*:\1:p' "$list")
 [ "$installed" = "$wanted" ] ||
@@ -36,10 +36,14 @@ echo "bittern: getting Spark's Kafka connector and a Kafka broker into $folder" 
 partial=$folder.partial
 rm -rf "$partial"
 mkdir -p "$partial"
-for each in connector broker; do
+get() {
     mvn --batch-mode --quiet --strict-checksums -Dstyle.color=never --file "$list" \
-        --activate-profiles "$each" "$plugin:copy-dependencies" -DincludeScope=runtime \
-        -DoutputDirectory="$(realpath "$partial")/$each" </dev/null >"$partial/log" 2>&1 || {
+        --activate-profiles "$1" "$plugin:copy-dependencies" -DincludeScope=runtime \
+        -DoutputDirectory="$(realpath "$partial")/$1" </dev/null >"$partial/log" 2>&1
+}
+for each in connector broker; do
+    # A second time, since a download may break off; Maven keeps what it has.
+    get "$each" || get "$each" || {
         cat "$partial/log" >&2
         fail "Maven could not get the jars of Kafka's $each: see its message above"
     }
