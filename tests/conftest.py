@@ -6,6 +6,7 @@ or pyspark is missing those tests skip, and the reason is printed by ``pytest -r
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import sys
@@ -19,9 +20,10 @@ from hypothesis import HealthCheck, settings
 from kafka_broker import kafka  # noqa: F401  a fixture
 from postgres import postgres  # noqa: F401 (a fixture)
 from spark_sessions import quick_settings, why_no_spark
+from steady import PATIENCE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 #: The first call of a kernel compiles it, so a deadline per example would measure the compiler.
 settings.register_profile(
@@ -48,8 +50,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[Any]:
-    """Start the one local Spark session of the process: quick to start, UTC, loopback only."""
+def running_spark() -> Iterator[Callable[[], Any]]:
+    """Gives the one local Spark session of the process; starts it if there is none, or none left.
+
+    It is quick to start, in UTC, and listens on loopback only.
+    """
     reason = why_no_spark()
     if reason is not None:
         pytest.skip(f"NO SPARK: {reason}")
@@ -57,13 +62,52 @@ def spark() -> Iterator[Any]:
 
     os.environ["PYSPARK_PYTHON"] = sys.executable  # else workers run whatever python3 is on PATH
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    os.environ["SPARK_AUTH_SOCKET_TIMEOUT"] = str(PATIENCE)
     with tempfile.TemporaryDirectory(prefix="bittern-spark-") as scratch:
         os.environ["BITTERN_CACHE_DIR"] = f"{scratch}/cache"  # of this run alone
-        builder = SparkSession.builder.master("local[2]").appName("bittern-tests")
-        session = builder.config(map=quick_settings(Path(scratch))).getOrCreate()
-        session.sparkContext.setLogLevel("OFF")
-        yield session
-        session.stop()
+        session: Any = None
+
+        def running() -> Any:
+            nonlocal session
+            if session is None or not runs(session):
+                builder = SparkSession.builder.master("local[2]").appName("bittern-tests")
+                session = builder.config(map=quick_settings(Path(scratch))).getOrCreate()
+                session.sparkContext.setLogLevel("OFF")
+            return session
+
+        yield running
+        if session is not None and runs(session):
+            session.stop()
+
+
+def runs(session: Any) -> bool:
+    """Is a session's JVM there? If not, it is forgotten, and the next session starts another."""
+    from pyspark import SparkContext
+
+    try:
+        session.range(1).count()
+    except Exception:  # noqa: BLE001  py4j and pyspark have several for it
+        with contextlib.suppress(Exception):
+            session.stop()
+        with SparkContext._gateway.proc as jvm:  # closes the pipe to it, and waits for it
+            jvm.kill()
+        SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None
+        type(session)._instantiatedSession = type(session)._activeSession = None
+        return False
+    return True
+
+
+@pytest.fixture(scope="module")
+def spark(running_spark: Callable[[], Any]) -> Iterator[Any]:
+    """Give a module a Spark session, whatever has become of the one that another has failed with.
+
+    Streams that it leaves behind are stopped.
+    """
+    session = running_spark()
+    yield session
+    with contextlib.suppress(Exception):  # the session is lost: the next module gets another
+        for query in session.streams.active:
+            query.stop()
 
 
 @pytest.fixture

@@ -13,9 +13,7 @@ Spark's connector. Every wait has an end.
 
 from __future__ import annotations
 
-import contextlib
 import os
-import socket
 import subprocess
 import time
 from collections.abc import Iterator, Sequence
@@ -25,11 +23,10 @@ from typing import NamedTuple
 import pytest
 
 from spark_sessions import why_no_spark
+from steady import PATIENCE, free_port, listens, wait_until
 
 ROOT = Path(__file__).parent.parent
 JARS, WANTED = ROOT / ".kafka", ROOT / "scripts" / "kafka-jars.xml"
-#: Seconds until a broker must answer, or a client must have been answered.
-_PATIENCE = 60
 _SHORT_LIVED = ["-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
 _LOGGING = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
 _PROPERTIES = """\
@@ -48,7 +45,7 @@ transaction.state.log.replication.factor=1
 transaction.state.log.min.isr=1
 group.initial.rebalance.delay.ms=0
 # After a SIGKILL the node is taken for alive until this has passed.
-broker.session.timeout.ms=2000
+broker.session.timeout.ms=6000
 broker.heartbeat.interval.ms=500
 """
 
@@ -86,14 +83,14 @@ class Broker:
         self._folder = folder
         self._process: subprocess.Popen[bytes] | None = None
         folder.mkdir(parents=True)
-        port, controller = _free_ports()
+        port, controller = free_port(), free_port()
         self._port = port
         self.servers = f"127.0.0.1:{port}"
         text = _PROPERTIES.format(port=port, controller=controller, data=folder / "data")
         (folder / "server.properties").write_text(text, encoding="utf-8")
         # 16 bytes in base64, any.
         self._java("kafka.tools.StorageTool", "format", "-t", "Yml0dGVybi10ZXN0cy0xMg", "-c").wait(
-            _PATIENCE
+            PATIENCE
         )
         assert (folder / "data" / "meta.properties").exists(), self._tail()
 
@@ -114,24 +111,19 @@ class Broker:
         """Start it and wait until it answers a client."""
         assert self._process is None, "it runs already"
         self._process = self._java("kafka.Kafka")
-        deadline = time.monotonic() + _PATIENCE
-        while not self._listens():
-            assert self._process.poll() is None, f"the broker ended; its log ends\n{self._tail()}"
-            assert time.monotonic() < deadline, f"no broker in time; its log ends\n{self._tail()}"
-            time.sleep(0.05)
-        self._admin().list_topics(timeout=_PATIENCE)
+        wait_until(lambda: listens(self._port), self._look)
+        self._admin().list_topics(timeout=PATIENCE)
 
-    def _listens(self) -> bool:
-        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self._port), 1):
-            return True
-        return False
+    def _look(self) -> None:
+        assert self._process is not None
+        assert self._process.poll() is None, f"the broker ended; its log ends\n{self._tail()}"
 
     def stop(self) -> None:
         """Let it end in good order."""
         if self._process is not None:
             self._process.terminate()
             try:
-                self._process.wait(_PATIENCE)
+                self._process.wait(PATIENCE)
             except subprocess.TimeoutExpired:
                 self.kill()
             self._process = None
@@ -140,7 +132,7 @@ class Broker:
         """End it at once: nothing is flushed, nobody is told."""
         if self._process is not None:
             self._process.kill()
-            self._process.wait(_PATIENCE)
+            self._process.wait(PATIENCE)
             self._process = None
 
     def _tail(self) -> str:
@@ -158,7 +150,7 @@ class Broker:
         from confluent_kafka.admin import NewTopic
 
         admin = self._admin()
-        admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result(_PATIENCE)
+        admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result(PATIENCE)
 
     def produce(
         self, topic: str, values: Sequence[bytes | None], partition: int = 0
@@ -176,7 +168,7 @@ class Broker:
         for value in values:
             producer.produce(topic, value, partition=partition, on_delivery=delivered)
             producer.poll(0)
-        assert producer.flush(_PATIENCE) == 0, "the broker did not take all messages in time"
+        assert producer.flush(PATIENCE) == 0, "the broker did not take all messages in time"
         return placed
 
     def consume(self, topic: str) -> list[Message]:
@@ -186,16 +178,16 @@ class Broker:
         settings = {"bootstrap.servers": self.servers, "group.id": "tests", "log_level": 0}
         consumer = Consumer(settings | {"enable.auto.commit": False})
         try:
-            known = consumer.list_topics(topic, _PATIENCE).topics[topic].partitions
+            known = consumer.list_topics(topic, PATIENCE).topics[topic].partitions
             left = {}
             for number in known:
                 place = TopicPartition(topic, number)
-                first, behind = consumer.get_watermark_offsets(place, _PATIENCE)
+                first, behind = consumer.get_watermark_offsets(place, PATIENCE)
                 if first < behind:
                     left[number] = behind
             consumer.assign([TopicPartition(topic, number, OFFSET_BEGINNING) for number in left])
             found: list[Message] = []
-            deadline = time.monotonic() + _PATIENCE
+            deadline = time.monotonic() + PATIENCE
             while left:
                 assert time.monotonic() < deadline, f"messages before {left} did not come in time"
                 got = consumer.poll(1)
@@ -208,13 +200,6 @@ class Broker:
         finally:
             consumer.close()
         return sorted(found, key=lambda message: message[:2])
-
-
-def _free_ports() -> tuple[int, int]:
-    with socket.socket() as one, socket.socket() as other:
-        one.bind(("127.0.0.1", 0))
-        other.bind(("127.0.0.1", 0))
-        return one.getsockname()[1], other.getsockname()[1]
 
 
 @pytest.fixture(scope="session")

@@ -16,7 +16,6 @@ import pwd
 import secrets
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -26,7 +25,8 @@ from typing import Any
 
 import pytest
 
-PATIENCE = 60  # seconds for the server to start or to stop
+from steady import PATIENCE, free_port
+
 SETTINGS = {
     "listen_addresses": "127.0.0.1",
     "fsync": "off",  # tests kill processes, they do not cut the power
@@ -55,12 +55,6 @@ def as_whom() -> dict[str, Any]:
             user = pwd.getpwnam(name)
             return {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
     raise RuntimeError("neither the user postgres nor nobody is there")
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 class Server:
@@ -139,7 +133,7 @@ class Server:
         import psycopg
 
         try:
-            psycopg.connect(self.url(), connect_timeout=5).close()
+            psycopg.connect(self.url(), connect_timeout=PATIENCE).close()
         except psycopg.OperationalError:
             return False
         return True

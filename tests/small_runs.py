@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from steady import PATIENCE
+
 ROOT = Path(__file__).parent.parent
 
 
@@ -16,7 +18,7 @@ def small_run(module: str, folder: Path) -> Any:
     output = folder / "result.json"
     command = [sys.executable, "-m", module, "--small", "--output", str(output)]
     done = subprocess.run(
-        command, cwd=ROOT, capture_output=True, text=True, timeout=600, check=False
+        command, cwd=ROOT, capture_output=True, text=True, timeout=4 * PATIENCE, check=False
     )
     assert done.returncode == 0, done.stderr[-3000:]
     return json.loads(output.read_text())

@@ -32,7 +32,6 @@ import re
 import select
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -41,9 +40,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Self
 
+from steady import PATIENCE, free_port, listens, wait_until
+
 TESTS = Path(__file__).parent
-#: Seconds until a session must have started; it takes 10 to 30 on two idle cores.
-_START = 200
+#: Seconds that a call may take, in which a job has PATIENCE for each of its waits.
+_DEADLINE = 2 * PATIENCE
 _JAVA_NEEDED = 17
 
 
@@ -82,6 +83,9 @@ def quick_settings(scratch: Path) -> dict[str, str]:
         "spark.sql.execution.arrow.pyspark.validateSchema.enabled": "true",
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         "spark.local.dir": str(scratch / "local"),
+        # A process that does not get a core for a while is not gone.
+        "spark.network.timeout": f"{PATIENCE}s",
+        "spark.python.authenticate.socketTimeout": f"{PATIENCE}s",
     }
 
 
@@ -118,7 +122,7 @@ class Session:
         os.close(requests)
         os.close(replies)
         self._unread = b""
-        self._deadline = time.monotonic() + _START
+        self._deadline = time.monotonic() + _DEADLINE
         self._started = False
 
     @property
@@ -126,20 +130,20 @@ class Session:
         """The child's process id, which is also that of its process session."""
         return self._child.pid
 
-    def call(self, function: str, *, deadline: float = 90, **arguments: Any) -> Any:
+    def call(self, function: str, **arguments: Any) -> Any:
         """Call ``module:function`` in the child with the session and plain arguments."""
         self.send(function, **arguments)
-        return self.receive(deadline)
+        return self.receive()
 
     def send(self, function: str, **arguments: Any) -> None:
         """Ask for a call, and do not wait for its value."""
         line = json.dumps({"function": function, "arguments": arguments})
         os.write(self._requests, line.encode() + b"\n")
 
-    def receive(self, deadline: float = 90) -> Any:
-        """Wait for the value of what was sent first, up to ``deadline`` seconds."""
+    def receive(self) -> Any:
+        """Wait for the value of what was sent first."""
         self._wait_for_start()
-        return self._reply(time.monotonic() + deadline)
+        return self._reply(time.monotonic() + _DEADLINE)
 
     def has_replied(self) -> bool:
         """Say whether ``receive`` would have to wait no longer."""
@@ -175,7 +179,7 @@ class Session:
         if self._child.returncode is not None:
             return
         end(self.pid)
-        self._child.wait(timeout=30)
+        self._child.wait(PATIENCE)
         os.close(self._requests)
         os.close(self._replies)
 
@@ -188,7 +192,7 @@ class Session:
 
 def end(session: int) -> None:
     """Kill every process of a process session, until there is none (executors are restarted)."""
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + PATIENCE
     while living := list(members(session)):
         assert time.monotonic() < deadline, f"processes {living} do not end"
         for pid in living:
@@ -224,6 +228,7 @@ def _environment(scratch: Path) -> dict[str, str]:
         "PYSPARK_PYTHON": sys.executable,
         "PYTHONPATH": os.pathsep.join([str(TESTS), os.environ.get("PYTHONPATH", "")]),
         "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_AUTH_SOCKET_TIMEOUT": str(PATIENCE),
         "SPARK_WORKER_DIR": str(scratch / "work"),
         "BITTERN_CACHE_DIR": str(scratch / "cache"),
     }
@@ -254,9 +259,7 @@ def _start_hosts(scratch: Path, hosts: tuple[str, ...]) -> str:
     import pyspark
 
     home = Path(pyspark.__file__).parent
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     env = os.environ | {
         "SPARK_HOME": str(home),
         "SPARK_DAEMON_MEMORY": "256m",
@@ -271,6 +274,8 @@ def _start_hosts(scratch: Path, hosts: tuple[str, ...]) -> str:
     for program, *rest in arguments:
         command = [str(home / "bin" / "spark-class"), f"org.apache.spark.deploy.{program}"]
         subprocess.Popen([*command, "--webui-port", "0", *rest], env=env)
+        if program == "master.Master":  # applications ask for it three times only
+            wait_until(lambda: listens(port))
     return master
 
 

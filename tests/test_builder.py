@@ -31,6 +31,7 @@ from bittern.spark.node_cache import SnapshotRef
 from bittern.spark.streaming import builder as builder_module
 from bittern.spark.streaming.builder import Builder
 from bittern.spark.views import View
+from steady import PATIENCE
 from test_live import EVENTS, TEXTS, HeldBack
 from test_views import forget, matches
 
@@ -273,7 +274,7 @@ def test_a_compaction_leaves_a_base_of_its_version(
     built.view(1)
     at = catalog.apply([{"id": f"m{n}", "expression": "a = 1"} for n in range(5)], ["s1"])
     check(built.view(at), catalog)
-    assert held.started.wait(60)
+    assert held.started.wait(PATIENCE)
     later = catalog.add("late", "a = 1")
     check(built.view(later), catalog)
     assert list(notes(built)) == [1]
@@ -298,7 +299,7 @@ def finish(built: Builder, held: HeldBack) -> None:
     running = built._layers._compacting
     held.go_on.set()
     if running is not None:
-        running.join(60)
+        running.join(PATIENCE)
 
 
 def test_a_compaction_that_ends_while_a_view_is_made(
@@ -312,7 +313,7 @@ def test_a_compaction_that_ends_while_a_view_is_made(
     built.view(1)
     at = catalog.apply([{"id": f"m{n}", "expression": "a = 1"} for n in range(5)], ["s1"])
     built.view(at)
-    assert held.started.wait(60)
+    assert held.started.wait(PATIENCE)
     seal = Layers.seal
 
     def seal_then_swap(layers: Layers) -> Any:
@@ -352,7 +353,7 @@ def test_closing_waits_and_leaves_no_files(
     built = builder(catalog, store)
     built.view(1)
     built.view(catalog.apply([{"id": f"m{n}", "expression": "a = 1"} for n in range(5)]))
-    assert held.started.wait(60)
+    assert held.started.wait(PATIENCE)
     assert built._layers is not None
     folder = built._layers._work_folder.path
     assert folder.exists()
@@ -378,7 +379,7 @@ def test_two_builders_at_once(catalog: Catalog, store: str) -> None:
         own, built = random.Random(seed), builder(catalog, store)
         try:
             for _ in range(4):
-                meet.wait(60)
+                meet.wait(PATIENCE)
                 check(built.view(own.randrange(1, catalog.version() + 1)), catalog)
         except BaseException as failure:
             failures.append(failure)
@@ -391,7 +392,7 @@ def test_two_builders_at_once(catalog: Catalog, store: str) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(120)
+        thread.join(PATIENCE)
     assert not failures
     left = [entry.name for entry in Path(store).iterdir()]
     assert not [name for name in left if name.startswith(".")]

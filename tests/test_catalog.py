@@ -663,7 +663,7 @@ def test_another_layout_is_refused(catalog, url):
 
 
 def test_a_server_that_is_not_there(postgres):
-    from postgres import free_port
+    from steady import free_port
 
     for place, said in (
         (f"postgresql://u@127.0.0.1:{free_port()}/x", "refused"),

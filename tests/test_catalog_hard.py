@@ -26,8 +26,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 import bittern
 from bittern.catalog import reading, writing
 from bittern.errors import CatalogError, OptionError, SubscriptionError, UnknownSubscriptionError
-
-PATIENCE = 120  # seconds for a child to say something; never waited for when all is well
+from steady import PATIENCE
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

@@ -35,6 +35,7 @@ from bittern.errors import (
 from bittern.model import maps as maps_module
 from bittern.model.ids import Ids
 from bittern.model.matches import Matches
+from steady import PATIENCE
 
 SHOP = {
     "cheap": "price < 10",
@@ -631,7 +632,7 @@ def test_a_second_process_matches_at_the_same_time(rich: dict[str, str], tmp_pat
             second.stdin.flush()
             assert json.loads(second.stdout.readline()) == opened.match(batch).to_pylist()
         second.stdin.close()
-        assert second.wait(30) == 0
+        assert second.wait(PATIENCE) == 0
 
 
 def test_snapshots_that_cannot_be_opened(tmp_path: Path) -> None:

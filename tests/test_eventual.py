@@ -24,11 +24,11 @@ from bittern.spark import store as stores
 from bittern.spark import transport
 from bittern.spark.streaming import eventual
 from bittern.spark.streaming.eventual import Follower
+from steady import PATIENCE, wait_until
 from test_builder import Session
 from test_views import forget, matches
 
 EVENTS = [{"a": 1}, {"a": 2}]
-LONG = 120
 
 
 class LocalSession(Session):
@@ -94,7 +94,7 @@ def following(store: Path) -> Iterator[Callable[[Any], Follower]]:
     yield start
     for follower in started:
         follower.stop()
-        follower.join(LONG)
+        follower.join(PATIENCE)
         assert not follower.is_alive()
 
 
@@ -103,24 +103,17 @@ def found(follower: Follower) -> list[list[str]]:
     return matches(follower.following.matcher(), EVENTS)
 
 
-def wait_for(what: Callable[[], bool]) -> None:
-    until = time.monotonic() + LONG  # on the slowest machine
-    while not what():
-        assert time.monotonic() < until, "it never happens"
-        time.sleep(0.01)
-
-
 def test_workers_find_newer_versions(
     catalog: Catalog, following: Callable[[Any], Follower]
 ) -> None:
     follower = following(catalog)
     assert found(follower) == [["x"], []]
     catalog.add("y", "a = 2")
-    wait_for(lambda: found(follower) == [["x"], ["y"]])
+    wait_until(lambda: found(follower) == [["x"], ["y"]])
     catalog.apply([{"id": "y", "expression": "a > 0"}], ["x"])
-    wait_for(lambda: found(follower) == [["y"], ["y"]])
+    wait_until(lambda: found(follower) == [["y"], ["y"]])
     catalog.remove("y")
-    wait_for(lambda: found(follower) == [[], []])
+    wait_until(lambda: found(follower) == [[], []])
 
 
 @pytest.mark.parametrize(
@@ -140,15 +133,17 @@ def test_a_follower_survives_a_failure(
     unsteady = Unsteady(catalog)
     follower = following(unsteady)
     unsteady.failure = failure
+    asked = unsteady.asked
+    wait_until(lambda: unsteady.asked > asked)  # who asked before has been answered
     catalog.add("y", "a = 1")
     asked = unsteady.asked
     with caplog.at_level(logging.WARNING, "bittern"):
-        wait_for(lambda: unsteady.asked > asked + 3)
+        wait_until(lambda: unsteady.asked > asked + 3)
     assert str(failure) in caplog.text
     assert follower.is_alive()
     assert found(follower) == [["x"], []]
     unsteady.failure = None
-    wait_for(lambda: found(follower) == [["x", "y"], []])
+    wait_until(lambda: found(follower) == [["x", "y"], []])
 
 
 def test_a_follower_ends_with_its_session(catalog: Catalog, store: Path) -> None:
@@ -156,7 +151,7 @@ def test_a_follower_ends_with_its_session(catalog: Catalog, store: Path) -> None
     follower = Follower(session, catalog, str(store))  # type: ignore[arg-type]
     follower.start()
     session._jsc = None
-    follower.join(LONG)
+    follower.join(PATIENCE)
     assert not follower.is_alive()
     assert found(follower) == [["x"], []]  # workers go on with what there is
 
@@ -354,15 +349,15 @@ def test_a_stream_sees_what_is_subscribed_later(
         feed()
         assert rows == [(0, "x")]
         catalog.add("y", "b = 'new'")  # an attribute that nobody had asked for
-        wait_for(lambda: (feed(), "y") in rows)
+        wait_until(lambda: (feed(), "y") in rows)
         assert all((id_, "x") in rows for id_ in range(fed))
         catalog.remove("x")
-        wait_for(lambda: (feed(), "x") not in rows)
+        wait_until(lambda: (feed(), "x") not in rows)
         assert (fed - 1, "y") in rows
     finally:
         query.stop()
         for follower in eventual._followers[spark].values():
             follower.stop()
-            follower.join(LONG)
+            follower.join(PATIENCE)
     names = [thread.name for thread in threading.enumerate()]
     assert "bittern-follower" not in names

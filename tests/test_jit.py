@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from steady import PATIENCE
+
 KERNEL = """
 from bittern.engine.jit import i8, kernel
 from parts.steps import step
@@ -38,7 +40,7 @@ def run(folder: Path) -> tuple[int, int]:
         capture_output=True,
         text=True,
         check=True,
-        timeout=120,
+        timeout=PATIENCE,
     ).stdout
     number, hits = shown.split()
     return int(number), int(hits)

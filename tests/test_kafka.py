@@ -62,7 +62,7 @@ class Case:
         if job in {"run", "start"}:
             options |= {"servers": [self.kafka.servers], "topics": [self.topic]}
         name = f"spark_jobs.kafka:{job}"
-        return self._session.call(name, deadline=200, folder=str(self.folder), **options)
+        return self._session.call(name, folder=str(self.folder), **options)
 
     def rows(self, table: str, *columns: str) -> list[tuple[Any, ...]]:
         """Columns of a table that the pipeline wrote, after the topic's name, which all have."""

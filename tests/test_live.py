@@ -32,6 +32,7 @@ from bittern.engine import layers as layers_module
 from bittern.engine.compact import Child
 from bittern.errors import BitternError, OptionError, SubscriptionError, UnknownSubscriptionError
 from bittern.language.parser import parse
+from steady import PATIENCE
 
 TEXTS = (
     *(
@@ -75,7 +76,7 @@ class HeldBack:
 
     def run(self, work: Path) -> None:
         self.started.set()
-        assert self.go_on.wait(60)
+        assert self.go_on.wait(PATIENCE)
         if self.returncode == 0:
             compact_module.main(work)
         compact_module.check_ended(self.returncode, self.stderr)
@@ -194,14 +195,14 @@ class LiveMachine(RuleBasedStateMachine):
         self.patch.setattr(Child, "run", self.held.run)
         self.compaction = threading.Thread(target=self.live.compact)
         self.compaction.start()
-        assert self.held.started.wait(60)
+        assert self.held.started.wait(PATIENCE)
 
     @precondition(lambda self: self.compaction is not None)
     @rule()
     def finish_compaction(self) -> None:
         assert self.compaction is not None
         self.held.go_on.set()
-        self.compaction.join(60)
+        self.compaction.join(PATIENCE)
         assert not self.compaction.is_alive()
         self.compaction = None
 
@@ -556,7 +557,7 @@ def readers() -> Iterator[Any]:
     yield start
     stop.set()
     for thread in threads:
-        thread.join(60)
+        thread.join(PATIENCE)
     if failures:
         raise failures[0]
 
@@ -603,7 +604,7 @@ def test_writers_do_not_lose_each_others_changes(readers: Any, at_once: HeldBack
         for writer in writers:
             writer.start()
         for writer in writers:
-            writer.join(60)
+            writer.join(PATIENCE)
         right = {f"{name}{n}" for name in "pqrs" for n in range(0, 150, 3)}
         assert set(live.match({"a": 1}).ids(0)) == right
         assert len(live) == len(right)
@@ -618,7 +619,7 @@ def test_a_change_is_seen_by_the_next_match_in_any_thread() -> None:
                 target=lambda n=n: found.append(live.match({"a": n}).ids(0) == [n])
             )
             reader.start()
-            reader.join(60)
+            reader.join(PATIENCE)
         assert found == [True] * 20
 
 

@@ -25,6 +25,7 @@ from bittern.spark.streaming.exporters import (
     prometheus_text,
 )
 from bittern.spark.streaming.metrics import BatchReport, Figures, Metrics, Progress
+from steady import PATIENCE
 
 STAGES = {"pin": 0.25, "view": 0.25, "match": 1.0, "deliver": 0.5}
 #: A line of Prometheus' format: a name, labels whose values are quoted, a number.
@@ -393,7 +394,7 @@ def test_a_file_that_nobody_would_read(tmp_path: Any) -> None:
 
 def get(port: int, path: str) -> tuple[int, str, str]:
     try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=30) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=PATIENCE) as answer:
             return answer.status, answer.headers["Content-Type"], answer.read().decode()
     except urllib.error.HTTPError as error:
         with error:
@@ -423,7 +424,7 @@ def test_clients_that_behave_badly_harm_nobody() -> None:
         with socket.create_connection(("127.0.0.1", served.port)) as rude:
             rude.sendall(b"\x00\xff nonsense\r\n\r\n")
             assert b"400" in rude.recv(1000)
-        posting = http.client.HTTPConnection("127.0.0.1", served.port, timeout=30)
+        posting = http.client.HTTPConnection("127.0.0.1", served.port, timeout=PATIENCE)
         posting.request("POST", "/metrics", b"x" * 10)
         assert posting.getresponse().status == 501
         posting.close()

@@ -15,6 +15,7 @@ pytest.importorskip("pyspark")
 from bittern.errors import OptionError, PipelineError
 from bittern.spark.streaming.files import Files
 from bittern.spark.streaming.outbox import Outbox, check_apart
+from steady import PATIENCE
 
 
 def put(outbox: Outbox, batch: int, rows: int) -> None:
@@ -65,7 +66,7 @@ def test_of_two_claims_at_once_one_wins(tmp_path: Path) -> None:
     meet, failures = threading.Barrier(8), []
 
     def claim(query: str) -> None:
-        meet.wait(30)
+        meet.wait(PATIENCE)
         try:
             Outbox.at(tmp_path / "matches").claim(query)
         except PipelineError as error:
@@ -75,7 +76,7 @@ def test_of_two_claims_at_once_one_wins(tmp_path: Path) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(30)
+        thread.join(PATIENCE)
     assert len(failures) == 7
     assert all("belongs to another query" in failure for failure in failures)
 
@@ -199,12 +200,12 @@ def test_a_reader_sees_whole_batches_only(spark: Any, tmp_path: Path) -> None:
             put(outbox, batch, 100)
             if batch == 5:
                 written.set()
-                assert go_on.wait(60)
+                assert go_on.wait(PATIENCE)
 
     writer = threading.Thread(target=write)
     writer.start()
     looks = []
-    assert written.wait(60)
+    assert written.wait(PATIENCE)
     for look in range(3):
         found = spark.read.parquet(str(tmp_path / "matches")).groupBy("batch").count().collect()
         looks.append({row["batch"]: row["count"] for row in found})
@@ -212,7 +213,7 @@ def test_a_reader_sees_whole_batches_only(spark: Any, tmp_path: Path) -> None:
             go_on.set()
         else:
             writer.join(0.3)
-    writer.join(60)
+    writer.join(PATIENCE)
     for counts in looks:
         assert counts == dict.fromkeys(range(len(counts)), 100)
     assert len(looks[0]) == 6

@@ -23,6 +23,7 @@ from bittern.service.run import _try_checkpoint
 from bittern.spark.streaming import pins
 from bittern.spark.streaming.outbox import check_apart
 from bittern.spark.streaming.pins import Checkpoint, Pin
+from steady import PATIENCE
 
 #: Takes a checkpoint, says so, and holds it until its standard input ends.
 HOLDER = """
@@ -84,7 +85,7 @@ def test_whoever_writes_a_pin_first_decides(tmp_path: Path) -> None:
 
     def bind(version: int) -> None:
         def newest() -> int:
-            meet.wait(30)
+            meet.wait(PATIENCE)
             return version
 
         try:
@@ -97,7 +98,7 @@ def test_whoever_writes_a_pin_first_decides(tmp_path: Path) -> None:
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join(30)
+            thread.join(PATIENCE)
     assert found == [checkpoint.pinned(0)]
     assert len(stopped) == 1
     assert "another pipeline has written the pin" in stopped[0]
@@ -216,7 +217,7 @@ def test_another_process_holds_it_until_it_is_killed(tmp_path: Path) -> None:
         ):
             pass
         holder.kill()
-        holder.wait(30)
+        holder.wait(PATIENCE)
     with Checkpoint(tmp_path) as checkpoint:
         assert checkpoint.pin(7, never).version == 70
 
@@ -276,7 +277,7 @@ def test_the_lock_is_not_passed_on_to_children(tmp_path: Path) -> None:
         with Checkpoint(tmp_path):
             pass
     finally:
-        child.communicate(b"\n", timeout=30)
+        child.communicate(b"\n", timeout=PATIENCE)
 
 
 def test_a_checkpoint_where_a_file_is(tmp_path: Path) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -33,12 +32,11 @@ from bittern.spark.streaming.outbox import Outbox
 from bittern.spark.streaming.pins import Checkpoint
 from bittern.spark.streaming.pipeline import Pipeline
 from bittern.spark.streaming.steps import Plan, Steps
+from steady import PATIENCE, come, wait_until
 
 pytestmark = pytest.mark.spark
 
 SCHEMA = "id bigint, price double, color string"
-#: Seconds until what must come has come, on the slowest machine.
-LONG = 120
 
 
 class Reports(Metrics):
@@ -113,9 +111,8 @@ class World:
         lines = [event if isinstance(event, str) else json.dumps(event) for event in events]
         hidden = self.incoming / f".{self.fed}"
         hidden.write_text("\n".join(lines))
-        hidden.rename(self.incoming / f"{self.fed:06}.json")
+        come(hidden, self.incoming / f"{self.fed:06}.json")
         self.fed += 1
-        time.sleep(0.01)  # files are taken by their age
 
     def events(self, schema: str = SCHEMA, form: str = "json") -> Any:
         reader = self.spark.readStream.schema(schema).option("maxFilesPerTrigger", 1)
@@ -162,13 +159,6 @@ def world(spark: Any, tmp_path: Path) -> Iterator[World]:
             ]
         )
         yield World(spark, tmp_path, catalog)
-
-
-def wait_for(what: Callable[[], bool]) -> None:
-    until = time.monotonic() + LONG
-    while not what():
-        assert time.monotonic() < until, "it never happens"
-        time.sleep(0.02)
 
 
 # ------------------------------------------------------------------ versions
@@ -236,10 +226,10 @@ def test_a_stream_that_runs_and_is_stopped(world: World) -> None:
     metrics = Reports()
     running = world.pipeline(available_now=False, trigger=None, metrics=metrics).start()
     try:
-        wait_for(lambda: len(metrics.reports) == 1)
+        wait_until(lambda: len(metrics.reports) == 1)
         version = world.catalog.add("all", "TRUE")
         world.feed({"id": 2, "price": 100})
-        wait_for(lambda: len(metrics.reports) == 2)
+        wait_until(lambda: len(metrics.reports) == 2)
         assert running.is_active
         assert not running.await_termination(0.05)
         with pytest.raises(PipelineError, match="in use by process"):
@@ -264,20 +254,20 @@ def test_stopping_finishes_the_batch_under_way(world: World) -> None:
 
     def wait(_: Batch) -> None:
         begun.set()
-        assert go_on.wait(LONG)
+        assert go_on.wait(PATIENCE)
 
     sink = Rows(wait)
     for number in range(3):
         world.feed({"id": number, "price": 1})
     running = world.pipeline(sink, available_now=False, trigger="0 seconds").start()
-    assert begun.wait(LONG)
+    assert begun.wait(PATIENCE)
     stopping = threading.Thread(target=running.stop)
     stopping.start()
     stopping.join(0.5)
     assert stopping.is_alive()
     assert sink.rows == []
     go_on.set()
-    stopping.join(LONG)
+    stopping.join(PATIENCE)
     assert not stopping.is_alive()
     assert running.await_termination()
     assert sink.rows == [(0, [(0, "cheap", 1)])]
@@ -292,16 +282,16 @@ def test_giving_up_the_batch_under_way(world: World) -> None:
 
     def wait(_: Batch) -> None:
         begun.set()
-        assert go_on.wait(LONG)
+        assert go_on.wait(PATIENCE)
 
     sink = Rows(wait)
     world.feed({"id": 1, "price": 1}, {"id": 2, "color": "red"})
     running = world.pipeline(sink, available_now=False).start()
-    assert begun.wait(LONG)
+    assert begun.wait(PATIENCE)
     aborting = threading.Thread(target=running.abort)
     aborting.start()
     go_on.set()
-    aborting.join(LONG)
+    aborting.join(PATIENCE)
     assert not aborting.is_alive()
     assert not running.is_active
     assert running.await_termination()
@@ -654,13 +644,13 @@ def test_starting_twice_is_refused_and_harmless(world: World) -> None:
     try:
         with pytest.raises(PipelineError, match="in use"):
             pipeline.start()
-        wait_for(lambda: len(metrics.reports) == 1)
+        wait_until(lambda: len(metrics.reports) == 1)
     finally:
         running.stop()
     world.feed({"id": 2, "price": 1})
     again = pipeline.start()
     try:
-        wait_for(lambda: len(metrics.reports) == 2)
+        wait_until(lambda: len(metrics.reports) == 2)
     finally:
         again.stop()
     assert [row[:2] for row in world.matches()] == [(0, 1), (1, 2)]

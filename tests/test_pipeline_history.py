@@ -38,6 +38,7 @@ from bittern.spark.streaming.metrics import BatchReport, Metrics
 from bittern.spark.streaming.pins import Checkpoint
 from spark_jobs import streams
 from spark_sessions import RemoteError, Session
+from steady import come
 
 pytestmark = pytest.mark.spark
 
@@ -110,7 +111,7 @@ class Place:
             table = pa.Table.from_pylist(rows, pa.schema(schema | {"document": pa.string()}))
             partial = self.path / "events" / ".partial"
             pq.write_table(table, partial)
-            partial.rename(partial.with_name(f"{self._files:05d}.parquet"))
+            come(partial, partial.with_name(f"{self._files:05d}.parquet"))
             self._files += 1
 
     def _event(self, id_: int) -> dict[str, Any]:

@@ -8,11 +8,9 @@ import json
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import threading
-import time
 import urllib.request
 from pathlib import Path
 from types import SimpleNamespace
@@ -33,6 +31,7 @@ from bittern.service.live_view import View, as_line, picture
 from bittern.service.run import Signals, attend, raise_failure, summary
 from bittern.spark.streaming.metrics import BatchReport, Figures, Metrics, Progress
 from bittern.spark.streaming.pins import Checkpoint
+from steady import PATIENCE, free_port, wait_until
 
 STAGES = {"pin": 0.001, "view": 0.02, "match": 0.4, "deliver": 0.11}
 
@@ -216,7 +215,7 @@ class Fake:
     def stop(self) -> None:
         self.calls.append("stop")
         if self._slow:
-            assert self._over.wait(60)
+            assert self._over.wait(PATIENCE)
         self.is_active = False
 
     def abort(self) -> None:
@@ -497,10 +496,7 @@ prometheus_port = {port}
 
 @pytest.fixture
 def files(tmp_path: Path) -> Path:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    (tmp_path / "pipeline.toml").write_text(PIPELINE.format(port=port))
+    (tmp_path / "pipeline.toml").write_text(PIPELINE.format(port=free_port()))
     (tmp_path / "incoming").mkdir()
     return tmp_path
 
@@ -532,16 +528,17 @@ class Child:
 
     def until(self, events: int) -> list[dict[str, Any]]:
         """Wait for the metrics of so many events."""
-        deadline = time.monotonic() + 150
-        while True:
-            path = self.folder / "metrics.jsonl"
-            whole = path.read_text().rpartition("\n")[0] if path.exists() else ""
-            lines = [json.loads(line) for line in whole.splitlines()]
-            if sum(line["events"] for line in lines) >= events:
-                return lines
+
+        def look() -> None:
             assert self._process.poll() is None, self.said.read_text()
-            assert time.monotonic() < deadline, self.said.read_text()
-            time.sleep(0.05)
+
+        wait_until(lambda: sum(line["events"] for line in self._lines()) >= events, look)
+        return self._lines()
+
+    def _lines(self) -> list[dict[str, Any]]:
+        path = self.folder / "metrics.jsonl"
+        whole = path.read_text().rpartition("\n")[0] if path.exists() else ""
+        return [json.loads(line) for line in whole.splitlines()]
 
     def send(self, number: int) -> None:
         self._process.send_signal(number)
@@ -549,7 +546,7 @@ class Child:
     def ended(self) -> tuple[int, str]:
         """Wait for the end: the exit code, and what was said."""
         try:
-            code = self._process.wait(timeout=150)
+            code = self._process.wait(timeout=PATIENCE)
         finally:
             spark_sessions.end(self._process.pid)
         said = self.said.read_text()
@@ -611,5 +608,5 @@ def test_a_pipeline_that_is_stopped_fails_and_goes_on(spark: Any, files: Path) -
 
 def served(folder: Path, path: str) -> str:
     (port,) = re.findall(r"prometheus_port = (\d+)", (folder / "pipeline.toml").read_text())
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/{path}", timeout=30) as answer:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/{path}", timeout=PATIENCE) as answer:
         return str(answer.read().decode())

@@ -14,6 +14,7 @@ import bittern
 import bittern.spark
 from bittern.errors import OptionError
 from bittern.spark.streaming import sources
+from steady import PATIENCE
 
 pytestmark = pytest.mark.spark
 
@@ -66,7 +67,7 @@ class Reading:
             .start()
         )
         try:
-            query.awaitTermination(60)
+            query.awaitTermination(PATIENCE)
         except Exception as error:
             if "after the batch" not in str(error):
                 raise

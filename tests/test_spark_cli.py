@@ -9,7 +9,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from types import SimpleNamespace
 from typing import Any
 
@@ -20,6 +19,7 @@ import pytest
 pytest.importorskip("pyspark")
 from bittern.service import cli
 from bittern.spark import session
+from steady import PATIENCE, wait_until
 
 #: One JVM that starts quickly, and nothing but loopback.
 QUICK = (
@@ -51,7 +51,7 @@ def spark_match(folder: Any, *arguments: Any) -> tuple[int, str, str]:
         text=True,
         cwd=folder,
         env=os.environ | {"SPARK_LOCAL_IP": "127.0.0.1", "BITTERN_CACHE_DIR": f"{folder}/cache"},
-        timeout=240,
+        timeout=PATIENCE,
         check=False,
     )
     return done.returncode, done.stdout, done.stderr
@@ -316,9 +316,7 @@ def test_progress_counts_the_tasks_of_all_stages(monkeypatch: Any) -> None:
     spark: Any = SimpleNamespace(sparkContext=SimpleNamespace(statusTracker=lambda: tracker))
     monkeypatch.setattr(session, "_LOOK", 0.001)
     with session.watched(spark, told, "matching"):
-        deadline = time.monotonic() + 60
-        while tracker.looks and time.monotonic() < deadline:
-            time.sleep(0.001)
+        wait_until(lambda: not tracker.looks)
     done = [(0, 2), (1, 2), (3, 7), (7, 7)]
     assert told.calls == [*(("matching", *each) for each in done), ("closed",)]
 

@@ -8,7 +8,6 @@ two hosts, 127.0.0.1 and 127.0.0.2, since Spark never copies a slow task to the 
 from __future__ import annotations
 
 import shutil
-import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +19,7 @@ import pytest
 import bittern
 from spark_jobs import world
 from spark_sessions import Session, why_no_spark
+from steady import wait_until
 
 pytestmark = pytest.mark.spark
 
@@ -170,11 +170,11 @@ def test_driver_dies_while_tasks_write(
     target = tmp_path / "matches"
     asked: Asked = {"folder": str(case.folder), "target": str(target)}
     first.send("spark_jobs.faults:write", kind="stuck", trouble=str(trouble), **asked)
-    deadline = time.monotonic() + 200
-    while not ((trouble / "reached").exists() and written_somewhere(tmp_path)):
+
+    def look() -> None:
         assert not first.has_replied(), first.receive()
-        assert time.monotonic() < deadline, "the driver did not come to write"
-        time.sleep(0.02)
+
+    wait_until(lambda: (trouble / "reached").exists() and written_somewhere(tmp_path), look)
     first.end()
     assert not target.exists()
 

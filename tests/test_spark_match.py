@@ -17,6 +17,7 @@ import strategies
 from bittern.errors import OptionError
 from bittern.language.parser import parse
 from bittern.language.printer import print_expression
+from steady import PATIENCE
 
 pytestmark = pytest.mark.spark
 
@@ -326,7 +327,7 @@ def test_streaming(spark: Any, offers: Any, index: bittern.Index, tmp_path: Any)
         .start()
     )
     try:
-        assert query.awaitTermination(60)
+        assert query.awaitTermination(PATIENCE)
         assert pairs(spark.table("found")) == ALL_PAIRS
         observed = [p.observedMetrics["metrics"] for p in query.recentProgress]
         assert sum(each["events"] for each in observed) == len(OFFERS)

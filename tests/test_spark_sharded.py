@@ -37,6 +37,7 @@ from bittern.spark.planning import plan
 from bittern.spark.regions import compared, witnesses
 from bittern.spark.sharded import Router, Visitor, match_shards, salts
 from bittern.spark.shards import REGION_BITS, Shards
+from steady import PATIENCE
 
 spark_test = pytest.mark.spark
 
@@ -538,7 +539,7 @@ def test_a_stream_is_matched_in_pieces(
         .trigger(availableNow=True)
         .start()
     )
-    assert query.awaitTermination(120)
+    assert query.awaitTermination(PATIENCE)
     found = Counter(map(tuple, spark.read.parquet(str(tmp_path / "matches")).collect()))
     assert found == Counter((id_, each) for id_, own in enumerate(expected) for each in own)
 

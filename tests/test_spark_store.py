@@ -30,6 +30,7 @@ from bittern.spark.node_cache import SnapshotRef, attach, clean, keep, put
 
 pytest.importorskip("pyspark")
 from bittern.spark import store as stores
+from steady import PATIENCE, wait_until
 
 EXPRESSIONS = {7: "price < 10", 8: "color = 'red' AND price >= 3", 9: "name LIKE 'a%'"}
 
@@ -496,7 +497,7 @@ def test_a_lock_that_was_cleaned_away_is_taken_again(root, three):
     wait_until(lambda: is_waited_for(path))
     path.unlink()
     let_go(holder)
-    waiter.join(60)
+    waiter.join(PATIENCE)
     assert os.path.samestat(os.fstat(got[0]), path.stat())
     let_go(got[0])
 
@@ -505,13 +506,6 @@ def is_waited_for(path):
     inode = str(path.stat().st_ino)
     lines = Path("/proc/locks").read_text(encoding="ascii").splitlines()
     return any("->" in line and f":{inode} " in line for line in lines)
-
-
-def wait_until(condition, seconds=60):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.01)
 
 
 # Many processes
@@ -570,7 +564,7 @@ def crowd(jobs, *arguments):
         input=json.dumps(jobs),
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=PATIENCE,
         check=False,
     )
     assert done.returncode == 0, done.stderr
@@ -604,7 +598,7 @@ def start():
 
 def kill(process):
     process.send_signal(signal.SIGKILL)
-    process.wait(60)
+    process.wait(PATIENCE)
 
 
 def test_many_processes_race_to_attach_and_end_with_one_good_copy(root, saved):
@@ -707,7 +701,7 @@ def slow(*paths):
     os.read(0, 1)  # until its input ends
 transport._link = slow
 threading.Thread(target=attach, args=[SnapshotRef(*arguments[:2])], daemon=True).start()
-started.wait(60)
+started.wait()
 node_cache._mutex.acquire()
 if os.fork() == 0:
     transport._link = link
@@ -738,7 +732,7 @@ def test_threads_share_one_index(root, saved):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(PATIENCE)
     assert len(got) == 8
     assert len(set(map(id, got))) == 1
     assert is_good(root, saved.id)

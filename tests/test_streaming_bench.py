@@ -15,6 +15,7 @@ import pytest
 from benchmarks.streaming import report, run, verify, world
 
 from spark_sessions import why_no_spark
+from steady import PATIENCE
 
 ROOT = Path(__file__).parent.parent
 
@@ -27,7 +28,7 @@ def test_every_match_of_a_stream_under_changes_is_that_of_the_version_it_is_pinn
     command = [sys.executable, "-m", "benchmarks.streaming.run", "--small", "--only", "soak"]
     command += ["--output", str(output)]
     done = subprocess.run(
-        command, cwd=ROOT, capture_output=True, text=True, timeout=400, check=False
+        command, cwd=ROOT, capture_output=True, text=True, timeout=4 * PATIENCE, check=False
     )
     assert done.returncode == 0, done.stderr[-3000:]
     soak = json.loads(output.read_text())["parts"]["soak"]

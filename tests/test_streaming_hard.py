@@ -22,6 +22,7 @@ from bittern.spark.streaming import Edge, Files, Metrics, Pipeline, eventual, so
 from bittern.spark.streaming import builder as builder_module
 from bittern.spark.streaming.batch import Batch, Sink
 from bittern.spark.streaming.eventual import Follower
+from steady import PATIENCE, wait_until
 from test_builder import builder
 from test_eventual import LocalSession
 from test_views import forget
@@ -149,12 +150,11 @@ def test_deltas_leave_no_files_behind(spark: Any, tmp_path: Path) -> None:
 
 
 def _wait_for_batch(running: Any, batch_id: int) -> None:
-    until = time.monotonic() + 120
-    while running._last < batch_id:
+    def look() -> None:
         if not running.is_active:
             running.await_termination()
-        assert time.monotonic() < until, "no batch comes"
-        time.sleep(0.02)
+
+    wait_until(lambda: running._last >= batch_id, look)
 
 
 def _bytes(folder: Path) -> int:
@@ -250,7 +250,7 @@ def test_stopping_is_no_failure(spark: Any, tmp_path: Path) -> None:
         running = pipeline(spark, catalog, Counting(), tmp_path, **options).start()
         _wait_for_batch(running, 0)
         running._stopping = True  # as stop() does before anything else
-        assert metrics.over.wait(60)
+        assert metrics.over.wait(PATIENCE)
         running.stop()
     assert running.query.exception() is not None
     assert not metrics.figures().failed

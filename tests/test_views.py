@@ -39,6 +39,7 @@ from bittern.spark import store as stores
 from bittern.spark.node_cache import SnapshotRef
 from bittern.spark.operator import Operator
 from bittern.spark.views import Carried, View, view_of
+from steady import PATIENCE
 from test_live import EVENTS, HOLDS, TEXTS, HeldBack
 
 IDS = ("0", "1", "2", "10", "", "é", "a b", "s" * 40)
@@ -177,14 +178,14 @@ class ApplyMachine(RuleBasedStateMachine):
         self.began = (self.layers.version, self.subscribed.copy())
         self.compaction = threading.Thread(target=self.layers.compact)
         self.compaction.start()
-        assert self.held.started.wait(60)
+        assert self.held.started.wait(PATIENCE)
 
     @precondition(lambda self: self.compaction is not None)
     @rule()
     def finish_compaction(self) -> None:
         assert self.compaction is not None
         self.held.go_on.set()
-        self.compaction.join(60)
+        self.compaction.join(PATIENCE)
         assert not self.compaction.is_alive()
         self.compaction = None
         self.base_is_of_its_version()
@@ -254,13 +255,13 @@ def test_many_changes_begin_a_compaction(monkeypatch: pytest.MonkeyPatch) -> Non
         layers.apply([], [(str(n), "a = 1", None) for n in range(4)], 4)
         assert not held.started.is_set()
         layers.apply(["x"], [(str(n), "a = 2", None) for n in range(3, 9)], 5)
-        assert held.started.wait(60)
+        assert held.started.wait(PATIENCE)
         layers.apply(["0"], [], 6)
         assert layers.base_version == 3
         held.go_on.set()
         running = layers._compacting
         if running is not None:
-            running.join(60)
+            running.join(PATIENCE)
         index, version = layers.base()
         assert (version, layers.version) == (5, 6)
         assert sorted(index.ids.to_pylist()) == [str(n) for n in range(9)]
@@ -412,14 +413,14 @@ def test_threads_share_what_a_process_has(store: Path) -> None:
     meet, seen = threading.Barrier(8), []
 
     def open_it() -> None:
-        meet.wait(30)
+        meet.wait(PATIENCE)
         seen.append(found.state())
 
     threads = [threading.Thread(target=open_it) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(30)
+        thread.join(PATIENCE)
     assert len(seen) == 8
     assert len(set(map(id, seen))) == 1
 

@@ -34,6 +34,7 @@ from bittern.spark.streaming.delivery import Delivery, Outcome, Terms, Time
 from bittern.spark.streaming.letters import Task, pieces
 from bittern.spark.streaming.posting import Answer, Post, Request, check_headers
 from bittern.spark.streaming.webhook import Webhook, url_in
+from steady import PATIENCE, free_port
 from webhook_receivers import (
     LOOPBACK,
     Receiver,
@@ -79,7 +80,7 @@ def outcomes(
     suspects: tuple[str, ...] = (),
     **terms: float,
 ) -> list[Outcome]:
-    given = Terms(**({"concurrency": 1, "timeout": 5.0} | terms))  # type: ignore[arg-type]
+    given = Terms(**({"concurrency": 1, "timeout": 60.0} | terms))  # type: ignore[arg-type]
     post = post or Post(networks(LOOPBACK))
     return list(Delivery(post, given, suspects, time or Fast()).run(requests))
 
@@ -391,7 +392,7 @@ def test_what_follows_the_status_does_not_count(receiver: Receiver, behaviour) -
     ],
 )
 def test_no_answer_is_tried_again(receiver: Receiver, behaviour, reason: str) -> None:
-    seconds = itertools.chain([1.0 if reason == "out of time" else 20.0], itertools.repeat(20.0))
+    seconds = itertools.chain([3.0 if reason == "out of time" else 60.0], itertools.repeat(60.0))
     post = Post(networks(LOOPBACK))
 
     def first_time_in_a_hurry(target, request, _seconds):
@@ -405,7 +406,7 @@ def test_no_answer_is_tried_again(receiver: Receiver, behaviour, reason: str) ->
 
 @pytest.mark.parametrize(
     ("behaviour", "timeout", "reason"),
-    [(drip, 0.3, "out of time"), (silence, 0.3, "out of time"), (raw(), 20, "RemoteDisconnected")],
+    [(drip, 0.3, "out of time"), (silence, 0.3, "out of time"), (raw(), 60, "RemoteDisconnected")],
 )
 def test_who_never_answers_is_given_up_on(
     receiver: Receiver, behaviour, timeout: float, reason: str
@@ -424,9 +425,7 @@ def test_an_endpoint_that_does_not_read() -> None:
 
 
 def test_nobody_listens() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
-    (outcome,) = outcomes([request_to(f"http://127.0.0.1:{port}/")], attempts=2)
+    (outcome,) = outcomes([request_to(f"http://127.0.0.1:{free_port()}/")], attempts=2)
     assert (outcome.attempts, outcome.reason) == (2, "no answer: Connection refused")
 
 
@@ -667,7 +666,7 @@ def test_order_is_kept_within_a_url_and_all_arrive(receiver: Receiver) -> None:
         for path in paths
         for number in range(5)
     ]
-    found = outcomes(requests, time=Time(), concurrency=8, first_wait=0.001)
+    found = outcomes(requests, time=Time(), concurrency=8, first_wait=0.001, within=600.0)
     assert len(found) == len(requests)
     assert all(each.reason is None for each in found)
     for path in paths:
@@ -684,7 +683,7 @@ def test_silent_endpoints_hold_up_nobody_else() -> None:
 
     def post(target, request, seconds):
         if target.path.startswith("/silent"):
-            assert others.wait(30)
+            assert others.wait(PATIENCE)
         else:
             seen.append(target.path)
             if len(seen) == n_others:
@@ -801,7 +800,7 @@ def test_a_certificate_that_nobody_vouches_for(safe: Receiver) -> None:
 
 def test_an_endpoint_that_speaks_no_tls(receiver: Receiver) -> None:
     url = receiver.url().replace("http:", "https:")
-    (outcome,) = outcomes([request_to(url)], attempts=1, timeout=5.0)
+    (outcome,) = outcomes([request_to(url)], attempts=1)
     assert str(outcome.reason).startswith("no answer: ")
     assert not receiver.arrived
 
@@ -815,7 +814,7 @@ def task_of(folder: Path, **changes) -> Task:
         "batch_id": 9,
         "version": 4711,
         "time": "2026-08-22T10:00:00+00:00",
-        "terms": Terms(attempts=2, first_wait=0.0, timeout=5.0),
+        "terms": Terms(attempts=2, first_wait=0.0, timeout=60.0),
         "suspects": frozenset(),
         "most_matches": 2,
         "private": LOOPBACK,

@@ -61,8 +61,9 @@ def batch_of(spark: Any, catalog: Catalog, matches: dict[str, int], batch_id: in
 
 
 def sink_to(folder: Path, **options: Any) -> Webhook:
+    slow = {"timeout": 60.0, "within": 600.0}  # the machine may be, the endpoints are not
     return Webhook(
-        dead_letters=folder, private=LOOPBACK, first_wait=0.0, most_matches=10, **options
+        dead_letters=folder, private=LOOPBACK, first_wait=0.0, most_matches=10, **slow, **options
     )
 
 

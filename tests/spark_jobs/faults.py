@@ -28,9 +28,7 @@ import pyarrow as pa
 from spark_jobs import parity
 from spark_jobs.world import Rows
 from spark_sessions import status
-
-#: Seconds that a trouble waits for what it needs; the test's own deadlines are longer.
-_PATIENCE = 40
+from steady import PATIENCE
 
 
 @dataclass(frozen=True)
@@ -102,7 +100,7 @@ def _claim(marker: Path) -> bool:
 
 def wait_for(happened: Callable[[], bool]) -> bool:
     """Poll until it has happened, or patience ends; says whether it has."""
-    deadline = time.monotonic() + _PATIENCE
+    deadline = time.monotonic() + PATIENCE
     while not happened():
         if time.monotonic() > deadline:
             return False

@@ -12,8 +12,8 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-#: Seconds that a stream may take to have matched what is there; a test's deadline is longer.
-_PATIENCE = 150
+from steady import PATIENCE
+
 _running: dict[str, Any] = {}
 
 
@@ -42,7 +42,7 @@ def run(
     pipeline = _pipeline(spark, servers, topics, folder, to, options, available_now=True)
     running = pipeline.start()
     try:
-        assert running.await_termination(_PATIENCE), "the stream did not come to an end"
+        assert running.await_termination(PATIENCE), "the stream did not come to an end"
     finally:
         running.stop()
 
@@ -55,7 +55,7 @@ def start(spark: Any, servers: Any, topics: Any, folder: str, **options: Any) ->
 
 def wait(spark: Any, folder: str, n: int) -> int:
     """Wait until the stream has written so many matches; how many there are."""
-    deadline = time.monotonic() + _PATIENCE
+    deadline = time.monotonic() + PATIENCE
     while (found := _written(folder)) < n:
         # Raises, with the reason, if the stream has stopped.
         assert not _running[folder].await_termination(0.1), "the stream came to an end"

@@ -1,0 +1,29 @@
+"""What tests rely on to be steady."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+
+from steady import come, free_port, listens
+
+
+def test_files_come_one_after_the_other(tmp_path: Path) -> None:
+    """However soon, and whatever they are called: by milliseconds none is as old as another."""
+    folder = tmp_path / "incoming"
+    folder.mkdir()
+    for name in "cabed":
+        (folder / ".partial").write_text(name)
+        come(folder / ".partial", folder / name)
+    by_age = sorted(folder.iterdir(), key=lambda file: file.stat().st_mtime_ns // 1_000_000)
+    assert [file.name for file in by_age] == list("cabed")
+    assert len({file.stat().st_mtime_ns // 1_000_000 for file in by_age}) == 5
+
+
+def test_a_free_port_is_one_that_nobody_is_given() -> None:
+    port = free_port()
+    assert not listens(port)
+    low = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    assert port < low
+    with socket.create_server(("127.0.0.1", port)):
+        assert listens(port)
