@@ -17,7 +17,8 @@ import pyarrow.parquet as pq
 import pytest
 
 pytest.importorskip("pyspark")
-from bittern.service import cli
+from bittern.errors import PipelineError
+from bittern.service import cli, demo
 from bittern.spark import session
 from steady import PATIENCE, wait_until
 
@@ -319,6 +320,37 @@ def test_progress_counts_the_tasks_of_all_stages(monkeypatch: Any) -> None:
         wait_until(lambda: not tracker.looks)
     done = [(0, 2), (1, 2), (3, 7), (7, 7)]
     assert told.calls == [*(("matching", *each) for each in done), ("closed",)]
+
+
+class Hourglass:
+    """A clock that goes on by a minute whenever somebody sleeps."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def sleep(self, _: float) -> None:
+        self.now += 60
+
+
+def test_the_demo_is_as_patient_with_each_batch(monkeypatch: Any, tmp_path: Any) -> None:
+    """A slow machine takes longer for all of them than any of them may take."""
+    clock = Hourglass()
+    monkeypatch.setattr(demo, "time", clock)
+    monkeypatch.setattr(demo, "_tell", lambda _: None)
+
+    def figures() -> Any:
+        last = min(int(clock.now // 60), 9)  # one comes in every minute, and ten in all
+        return SimpleNamespace(recent=[SimpleNamespace(report=SimpleNamespace(batch_id=last))])
+
+    running = SimpleNamespace(is_active=True)
+    shop = demo._Shop(running, SimpleNamespace(figures=figures), tmp_path)
+    batches = shop.batches()
+    assert [next(batches).batch_id for _ in range(10)] == list(range(10))
+    with pytest.raises(PipelineError, match="no batch came in 120 s"):
+        next(batches)
 
 
 SAID_BY_SPARK = {

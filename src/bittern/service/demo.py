@@ -220,6 +220,7 @@ class _Shop:
                     self._told = done.report.batch_id
                     _tell(done.report)
                     yield done.report
+                    until = time.monotonic() + PATIENCE
             time.sleep(0.05)
         raise bittern.errors.PipelineError(f"no batch came in {PATIENCE:.0f} s")
 
