@@ -212,6 +212,9 @@ class Bench:
         many = n or self.scale.subscriptions
         process = child("change", url, run.log("changes"), changes, seconds, many)
         try:
+            # It may take longer to start than all events take to come.
+            while process.poll() is None and not _lines(run.log("changes")):
+                time.sleep(0.01)
             yield
         finally:
             process.terminate()
