@@ -17,7 +17,7 @@ from pathlib import Path
 
 #: Seconds until what must happen has happened, on the slowest machine.
 PATIENCE = 300
-#: Ports that no system gives to those who ask for any.
+#: Ports that systems, as they come, do not give to those who ask for any.
 _OWN_PORTS = range(15_000, 32_000)
 _EARLY = 10**18  # a time in 2001, in nanoseconds
 
@@ -43,7 +43,7 @@ def come(partial: Path, place: Path) -> None:
 
 
 def free_port() -> int:
-    """A port of 127.0.0.1 that is free, and stays so: connections are not given one of these."""
+    """A port of 127.0.0.1 that is free, and will be: those who ask for any are given others."""
     while True:
         port = random.SystemRandom().choice(_OWN_PORTS)
         with socket.socket() as probe:

