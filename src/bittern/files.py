@@ -6,10 +6,13 @@ that ends. Some file systems have none: there, one writer at a time is the user'
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import fcntl
 import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 
 def sync(path: Path) -> None:
@@ -64,3 +67,14 @@ def let_go(descriptor: int, process: int | None = None) -> None:
                 fcntl.flock(descriptor, fcntl.LOCK_UN)
     finally:
         os.close(descriptor)
+
+
+def at_exit(function: Callable[..., Any], *arguments: Any) -> None:
+    """Call a function when this process ends. Children forked from it end without calling it."""
+    process = os.getpid()
+
+    def call() -> None:
+        if os.getpid() == process:
+            function(*arguments)
+
+    atexit.register(call)

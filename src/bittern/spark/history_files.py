@@ -22,7 +22,6 @@ Cost: a job that reads the DataFrame and writes the columns in use; for a path, 
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import hashlib
 import os
@@ -42,6 +41,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType, VariantType
 
 from bittern.errors import HistoryError, OptionError, SnapshotError
+from bittern.files import at_exit
 from bittern.spark import transport
 from bittern.spark.attributes import carriers, check_columns, is_case_sensitive
 from bittern.spark.cache_folder import cache_root, mark
@@ -155,7 +155,7 @@ def _new_folder(where: str) -> str:
         filesystem.create_dir(path, recursive=True)
     except (OSError, SnapshotError) as error:
         raise OptionError(f"cannot write the history's documents to {root}: {error}") from error
-    atexit.register(_remove, filesystem, path)
+    at_exit(_remove, filesystem, path)
     return folder
 
 

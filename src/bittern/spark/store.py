@@ -19,7 +19,6 @@ it themselves, and nothing is written. Cost: O(bytes), or O(arrays) once the sto
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import functools
 import os
@@ -38,6 +37,7 @@ from pyspark.errors import PySparkException
 from bittern.engine.index import Index
 from bittern.engine.manifest import MANIFEST
 from bittern.errors import OptionError, SnapshotError
+from bittern.files import at_exit
 from bittern.spark import node_cache, transport
 from bittern.spark.node_cache import SnapshotRef
 from bittern.spark.session import is_connect
@@ -214,7 +214,7 @@ def _send(spark: Any, identity: str) -> str:
 def _artifact_folder() -> Path:
     """Make a folder for the life of this process: executors that start later fetch from it too."""
     folder = tempfile.mkdtemp(prefix="bittern-artifacts-")
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    at_exit(functools.partial(shutil.rmtree, folder, ignore_errors=True))
     return Path(folder)
 
 
