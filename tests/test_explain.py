@@ -13,14 +13,16 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import bittern
 import oracle
 import strategies
+from bittern.engine.explain import _like
 from bittern.errors import EventError, UnknownSubscriptionError
 from bittern.language.parser import parse
 from bittern.language.printer import print_expression
-from bittern.language.syntax import And, Constant, Not, Or
+from bittern.language.syntax import And, Constant, Like, Not, Or
 
 if TYPE_CHECKING:
     from bittern.language.syntax import Expression
@@ -225,6 +227,16 @@ def test_unknown_subscriptions(index: bittern.Index) -> None:
     for id_ in ("s2", 1, "2", True, None):
         with pytest.raises(UnknownSubscriptionError):
             bittern.explain(index, {}, id_)  # type: ignore[arg-type]
+
+
+@settings(max_examples=200)
+@given(
+    st.lists(st.sampled_from(["%", "_", "__", "a", "b", "\u20ac", "\\_"]), max_size=9).map("".join),
+    st.text("ab_\u20ac", max_size=12),
+)
+def test_like_is_explained_as_it_is_defined(pattern: str, value: str) -> None:
+    like = Like("a", pattern)
+    assert _like(value, like) == oracle.matches(like, {"a": value})
 
 
 def test_deep_and_wide_expressions() -> None:

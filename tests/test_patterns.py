@@ -15,8 +15,19 @@ from hypothesis import strategies as st
 from bittern.model import regexes as regex_module
 from bittern.model.fragments import MAX_FRAGMENT, like_program, regex_cover
 from bittern.model.pattern_sets import pack_sets, unpack_sets
-from bittern.model.patterns import CONTAINS, LIKE, REGEX, PatternSet
+from bittern.model.patterns import (
+    _FAILS,
+    _GIVEN_UP,
+    CONTAINS,
+    LIKE,
+    REGEX,
+    PatternSet,
+    _greedy,
+    _in_parallel,
+    _n_words,
+)
 from bittern.model.substrings import Substrings
+from oracle import _is_like, _like_items
 
 
 def pack(values):
@@ -133,6 +144,94 @@ def test_contains(texts, values):
 @example(["%_a"], ["\u00e9\u20aca", "a", "\u00e9"])
 def test_like(texts, values):
     agree([LIKE] * len(texts), texts, values)
+
+
+def ways(value, pattern):
+    """What the two ways to run a LIKE program say."""
+    text, program = (np.frombuffer(b, np.uint8) for b in (value.encode(), like_program(pattern)))
+    greedy, _ = _greedy(text, program, 1 << 40)
+    room = np.full((256 + 3) * _n_words(program), 2**64 - 1, np.uint64)
+    return bool(greedy), bool(_in_parallel(text, program, room))
+
+
+@given(like_texts, some)
+@example("%_a", "\u00e9\u20aca")
+@example("_", "\U0001f600")
+@example("%_", "a\U0001f600")
+@example("__%", "\U0001f600")
+@example("%\u00e9_\u00e9", "\u00e9\u00e9\u00e9\u00e9")
+def test_both_ways_to_run_a_like_program(pattern, value):
+    assert ways(value, pattern) == (like(value, pattern),) * 2
+
+
+long_likes = st.lists(
+    st.one_of(
+        st.integers(1, 140).map("_".__mul__),
+        st.integers(1, 70).map("a".__mul__),
+        st.sampled_from(["%", "%", "b", "\u20ac", "\\%", "\\_", "\\\\"]),
+    ),
+    max_size=6,
+).map("".join)
+long_values = st.lists(
+    st.one_of(
+        st.integers(1, 200).map("a".__mul__),
+        st.integers(1, 90).map("\u20ac".__mul__),
+        st.sampled_from(["b", "%", "_", "\\", "\U0001f600"]),
+    ),
+    max_size=5,
+).map("".join)
+
+
+@given(long_likes, long_values)
+@settings(max_examples=300)
+def test_long_like_programs(pattern, value):
+    wanted = _is_like(value, _like_items(pattern, "\\"))
+    assert ways(value, pattern) == (wanted, wanted)
+
+
+def hostile(n):
+    """A pattern and a value where each place has to be read to the end of a long run."""
+    return "%" + "_" * n + "a_b%", "a" * (20 * n)
+
+
+def test_a_like_program_that_goes_back_all_the_time_is_given_up():
+    again = []
+    for n in (200, 400, 800):
+        pattern, value = hostile(n)
+        text, program = (
+            np.frombuffer(b, np.uint8) for b in (value.encode(), like_program(pattern))
+        )
+        answer, unlimited = _greedy(text, program, 1 << 40)
+        assert (answer, unlimited > n * len(value) // 2) == (_FAILS, True)  # quadratic, without
+        answer, limited = _greedy(text, program, 4 * len(text))
+        assert answer == _GIVEN_UP
+        again.append(limited / len(text))
+    assert max(again) < 5  # and a run, of the twentieth of the value
+
+
+def test_hostile_patterns_are_answered_right():
+    pattern, value = hostile(300)
+    values = [
+        value,
+        value[:-1] + "b",
+        value[:-1] + "\u20ac",
+        "\u20ac" * 300 + "a\u20acb",
+        value * 2,
+    ]
+    texts = [pattern, pattern[:-1], pattern[1:], pattern.replace("a", "\u20ac")]
+    wanted = [
+        [i for i, text in enumerate(texts) if _is_like(each, _like_items(text, "\\"))]
+        for each in values
+    ]
+    assert any(wanted)
+    assert matched(PatternSet.build([LIKE] * 4, texts), values) == wanted
+
+
+def test_a_long_text_that_is_contained_is_found_by_the_automaton_alone():
+    text = "a" * 5_000 + "b"
+    patterns = PatternSet.build([CONTAINS, CONTAINS], [text, text[:-1]])
+    assert matched(patterns, ["a" * 20_000, text, "a" * 3 + text]) == [[1], [0, 1], [0, 1]]
+    assert not patterns.arrays()["texts"].size
 
 
 @given(st.lists(regexes, min_size=1, max_size=6), st.lists(some, min_size=1, max_size=6))

@@ -21,7 +21,8 @@ expression; ``unfiled``, the patterns without a fragment; and, for each automato
 and ``filed_offsets``/``filed``, the patterns under each literal.
 
 Cost of a batch: O(value bytes + fragments found + verification of survivors). A LIKE program costs
-O(value) unless built to backtrack, O(value * longest run) at worst; RE2 is linear in the value.
+O(value), and where it and the value are made so that it would go back over and over again,
+O(value * program / 64); a program has at most 4,000 bytes. RE2 is linear in the value.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from bittern.engine.jit import i4r, i8r, i8w, inline, kernel, read_only, tuple_type, u1r
+from bittern.engine.jit import apart, i4r, i8r, i8w, inline, kernel, read_only, tuple_type, u1r
 from bittern.model.fragments import (
     ANY_ONE,
     ANY_RUN,
@@ -49,6 +50,10 @@ CONTAINS, LIKE, REGEX = 0, 1, 2
 
 #: What to do with a pattern whose fragment was found.
 _ACCEPT, _RUN, _SEARCH = 0, 1, 2
+
+#: What running a LIKE program says.
+_FAILS, _HOLDS, _GIVEN_UP = 0, 1, -1
+_BYTES = 256
 
 
 class Filing(NamedTuple):
@@ -73,20 +78,22 @@ def _next_character(value: Any, position: Any) -> Any:
 
 
 @inline
-def _like(value: Any, program: Any) -> Any:
-    """Run a LIKE program on a value.
+def _greedy(value: Any, program: Any, most: Any) -> Any:
+    """Whether a LIKE program holds for a value, or ``_GIVEN_UP``; and how much was read again.
 
     Only the last ``%`` is ever retried: if a run fits, its leftmost place serves as well as any.
-    A retry moves by whole characters, so ``_`` never sees half of one.
+    A retry moves by whole characters, so ``_`` never sees half of one. Values and programs can be
+    made so that each retry reads a long run again: after ``most`` such bytes it is given up.
     """
     end, last = value.shape[0], program.shape[0]
     i, j = 0, 0
     retry_i, retry_j = 0, -1
+    again = 0
     while i < end:
         if j < last and program[j] == ANY_RUN:
             j += 1
             if j == last:
-                return True
+                return _HOLDS, again
             retry_i, retry_j = i, j
         elif j < last and program[j] == ANY_ONE:
             i = _next_character(value, i)
@@ -95,11 +102,54 @@ def _like(value: Any, program: Any) -> Any:
             i += 1
             j += 1
         elif retry_j >= 0:
+            again += i - retry_i
+            if again > most:
+                return _GIVEN_UP, again
             retry_i = _next_character(value, retry_i)
             i, j = retry_i, retry_j
         else:
-            return False
-    return j == last or (j == last - 1 and program[j] == ANY_RUN)
+            return _FAILS, again
+    if j == last or (j == last - 1 and program[j] == ANY_RUN):
+        return _HOLDS, again
+    return _FAILS, again
+
+
+@inline
+def _n_words(program: Any) -> Any:
+    """Words with a bit for each state of a LIKE program: how many of its bytes are matched."""
+    return (program.shape[0] >> 6) + 1
+
+
+@apart
+def _in_parallel(value: Any, program: Any, room: Any) -> Any:
+    """Whether a LIKE program holds, by all of its states at once: O(value * program / 64).
+
+    A byte takes each state that it fits to the next. A state before ``%`` stays whatever comes, and
+    one behind ``_`` until the character is over: what follows there begins with another one.
+    """
+    words = _n_words(program)
+    # By byte, the states that it leads to; then those behind _, those before %, those reached.
+    ones, stays, reached = _BYTES * words, (_BYTES + 1) * words, (_BYTES + 2) * words
+    room[: (_BYTES + 3) * words] = 0
+    state = 0
+    for j in range(program.shape[0]):
+        row = stays
+        if program[j] != ANY_RUN:
+            state += 1
+            row = ones if program[j] == ANY_ONE else np.int64(program[j]) * words
+        room[row + (state >> 6)] |= np.uint64(1) << np.uint64(state & 63)
+    room[reached] = 1
+    for i in range(value.shape[0]):
+        row = np.int64(value[i]) * words
+        is_first = value[i] & 0xC0 != 0x80
+        carry = np.uint64(0)
+        for k in range(words):
+            old = room[reached + k]
+            moved = old << np.uint64(1) | carry
+            carry = old >> np.uint64(63)
+            one = moved if is_first else old
+            room[reached + k] = moved & room[row + k] | one & room[ones + k] | old & room[stays + k]
+    return room[reached + (state >> 6)] >> np.uint64(state & 63) & np.uint64(1) != 0
 
 
 @kernel(i8w, u1r, i8r, i8r, i4r, _FILING)
@@ -112,6 +162,7 @@ def _settle(data: Any, offsets: Any, found_offsets: Any, found: Any, filing: Any
     n_patterns = filing.actions.shape[0]
     keys = np.empty(found.shape[0] + 16, np.int64)
     n_keys = 0
+    room = np.empty(0, np.uint64)
     for value in range(offsets.shape[0] - 1):
         for k in range(found_offsets[value], found_offsets[value + 1]):
             for f in range(filing.offsets[found[k]], filing.offsets[found[k] + 1]):
@@ -123,7 +174,14 @@ def _settle(data: Any, offsets: Any, found_offsets: Any, found: Any, filing: Any
                     program = filing.texts[
                         filing.text_offsets[pattern] : filing.text_offsets[pattern + 1]
                     ]
-                    if not _like(data[offsets[value] : offsets[value + 1]], program):
+                    text = data[offsets[value] : offsets[value + 1]]
+                    needed = (_BYTES + 3) * _n_words(program)
+                    holds, _ = _greedy(text, program, 4 * text.shape[0] + needed)
+                    if holds == _GIVEN_UP:
+                        if room.shape[0] < needed:
+                            room = np.empty(needed, np.uint64)
+                        holds = np.int64(_in_parallel(text, program, room))
+                    if holds == _FAILS:
                         continue
                 if n_keys == keys.shape[0]:
                     larger = np.empty(2 * n_keys, np.int64)
@@ -132,11 +190,6 @@ def _settle(data: Any, offsets: Any, found_offsets: Any, found: Any, filing: Any
                 keys[n_keys] = key
                 n_keys += 1
     return keys[:n_keys].copy()
-
-
-def _contains_program(text: str) -> bytes:
-    any_run = bytes([ANY_RUN])
-    return any_run + text.encode() + any_run if text else any_run
 
 
 def _offsets(lengths: Iterable[int], dtype: Any) -> np.ndarray:
@@ -213,9 +266,10 @@ class PatternSet:
                     (folded if fragment.folded else plain).setdefault(fragment.text, []).append(i)
                 filed = bool(cover)
             else:
-                program = like_program(text) if kind == LIKE else _contains_program(text)
-                fragment_text = like_fragment(program)
-                whole = kind == CONTAINS and len(program) == len(fragment_text) + 2
+                # Of contains the whole text, however long: nothing is left to be verified.
+                whole = kind == CONTAINS and bool(text)
+                program = like_program(text) if kind == LIKE else bytes([ANY_RUN])
+                fragment_text = text.encode() if whole else like_fragment(program)
                 actions[i] = _ACCEPT if whole else _RUN
                 programs.append(b"" if whole else program)
                 filed = bool(fragment_text)
