@@ -711,7 +711,7 @@ def with_strings(rank: RankSpace, texts: list[bytes], groups: Any) -> RankSpace:
 
 def test_strings_of_other_channels_or_out_of_order_are_noticed() -> None:
     rank = build(RICH).rank
-    data, offsets, groups, _ = rank.arrays.strings
+    data, offsets, groups, *_ = rank.arrays.strings
     texts = [bytes(data[a:b]) for a, b in itertools.pairwise(offsets.tolist())]
     assert texts == [b"ab", b"ac", b"m", b"x", b"y", b"zy", b"zz"]
     with_strings(rank, texts, groups).check()

@@ -20,6 +20,8 @@ from bittern.model.strings import (
     same_bytes,
 )
 
+KEY = np.array([0x0123456789ABCDEF, 0xF1E2D3C4B5A69788, 0x5851F42D4C957F2D], np.uint64)
+
 # Few letters and all lengths around a word's, so that equal prefixes and whole twins are common.
 strings = st.binary(max_size=20) | st.text(alphabet="ab", max_size=18).map(str.encode)
 keys = st.tuples(st.integers(-2, 2), strings)
@@ -143,19 +145,19 @@ def test_bytes_are_ordered_as_python_orders_them(a, b):
 def test_a_hash_depends_on_the_string_alone(text, before, behind):
     alone, among = (np.frombuffer(t, np.uint8) for t in (text, before + text + behind))
     start, stop = len(before), len(before) + len(text)
-    assert hash_bytes(alone, 0, len(text), 5) == hash_bytes(among, start, stop, 5)
+    assert hash_bytes(alone, 0, len(text), 5, KEY) == hash_bytes(among, start, stop, 5, KEY)
 
 
 def test_every_bit_of_a_string_its_length_and_seed_change_about_half_of_the_hash():
     for length in range(25):
         text = np.arange(length, dtype=np.uint8)
-        original = hash_bytes(text, 0, length, 1)
+        original = hash_bytes(text, 0, length, 1, KEY)
         longer = np.append(text, np.uint8(0))
-        changed = [hash_bytes(text, 0, length, 2), hash_bytes(longer, 0, length + 1, 1)]
+        changed = [hash_bytes(text, 0, length, 2, KEY), hash_bytes(longer, 0, length + 1, 1, KEY)]
         for bit in range(8 * length):
             other = text.copy()
             other[bit // 8] ^= 1 << bit % 8
-            changed.append(hash_bytes(other, 0, length, 1))
+            changed.append(hash_bytes(other, 0, length, 1, KEY))
         distances = [(int(original) ^ int(other)).bit_count() for other in changed]
         assert min(distances) >= 8
         assert 26 <= np.mean(distances) <= 38 or length < 3
@@ -164,7 +166,7 @@ def test_every_bit_of_a_string_its_length_and_seed_change_about_half_of_the_hash
 def test_both_halves_of_hashes_spread_evenly():
     texts = [b"user%06d" % i for i in range(20_000)]
     data, offsets = packed(texts)
-    hashes = np.array([hash_bytes(data, a, b, 0) for a, b in pairwise(offsets)], np.uint64)
+    hashes = np.array([hash_bytes(data, a, b, 0, KEY) for a, b in pairwise(offsets)], np.uint64)
     for part in (hashes & np.uint64(1023), hashes >> np.uint64(54)):
         counts = np.bincount(part.astype(np.int64), minlength=1024)
         assert counts.max() < 60  # 20 expected, standard deviation 4.4

@@ -37,7 +37,7 @@ def path_of(trie: Trie, cell: int) -> list[int]:
 
 def constants(rank: RankSpace, channel: int) -> list[bytes]:
     """The strings of a channel, in order."""
-    data, offsets, channels, _ = rank.arrays.strings
+    data, offsets, channels, *_ = rank.arrays.strings
     own = np.flatnonzero(channels == channel)
     return [data[offsets[i] : offsets[i + 1]].tobytes() for i in own]
 

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import variants
-from bittern.engine.jit import i8, i8r, i8w, kernel, u1r, u1w, u8, u8w, void
+from bittern.engine.jit import i8, i8r, i8w, kernel, u1r, u1w, u8, u8r, u8w, void
 from bittern.errors import EventError, OptionError
 from bittern.model.typed import (
     BOOLEAN,
@@ -62,10 +62,13 @@ def _compare_all(
             out[i * len(kinds_b) + j] = answer
 
 
-@kernel(void, u1r, i8r, i8r, u1r, u8, u8w)
-def _hash_all(kinds: Any, words: Any, ties: Any, heap: Any, seed: Any, out: Any) -> None:
+KEY = np.array([0x0123456789ABCDEF, 0xF1E2D3C4B5A69788, 0x5851F42D4C957F2D], np.uint64)
+
+
+@kernel(void, u1r, i8r, i8r, u1r, u8, u8r, u8w)
+def _hash_all(kinds: Any, words: Any, ties: Any, heap: Any, seed: Any, key: Any, out: Any) -> None:
     for i in range(len(kinds)):
-        out[i] = hash_value(kinds[i], words[i], ties[i], heap, seed)
+        out[i] = hash_value(kinds[i], words[i], ties[i], heap, seed, key)
 
 
 @kernel(i8, u1r, i8r, u1r, i8w, u1w, i8)
@@ -95,7 +98,7 @@ def compared(ours: Typed, theirs: Typed) -> list[int]:
 def hashes(typed: Typed, seed: int = 7) -> list[int]:
     columns = row(typed)
     out = np.empty(len(columns[0]), dtype=np.uint64)
-    _hash_all(*columns, seed, out)
+    _hash_all(*columns, seed, KEY, out)
     return out.tolist()
 
 

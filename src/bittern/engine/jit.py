@@ -11,6 +11,7 @@ Three decorators, so that importing Bittern compiles nothing and memory-mapped a
 
 ``prefetch(array, i)`` inside a kernel asks for the cache line of an item that is read some steps
 later. It never faults, so that ``i`` may lie anywhere. ``popcount(word)`` counts the set bits.
+``folded_product(a, b)`` is what hashes are made of.
 ``read_at(file, address, count, offset)`` reads bytes of an open file into memory (``pread``).
 
 Type names: a scalar is ``i4 i8 f8 u1 u8 b1``; a one-dimensional C array adds ``r`` (read-only)
@@ -208,6 +209,24 @@ def popcount(_context: Any, word: Any) -> Any:
     return word(word), _emit_popcount
 
 
+def _emit_folded_product(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+    whole, half = ir.IntType(128), ir.IntType(64)
+    product = builder.mul(*(builder.zext(word, whole) for word in arguments))
+    upper = builder.trunc(builder.lshr(product, ir.Constant(whole, 64)), half)
+    return builder.xor(builder.trunc(product, half), upper)
+
+
+@intrinsic
+def folded_product(_context: Any, _a: Any, _b: Any) -> Any:
+    """The product of two words of 64 bits, its upper half XORed to its lower one."""
+    return u8(u8, u8), _emit_folded_product
+
+
+def _folded_product(a: Any, b: Any) -> Any:
+    product = int(a) * int(b)
+    return np.uint64(product >> 64 ^ product & (1 << 64) - 1)
+
+
 read_at = types.ExternalFunction("pread", i8(i4, u8, u8, i8))
 """The system's ``pread``: how many bytes were read (0 at the end of the file), or -1."""
 
@@ -225,6 +244,7 @@ if numba.config.DISABLE_JIT:
     read_at = _read_at
     prefetch = lambda array, index: None  # noqa: ARG005, E731
     popcount = lambda word: np.uint64(int(word).bit_count())  # noqa: E731
+    folded_product = _folded_product
 
 
 _told = False

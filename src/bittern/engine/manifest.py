@@ -3,7 +3,7 @@
 ::
 
     kind     "bittern snapshot"
-    format   1                         which files this is a manifest of
+    format   2                         which files this is a manifest of
     release  "0.1.0"                   who wrote it; for people, not part of the content
     meta     {...}                     what belongs to the index beside its arrays
     arrays   [{name, dtype, shape, bytes, blake2b}, ...]
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 KIND = "bittern snapshot"
-FORMAT = 1
-OLDEST_FORMAT = 1  # a reader accepts its own format and the one before; format 1 has none before
+FORMAT = 2
+OLDEST_FORMAT = 2  # tables of strings in format 1 have no key, and no release ever wrote it
 MANIFEST = "manifest.json"
 
 MAX_BYTES = 1 << 26  # of a manifest

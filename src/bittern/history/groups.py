@@ -13,7 +13,8 @@ Two summaries, the first keyed by ``isbn``, the second without a key, after thre
 A group is one row, so that finding one costs two cache misses. What it keeps is up to its summary's
 question (``history/summaries.py``). Where room runs out, ``renew`` copies all that is live into
 larger arrays: groups whose documents have all expired, and steps and strings that nobody refers
-to, are left behind. O(key) to find or make a group.
+to, are left behind. O(key) to find or make a group. Whoever sends documents chooses their keys, so
+the hash has a secret key (``model/hashing.py``).
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bittern.engine.jit import i8, i8r, i8w, i8w2, inline, kernel, tuple_type, u1w, void
+from bittern.engine.jit import i8, i8r, i8w, i8w2, inline, kernel, tuple_type, u1w, u8w, void
+from bittern.model.hashing import Key, hash_pair, secret_key
 from bittern.model.typed import (
     MISSING,
     OTHER,
@@ -76,10 +78,11 @@ class Groups(NamedTuple):
     steps: npt.NDArray[np.int64]
     heap: npt.NDArray[np.uint8]
     used: npt.NDArray[np.int64]
+    key: Key  # of the hash
 
 
 SPECS = tuple_type(Specs, *[i8r] * 8)
-GROUPS_TYPE = tuple_type(Groups, i8w, i8w2, i8w2, i8w2, u1w, i8w)
+GROUPS_TYPE = tuple_type(Groups, i8w, i8w2, i8w2, i8w2, u1w, i8w, u8w)
 
 
 def empty_groups(groups: int, parts: int, steps: int, heap: int) -> Groups:
@@ -91,6 +94,7 @@ def empty_groups(groups: int, parts: int, steps: int, heap: int) -> Groups:
         np.empty((steps, 3), dtype=np.int64),
         np.empty(heap, dtype=np.uint8),
         np.zeros(4, dtype=np.int64),
+        secret_key(),
     )
 
 
@@ -125,6 +129,7 @@ def value_of(
 
 @inline
 def hash_key(
+    key: Any,
     summary: Any,
     kind: Any,
     codes: Any,
@@ -140,20 +145,20 @@ def hash_key(
     heap: Any,
 ) -> Any:
     """Mix a summary, a kind and some values; -1 if one of them does not compare."""
-    mixed = np.uint64(summary) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(kind)
+    mixed = hash_pair(summary, kind, key)
     for k in range(first, last):
         own, word, tie = value_of(
             codes[k], at, kinds, words, ties, fixed_kinds, fixed_words, fixed_ties
         )
         if not comparable(own):
             return np.int64(-1)
-        mixed = hash_value(own, word, tie, heap, mixed)
-    mixed ^= mixed >> np.uint64(29)
-    return np.int64(mixed * np.uint64(0xD6E8FEB86659FD93) >> np.uint64(1))
+        mixed = hash_value(own, word, tie, heap, mixed, key)
+    return np.int64(mixed >> np.uint64(1))
 
 
 @inline
 def find_group(
+    key: Any,
     slots: Any,
     groups: Any,
     parts: Any,
@@ -174,6 +179,7 @@ def find_group(
 ) -> Any:
     """The group of a summary with these values; NO_GROUP, or NO_KEY if one does not compare."""
     mixed = hash_key(
+        key,
         summary,
         kind,
         codes,
@@ -245,6 +251,7 @@ def _file(slots: Any, mixed: Any, group: Any) -> None:
 
 @inline
 def new_group(
+    key: Any,
     slots: Any,
     groups: Any,
     parts: Any,
@@ -277,6 +284,7 @@ def new_group(
     ):
         return np.int64(-1)
     mixed = hash_key(
+        key,
         summary,
         kind,
         rows,
@@ -336,6 +344,7 @@ def _copy_live(specs: Any, old: Any, new: Any, first: Any, write: Any) -> None:
     """Copy the groups that are live from document ``first`` on; or only count what they take."""
     used = new.used
     used[:] = 0
+    new.key[:] = old.key
     for group in range(old.used[GROUPS]):
         summary = old.groups[group, SUMMARY]
         question = specs.question[summary]

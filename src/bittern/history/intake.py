@@ -66,6 +66,7 @@ def is_taken(
     listed: Any,
     condition_starts: Any,
     conditions: Any,
+    key: Any,
     slots: Any,
     groups: Any,
     parts: Any,
@@ -114,6 +115,7 @@ def is_taken(
     elif axis[summary] == PLACES:
         counter = axis_of[summary]
         group = find_group(
+            key,
             slots,
             groups,
             parts,
@@ -134,6 +136,7 @@ def is_taken(
         )
         age = groups[group, AGE] if group >= 0 else np.int64(0)
     group = find_group(
+        key,
         slots,
         groups,
         parts,
@@ -156,6 +159,7 @@ def is_taken(
         return True
     if group < 0:
         group = new_group(
+            key,
             slots,
             groups,
             parts,

@@ -99,6 +99,7 @@ def is_found(
     key_starts: Any,
     keys: Any,
     listed_starts: Any,
+    key: Any,
     slots: Any,
     groups: Any,
     parts: Any,
@@ -149,6 +150,7 @@ def is_found(
     elif axis[summary] == PLACES:
         counter = axis_of[summary]
         group = find_group(
+            key,
             slots,
             groups,
             parts,
@@ -171,6 +173,7 @@ def is_found(
             return False
         bound = groups[group, AGE] - table[lookup, LAST]
     group = find_group(
+        key,
         slots,
         groups,
         parts,

@@ -92,7 +92,7 @@ def _run(
 ) -> Any:
     """Go on from ``progress`` until the batch is done or an array is full; says which."""
     question, axis, axis_of, value_rows, key_starts, keys, listed_starts, listed = specs
-    slots, groups, parts, steps, own_heap, used = state
+    slots, groups, parts, steps, own_heap, used, key = state
     table, lists, entry_starts, negated, has_sets, filed_starts, filed, unfiled, open_ = lookups
     taken_starts, taken, always_taken, counters, condition_starts, conditions = intake
     n_rows, n_events = kinds.shape
@@ -143,6 +143,7 @@ def _run(
                         key_starts,
                         keys,
                         listed_starts,
+                        key,
                         slots,
                         groups,
                         parts,
@@ -206,6 +207,7 @@ def _run(
                         listed,
                         condition_starts,
                         conditions,
+                        key,
                         slots,
                         groups,
                         parts,

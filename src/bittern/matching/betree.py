@@ -92,6 +92,7 @@ from bittern.matching.growing import Column, longer
 from bittern.matching.normal import Clauses, normal_forms
 from bittern.matching.output import Output
 from bittern.model.encoded import EncodedEvents, event_entries
+from bittern.model.hashing import secret_multiplier
 from bittern.model.rank import RankSpace
 
 Int32s = npt.NDArray[np.int32]
@@ -145,7 +146,7 @@ class BETree(ChangingIndex):
             "nodes": nodes,
             "items": np.empty((0, 4), dtype=np.int32),
             "rows": np.empty((0, 4), dtype=np.int32),
-            "slots": table_of(0),
+            "slots": table_of(0, secret_multiplier()),
             "firsts": np.empty(0, dtype=np.int32),
             "bases": bases,
             "frequencies": np.diff(mass[bases]),
@@ -276,8 +277,8 @@ class BETree(ChangingIndex):
         nodes, items = int(figures[USED_NODES]), int(figures[USED_ITEMS])
         if figures[FREE_NODE] < 0 and nodes == len(self._nodes):
             self._nodes = longer(self._nodes, _LEAST_ROOM + (nodes >> 1))
-        elif 2 * (figures[N_PNODES] + 1) > len(self._slots):
-            slots = table_of(2 * int(figures[N_PNODES]))
+        elif 2 * (figures[N_PNODES] + 1) > len(self._slots) - 1:
+            slots = table_of(2 * int(figures[N_PNODES]), self._slots[-1])
             enter_again(self._slots, slots)
             self._slots = slots
         else:

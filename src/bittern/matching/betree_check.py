@@ -147,10 +147,10 @@ def _check_nodes(held: Mapping[str, npt.NDArray[Any]], capacity: int) -> tuple[I
 
 def _check_table(slots: npt.NDArray[np.uint64], nodes: Int32s, pnodes: Int64s) -> None:
     """The table holds each p-node once, and nothing else."""
-    size = len(slots)
+    size = len(slots) - 1
     assert size > 0, "the table's size is not a power of two"
     assert size & (size - 1) == 0, "the table's size is not a power of two"
-    entered = slots[slots != EMPTY] & np.uint64(0xFFFFFFFF)
+    entered = slots[:-1][slots[:-1] != EMPTY] & np.uint64(0xFFFFFFFF)
     assert 2 * len(entered) <= size, "the table is more than half full"
     assert len(entered) == len(pnodes), "the table does not have one entry per p-node"
     assert (entered < len(nodes)).all(), "the table has a p-node that is not there"

@@ -26,6 +26,7 @@ from bittern.matching.betree_nodes import (
     ROOT,
     find,
     hash_of,
+    mask_of,
 )
 from bittern.matching.output import first_time
 
@@ -51,7 +52,7 @@ def _gather(
     survivors: Any,
 ) -> tuple[Any, Any]:
     """Clauses that the event may satisfy into ``survivors``; how many, and how many there were."""
-    mask = np.uint64(len(slots) - 1)
+    mask = mask_of(slots)
     looked_at = n = np.int64(0)
     queue[0] = ROOT
     head, tail = np.int64(0), np.int64(1)
@@ -71,7 +72,7 @@ def _gather(
         n_listed = nodes[node, LISTED]
         if n_listed < 0:
             for k in range(first, last):
-                prefetch(slots, np.int64(hash_of(node, entries[k] >> 32) & mask))
+                prefetch(slots, np.int64(hash_of(slots, node, entries[k] >> 32) & mask))
             for k in range(first, last):
                 pnode = find(slots, nodes, node, entries[k] >> 32)
                 if pnode >= 0:

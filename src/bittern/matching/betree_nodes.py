@@ -17,7 +17,8 @@ What a c-node lists is a run of ``items``, rows of (what, channel, low, high)::
 A p-directory of more than ``MOST_LISTED`` p-nodes is not listed (LISTED is ~ their number); an
 event's channels are then looked up in ``slots``. This one open-addressing table of all p-nodes,
 keyed by (c-node, channel), holds hash << 32 | p-node, and is at most half full. Taking one out
-moves the following ones up, so that there are no tombstones.
+moves the following ones up, so that there are no tombstones. Behind the slots stands the key of the
+hash (``model/hashing.py``): of a packed tree drawn from its content, otherwise a secret.
 
 Runs are areas of powers of two with free lists by size, and free c-nodes are chained: what is given
 back is used again. O(1) for each of these functions, amortised.
@@ -31,6 +32,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bittern.engine.jit import inline, kernel, u8w, void
+from bittern.model.hashing import hash_word
 
 # The columns of a c-node; those that matching reads are first.
 BEGIN, END, LISTED, CHANNEL, LOW, HIGH, LEFT, RIGHT = range(8)
@@ -62,22 +64,27 @@ _ONE = np.uint64(1)
 
 
 @inline
-def hash_of(node: Any, channel: Any) -> Any:
+def mask_of(slots: Any) -> Any:
+    """One less than the number of slots, which the key of the hash stands behind."""
+    return np.uint64(len(slots) - 2)
+
+
+@inline
+def hash_of(slots: Any, node: Any, channel: Any) -> Any:
     """32 bits for (c-node, channel), as an unsigned 64-bit number."""
-    mixed = np.uint64(node) << _HALF | np.uint64(channel)
-    mixed *= np.uint64(0x9E3779B97F4A7C15)
-    mixed ^= mixed >> np.uint64(29)
-    mixed *= np.uint64(0xBF58476D1CE4E5B9)
-    return mixed >> _HALF
+    both = np.uint64(node) << _HALF | np.uint64(channel)
+    return hash_word(both, slots[np.uint64(len(slots) - 1)])
 
 
 @inline
 def find(slots: Any, nodes: Any, node: Any, channel: Any) -> Any:
     """The p-node of a channel in a c-node's p-directory, or NONE."""
-    mask = np.uint64(len(slots) - 1)
-    hashed = hash_of(node, channel)
+    mask = mask_of(slots)
+    hashed = hash_of(slots, node, channel)
     at = hashed & mask
-    while slots[at] != EMPTY:
+    for _ in range(len(slots)):  # only a damaged table has no slot that is empty
+        if slots[at] == EMPTY:
+            break
         if slots[at] >> _HALF == hashed:
             found = slots[at] & _LOW_HALF
             if nodes[found, PARENT] == node and nodes[found, CHANNEL] == channel:
@@ -89,8 +96,8 @@ def find(slots: Any, nodes: Any, node: Any, channel: Any) -> Any:
 @inline
 def enter(slots: Any, node: Any, channel: Any, pnode: Any) -> None:
     """Put a p-node into the table, which has room."""
-    mask = np.uint64(len(slots) - 1)
-    hashed = hash_of(node, channel)
+    mask = mask_of(slots)
+    hashed = hash_of(slots, node, channel)
     at = hashed & mask
     while slots[at] != EMPTY:
         at = (at + _ONE) & mask
@@ -100,8 +107,8 @@ def enter(slots: Any, node: Any, channel: Any, pnode: Any) -> None:
 @inline
 def withdraw(slots: Any, node: Any, channel: Any, pnode: Any) -> None:
     """Take a p-node out, and move what its place kept from theirs."""
-    mask = np.uint64(len(slots) - 1)
-    hashed = hash_of(node, channel)
+    mask = mask_of(slots)
+    hashed = hash_of(slots, node, channel)
     wanted = hashed << _HALF | np.uint64(pnode)
     hole = hashed & mask
     while slots[hole] != wanted:
@@ -118,9 +125,10 @@ def withdraw(slots: Any, node: Any, channel: Any, pnode: Any) -> None:
 
 @kernel(void, u8w, u8w)
 def enter_again(old: Any, new: Any) -> None:
-    """Everything from a table into a larger, empty one."""
-    mask = np.uint64(len(new) - 1)
-    for slot in old:
+    """Everything from a table into a larger, empty one, and the key with it."""
+    mask = mask_of(new)
+    new[len(new) - 1] = old[len(old) - 1]
+    for slot in old[: len(old) - 1]:
         if slot != EMPTY:
             at = (slot >> _HALF) & mask
             while new[at] != EMPTY:

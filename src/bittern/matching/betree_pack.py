@@ -37,6 +37,7 @@ from bittern.matching.betree_nodes import (
     enter,
     listed,
 )
+from bittern.model.hashing import multiplier_of
 
 Int32s = npt.NDArray[np.int32]
 
@@ -120,12 +121,14 @@ def _write(
             enter(slots, renamed[parent], nodes[node, CHANNEL], new)
 
 
-def table_of(n_pnodes: int) -> npt.NDArray[np.uint64]:
-    """An empty table that has room for as many p-nodes and one more."""
+def table_of(n_pnodes: int, multiplier: np.uint64) -> npt.NDArray[np.uint64]:
+    """An empty table that has room for as many p-nodes and one more, with this key of its hash."""
     size = 4
     while size < 2 * (n_pnodes + 1):
         size *= 2
-    return np.full(size, EMPTY, dtype=np.uint64)
+    slots = np.full(size + 1, EMPTY, dtype=np.uint64)
+    slots[-1] = multiplier
+    return slots
 
 
 def pack(
@@ -140,7 +143,7 @@ def pack(
     n_items = int((nodes[live, END] - nodes[live, BEGIN]).sum(dtype=np.int64))
     out_nodes = np.empty((n, NODE_WIDTH), dtype=np.int32)
     out_items = np.empty((n_items, 4), dtype=np.int32)
-    slots = table_of(int(figures[N_PNODES]))
+    slots = table_of(int(figures[N_PNODES]), multiplier_of(nodes[live][:, [PARENT, CHANNEL]]))
     out_rows = np.empty((n_rows - int(figures[DELETED_ROWS]), 4), dtype=np.int32)
     _write(
         nodes,

@@ -120,7 +120,7 @@ def has_room(nodes: Any, items: Any, slots: Any, figures: Any, node: Any) -> Any
     """Is there room for one more c-node below this one, with one clause?"""
     return (
         (figures[FREE_NODE] >= 0 or figures[USED_NODES] < len(nodes))
-        and 2 * (figures[N_PNODES] + 1) <= len(slots)
+        and 2 * (figures[N_PNODES] + 1) <= len(slots) - 1
         and figures[USED_ITEMS] + 4 * (nodes[node, LIMIT] - nodes[node, BEGIN]) + 2 <= len(items)
     )
 

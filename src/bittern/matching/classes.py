@@ -26,12 +26,26 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bittern.engine.jit import frozen, i4, i4r, i4w, i8, i8r, inline, kernel, tuple_type, u8w, void
+from bittern.engine.jit import (
+    folded_product,
+    frozen,
+    i4,
+    i4r,
+    i4w,
+    i8,
+    i8r,
+    inline,
+    kernel,
+    tuple_type,
+    u8r,
+    u8w,
+    void,
+)
 from bittern.matching.structure import AND, OR, TEST, Structure
+from bittern.model.hashing import hash_pair, secret_key
 
 #: Sorting a conjunction's tests is quadratic; longer ones stay as written.
 _SORTED_UP_TO = 64
-_MIX = np.uint64(0x9E3779B97F4A7C15)
 
 
 class StructureArrays(NamedTuple):
@@ -189,7 +203,7 @@ def _united(
                 current = test
 
 
-@kernel(void, i4w, i4w, i4w, i8r, i4w, i4w, STRUCTURES, u8w, i8)
+@kernel(void, i4w, i4w, i4w, i8r, i4w, i4w, STRUCTURES, u8r, u8w, i8)
 def _canonical(
     channels: Any,
     lows: Any,
@@ -198,6 +212,7 @@ def _canonical(
     counts: Any,
     structure_of: Any,
     structures: Any,
+    key: Any,
     hashes: Any,
     n_channels: Any,
 ) -> None:
@@ -219,14 +234,14 @@ def _canonical(
                 operators, sizes, first, last, channels, lows, highs, start, seen, owner, test_of
             )
             _united(operators, sizes, first, last, channels, lows, highs, test_of, owner)
-        mixed = np.uint64(structure) * _MIX + np.uint64(counts[i])
+        mixed = hash_pair(structure, counts[i], key)
         for test in range(start, start + counts[i]):
             packed = np.uint64(np.uint32(lows[test])) << np.uint64(32) | np.uint64(
                 np.uint32(highs[test])
             )
-            mixed = (mixed ^ packed) * _MIX
-            mixed = (mixed ^ mixed >> np.uint64(29) ^ np.uint64(channels[test])) * _MIX
-        hashes[i] = mixed ^ mixed >> np.uint64(32)
+            channel = np.uint64(np.uint32(channels[test]))
+            mixed = folded_product(packed ^ key[1], mixed ^ channel)
+        hashes[i] = folded_product(mixed, key[2])
 
 
 @inline
@@ -321,12 +336,11 @@ def classify(
     starts = np.zeros(len(counts), dtype=np.int64)
     np.cumsum(counts[:-1], out=starts[1:])
     hashes = np.empty(len(counts), dtype=np.uint64)
-    _canonical(channels, lows, highs, starts, counts, structure_of, structures, hashes, n_channels)
+    tests = channels, lows, highs, starts, counts, structure_of
+    _canonical(*tests, structures, secret_key(), hashes, n_channels)
     class_of = np.empty(len(counts), dtype=np.int32)
     representatives = np.empty(len(counts), dtype=np.int32)
-    n = _distinct(
-        channels, lows, highs, starts, counts, structure_of, hashes, class_of, representatives
-    )
+    n = _distinct(*tests, hashes, class_of, representatives)
     chosen = representatives[:n]
     classes = Classes(
         channels, lows, highs, starts[chosen], counts[chosen], structure_of[chosen], structures

@@ -11,7 +11,8 @@ given again::
 
 A key is found by hashing: linear probing in a table that is at most half full, and removing one
 moves those after it back, so that there are no tombstones. The table is made when it is first asked
-for: matching does without. Cost: O(1) for each key that is found, added or removed.
+for: matching does without. Its hash has a secret key (``model/hashing.py``). Cost: O(1) for each
+key that is found, added or removed.
 """
 
 from __future__ import annotations
@@ -21,8 +22,9 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from bittern.engine.jit import i4r, i4w, i8, i8r, i8w, inline, kernel, void
+from bittern.engine.jit import i4r, i4w, i8, i8r, i8w, inline, kernel, u8, void
 from bittern.matching.growing import Column
+from bittern.model.hashing import hash_word, secret_multiplier
 
 Int32s: TypeAlias = npt.NDArray[np.int32]
 Int64s: TypeAlias = npt.NDArray[np.int64]
@@ -31,7 +33,6 @@ UNUSED = -1
 """The key of a number that no clause uses."""
 
 _LEAST_SLOTS = 64
-_MIX = np.uint64(0x9E3779B97F4A7C15)
 
 
 def keys_of(lows: Int32s, highs: Int32s, forbids: npt.NDArray[np.bool_]) -> Int64s:
@@ -62,44 +63,50 @@ def numbered(keys: Int64s, bases: Int32s) -> tuple[Int64s, Int32s]:
 
 
 @inline
-def _home(key: Any, mask: Any) -> Any:
+def _home(key: Any, multiplier: Any, mask: Any) -> Any:
     """Where the search for a key begins."""
-    mixed = np.uint64(key) * _MIX
-    return np.int64((mixed ^ mixed >> np.uint64(32)) & np.uint64(mask))
+    return np.int64(hash_word(key, multiplier) & np.uint64(mask))
 
 
 @inline
-def _slot_of(keys: Any, slots: Any, key: Any) -> Any:
+def _slot_of(keys: Any, slots: Any, multiplier: Any, key: Any) -> Any:
     """The slot that holds the number of a key, or the free one where the search for it ends."""
     mask = len(slots) - 1
-    at = _home(key, mask)
+    at = _home(key, multiplier, mask)
     while slots[at] >= 0 and keys[slots[at]] != key:
         at = (at + 1) & mask
     return at
 
 
-@kernel(void, i8r, i4w)
-def _fill(keys: Any, slots: Any) -> None:
+@kernel(void, i8r, i4w, u8)
+def _fill(keys: Any, slots: Any, multiplier: Any) -> None:
     slots[:] = -1
     for number in range(len(keys)):
         if keys[number] != UNUSED:
-            slots[_slot_of(keys, slots, keys[number])] = number
+            slots[_slot_of(keys, slots, multiplier, keys[number])] = number
 
 
-@kernel(void, i8r, i4r, i8r, i4w)
-def _find(keys: Any, slots: Any, wanted: Any, numbers: Any) -> None:
+@kernel(void, i8r, i4r, u8, i8r, i4w)
+def _find(keys: Any, slots: Any, multiplier: Any, wanted: Any, numbers: Any) -> None:
     for i in range(len(wanted)):
-        numbers[i] = slots[_slot_of(keys, slots, wanted[i])]
+        numbers[i] = slots[_slot_of(keys, slots, multiplier, wanted[i])]
 
 
-@kernel(i8, i8w, i4w, i4r, i8, i8r, i4w, i4w)
+@kernel(i8, i8w, i4w, u8, i4r, i8, i8r, i4w, i4w)
 def _add(
-    keys: Any, slots: Any, free: Any, first_new: Any, wanted: Any, numbers: Any, added: Any
+    keys: Any,
+    slots: Any,
+    multiplier: Any,
+    free: Any,
+    first_new: Any,
+    wanted: Any,
+    numbers: Any,
+    added: Any,
 ) -> Any:
     """Number each key, those that are not there with free numbers and then new ones."""
     n_added = 0
     for i in range(len(wanted)):
-        at = _slot_of(keys, slots, wanted[i])
+        at = _slot_of(keys, slots, multiplier, wanted[i])
         if slots[at] < 0:
             number = first_new + n_added - len(free)
             if n_added < len(free):
@@ -112,16 +119,16 @@ def _add(
     return n_added
 
 
-@kernel(void, i8w, i4w, i4r)
-def _remove(keys: Any, slots: Any, numbers: Any) -> None:
+@kernel(void, i8w, i4w, u8, i4r)
+def _remove(keys: Any, slots: Any, multiplier: Any, numbers: Any) -> None:
     """Take keys out, and move those back whose search would now end too early."""
     mask = len(slots) - 1
     for i in range(len(numbers)):
-        hole = _slot_of(keys, slots, keys[numbers[i]])
+        hole = _slot_of(keys, slots, multiplier, keys[numbers[i]])
         keys[numbers[i]] = UNUSED
         at = (hole + 1) & mask
         while slots[at] >= 0:
-            from_home = (at - _home(keys[slots[at]], mask)) & mask
+            from_home = (at - _home(keys[slots[at]], multiplier, mask)) & mask
             if from_home >= (at - hole) & mask:
                 slots[hole] = slots[at]
                 hole = at
@@ -136,6 +143,7 @@ class Intervals:
         """Take keys as they are, read-only or not: O(1)."""
         self._keys = Column(keys)
         self._slots: Int32s | None = None
+        self._multiplier = secret_multiplier()
         self._free = np.empty(0, np.int32)
 
     @property
@@ -166,7 +174,7 @@ class Intervals:
     def find(self, wanted: Int64s) -> Int32s:
         """The number of each key, or -1."""
         numbers = np.empty(len(wanted), np.int32)
-        _find(self.keys, self._table(0), wanted, numbers)
+        _find(self.keys, self._table(0), self._multiplier, wanted, numbers)
         return numbers
 
     def add(self, wanted: Int64s) -> tuple[Int32s, Int32s]:
@@ -174,14 +182,15 @@ class Intervals:
         n, slots = len(self._keys), self._table(len(wanted))
         numbers, added = np.empty(len(wanted), np.int32), np.empty(len(wanted), np.int32)
         keys = self._keys.extended(len(wanted))
-        n_added = int(_add(keys, slots, self._free, n, wanted, numbers, added))
+        free, multiplier = self._free, self._multiplier
+        n_added = int(_add(keys, slots, multiplier, free, n, wanted, numbers, added))
         self._keys.cut(n + max(0, n_added - len(self._free)))
         self._free = self._free[n_added:]
         return numbers, added[:n_added]
 
     def remove(self, numbers: Int32s) -> None:
         """Take these numbers' keys out; the numbers may be given again."""
-        _remove(self._keys.extended(0), self._table(0), numbers)
+        _remove(self._keys.extended(0), self._table(0), self._multiplier, numbers)
         self._free = np.concatenate((numbers, self._free))
 
     def _table(self, more: int) -> Int32s:
@@ -191,7 +200,7 @@ class Intervals:
         needed = max(_LEAST_SLOTS, 2 * (len(self._keys) + more))
         if self._slots is None or len(self._slots) < needed:
             self._slots = np.empty(1 << needed.bit_length(), np.int32)
-            _fill(self.keys, self._slots)
+            _fill(self.keys, self._slots, self._multiplier)
         return self._slots
 
     def check(self, bases: Int32s) -> None:

@@ -21,9 +21,10 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from bittern.engine.jit import i4r, i4w, i8r, kernel, u8w, void
+from bittern.engine.jit import folded_product, i4r, i4w, i8r, kernel, u8r, u8w, void
 from bittern.matching.classes import Classes
 from bittern.matching.structure import OR, TEST
+from bittern.model.hashing import hash_pair, secret_key
 
 Int32s: TypeAlias = npt.NDArray[np.int32]
 
@@ -33,7 +34,6 @@ MOST_CLAUSES = 1024
 MOST_PREDICATES = 1 << 16
 #: Clauses of one expression in conjunctive form: the bits of a word.
 MOST_CNF_CLAUSES = 64
-_MIX = np.uint64(0x9E3779B97F4A7C15)
 
 #: One channel's part of a clause: groups of test numbers, united within, intersected among them.
 Predicate: TypeAlias = tuple[tuple[int, ...], ...]
@@ -50,7 +50,7 @@ class Form(NamedTuple):
     clauses: list[list[Predicate]]
 
 
-@kernel(void, i4r, i4r, i8r, i4r, i4r, i4r, i4w, u8w)
+@kernel(void, i4r, i4r, i8r, i4r, i4r, i4r, i4w, u8r, u8w)
 def _hash_forms(
     channels: Any,
     lows: Any,
@@ -59,13 +59,14 @@ def _hash_forms(
     structure_of: Any,
     own: Any,
     seen: Any,
+    key: Any,
     hashes: Any,
 ) -> None:
     """Hash each class's structure, equalities among its channels, and which tests are "missing"."""
     for k in range(len(own)):
         c = own[k]
         start = starts[c]
-        mixed = np.uint64(structure_of[c]) * _MIX
+        mixed = hash_pair(structure_of[c], counts[c], key)
         for i in range(counts[c]):
             channel = channels[start + i]
             first = i
@@ -75,13 +76,16 @@ def _hash_forms(
                     first = i
                     seen[channel] = i
             label = np.uint64(2 * first + (1 if lows[start + i] < 0 else 0))
-            mixed = (mixed ^ label) * _MIX
-            mixed ^= mixed >> np.uint64(29)
+            mixed = folded_product(mixed ^ label, key[2])
         hashes[k] = mixed
 
 
 def by_form(classes: Classes, own: Int32s) -> list[Int32s]:
-    """Classes that have the same form, together; equal hashes are taken for equal forms."""
+    """Classes that have the same form, together, in the order of the first of each.
+
+    Equal hashes are taken for equal forms: their 64 bits have a key that nobody knows, so that two
+    forms of one hash cannot be made, and hardly ever come about.
+    """
     if not len(own):
         return []
     hashes = np.empty(len(own), dtype=np.uint64)
@@ -94,11 +98,14 @@ def by_form(classes: Classes, own: Int32s) -> list[Int32s]:
         classes.structure_of,
         own,
         seen,
+        secret_key(),
         hashes,
     )
     order = np.argsort(hashes, kind="stable")
     cuts = np.flatnonzero(np.diff(hashes[order])) + 1
-    return np.split(own[order], cuts)
+    firsts = np.concatenate(([0], cuts))
+    together = np.split(own[order], cuts)
+    return [together[i] for i in np.argsort(order[firsts])]
 
 
 def form_of(classes: Classes, c: int, *, cnf: bool) -> Form | None:

@@ -164,7 +164,7 @@ class Trie:
     @classmethod
     def of(cls, rank: RankSpace) -> Self:
         """The trie of a rank space: O(bytes of its strings)."""
-        data, offsets, channels, _ = rank.arrays.strings
+        data, offsets, channels, *_ = rank.arrays.strings
         heads, bases = rank.arrays.heads, rank.arrays.bases
         shorter = np.empty(len(channels), np.int32)
         successors = np.full(len(channels), -1, np.int32)

@@ -11,7 +11,8 @@ the bits below says where::
 
 Looking a channel up goes from its bit on: a clear bit says that the event does not have it, a set
 one whose entry is another's says to go on. At most a quarter of the bits are set, so that most of
-the missing channels cost one load.
+the missing channels cost one load. Whoever sends events chooses their channels, so the hash has a
+secret key (``model/hashing.py``), another one for each batch.
 
 Cost: O(1) to look up, O(1) per entry to build; 8 bytes per entry, and 64 or more per event.
 """
@@ -24,6 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bittern.engine.jit import i8r, i8w, inline, kernel, popcount, u8w, void
+from bittern.model.hashing import hash_word, secret_multiplier
 
 #: Words of 64 bits that an event has at least; twice that many while a quarter of them is set.
 _WORDS = 4
@@ -33,9 +35,9 @@ _WORD = np.uint64(6)
 
 
 @inline
-def first_bit(channel: Any, mask: Any) -> Any:
+def _first_bit(table: Any, channel: Any, mask: Any) -> Any:
     """The bit that a channel hashes to, in a table of ``mask + 1`` bits."""
-    return (np.uint64(channel) * np.uint64(0x9E3779B1) >> np.uint64(16)) & mask
+    return hash_word(channel, table[np.uint64(len(table) - 1)]) & mask
 
 
 @inline
@@ -48,7 +50,7 @@ def mask_of(starts: Any, event: Any) -> Any:
 @inline
 def may_have(table: Any, start: Any, mask: Any, channel: Any) -> Any:
     """0 only if the event of this table has no value in this channel, else 1."""
-    bit = first_bit(channel, mask)
+    bit = _first_bit(table, channel, mask)
     word = table[np.uint64(2) * (np.uint64(start) + (bit >> _WORD))]
     return np.int64((word >> (bit & _BITS)) & _ONE)
 
@@ -57,7 +59,7 @@ def may_have(table: Any, start: Any, mask: Any, channel: Any) -> Any:
 def find_cell(starts: Any, table: Any, entries: Any, event: Any, channel: Any) -> Any:
     """The event's cell in this channel, or -1."""
     start, mask = np.uint64(starts[np.uint64(event)]), mask_of(starts, event)
-    bit = first_bit(channel, mask)
+    bit = _first_bit(table, channel, mask)
     while True:
         at = np.uint64(2) * (start + (bit >> _WORD))
         word = table[at] >> (bit & _BITS)
@@ -72,7 +74,7 @@ def find_cell(starts: Any, table: Any, entries: Any, event: Any, channel: Any) -
 
 @kernel(void, i8r, i8r, i8r, u8w, i8w)
 def _fill(offsets: Any, ordered: Any, starts: Any, table: Any, entries: Any) -> None:
-    """Give every entry its bit, then write it at its place; ``table`` comes cleared."""
+    """Give every entry its bit, then write it at its place; ``table`` has nothing but a key."""
     widest = 1
     for event in range(len(offsets) - 1):
         widest = max(widest, offsets[event + 1] - offsets[event])
@@ -81,7 +83,7 @@ def _fill(offsets: Any, ordered: Any, starts: Any, table: Any, entries: Any) -> 
         first, last = offsets[event], offsets[event + 1]
         start, mask = np.uint64(starts[event]), mask_of(starts, event)
         for i in range(first, last):
-            bit = first_bit(ordered[np.uint64(i)] >> 32, mask)
+            bit = _first_bit(table, ordered[np.uint64(i)] >> 32, mask)
             while table[np.uint64(2) * (start + (bit >> _WORD))] >> (bit & _BITS) & _ONE:
                 bit = (bit + _ONE) & mask
             table[np.uint64(2) * (start + (bit >> _WORD))] |= _ONE << (bit & _BITS)
@@ -102,6 +104,7 @@ def build_tables(
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint64], npt.NDArray[np.int64]]:
     """Where each event's words begin, the words with the ends of their entries, and the entries.
 
+    Behind the words of the last event stands the key of the hash.
     ``ordered`` are ``channel << 32 | cell`` of each event, from ``offsets`` on.
     """
     counts = np.diff(offsets)
@@ -110,7 +113,8 @@ def build_tables(
     n_words = _WORDS << np.ceil(np.log2(quarters)).astype(np.int64)
     starts = np.zeros(len(offsets), dtype=np.int64)
     np.cumsum(n_words, out=starts[1:])
-    table = np.zeros(2 * int(starts[-1]), dtype=np.uint64)
+    table = np.zeros(2 * int(starts[-1]) + 1, dtype=np.uint64)
+    table[-1] = secret_multiplier()
     entries = np.empty(len(ordered), dtype=np.int64)
     _fill(offsets, ordered, starts, table, entries)
     return starts, table, entries

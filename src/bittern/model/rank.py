@@ -320,7 +320,7 @@ class RankSpace:
     ) -> None:
         """Strings belong to their channels and ascend there."""
         StringTable(self.arrays.strings).check()
-        data, offsets, groups, _ = self.arrays.strings
+        data, offsets, groups, *_ = self.arrays.strings
         assert counts.sum() == len(groups), "strings are missing"
         assert np.array_equal(groups, np.repeat(channels, counts)), "a string's channel is wrong"
         buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]

@@ -7,11 +7,14 @@ three strings ``(0, "red") (0, "blue") (7, "red")`` are::
     offsets  0     3       7     10      string i is data[offsets[i]:offsets[i+1]]
     groups   0     0       7
     slots    . 3 . . 1 . 2 .             0 is free, else  hash bits 32..63 | i + 1
+    key      3 words                     of the hash
 
 A string's hash picks its home slot by its low bits; linear probing goes on from there, and half of
 the slots at least stay free. A slot carries the upper half of the hash, so a string that is not
 in the table costs one cache miss and no comparison, and one that is costs one comparison, which
-decides. Memory: 12 bytes and 16 to 32 bytes of slots per string, plus its bytes.
+decides. The hash has a key (``model/hashing.py``), drawn from all that is in the table, so that
+strings which collide cannot be chosen. Memory: 12 bytes and 16 to 32 bytes of slots per string,
+plus its bytes.
 
 The functions marked ``@inline`` are for other modules' kernels, which take a table as one argument
 of type ``STRING_TABLE``.
@@ -25,6 +28,7 @@ import numpy as np
 import pyarrow as pa
 
 from bittern.engine.jit import (
+    folded_product,
     i4r,
     i4w,
     i8r,
@@ -39,6 +43,7 @@ from bittern.engine.jit import (
     void,
 )
 from bittern.errors import EventError, SnapshotError
+from bittern.model.hashing import KEY_WORDS, hash_last, key_of
 
 
 class StringTableArrays(NamedTuple):
@@ -48,22 +53,18 @@ class StringTableArrays(NamedTuple):
     offsets: np.ndarray
     groups: np.ndarray
     slots: np.ndarray
+    key: np.ndarray
 
 
-STRING_TABLE = tuple_type(StringTableArrays, u1r, i8r, i4r, u8r)
-_TABLE_IN_THE_MAKING = tuple_type(StringTableArrays, u1r, i8r, i4r, u8w)
-_DTYPES = StringTableArrays(np.uint8, np.int64, np.int32, np.uint64)  # type: ignore[arg-type]
+STRING_TABLE = tuple_type(StringTableArrays, u1r, i8r, i4r, u8r, u8r)
+_TABLE_IN_THE_MAKING = tuple_type(StringTableArrays, u1r, i8r, i4r, u8w, u8r)
+_DTYPES = (np.uint8, np.int64, np.int32, np.uint64, np.uint64)
 
 _MOST_STRINGS = 2**31 - 2  # an index is an int32
 _INDEX_BITS = np.uint64(32)
 _INDEX_MASK = np.uint64(0xFFFFFFFF)
 _FREE = np.uint64(0)
 _ONE = np.uint64(1)
-_MULTIPLY_SEED = np.uint64(0x9E3779B97F4A7C15)
-_MULTIPLY_WORD = np.uint64(0xD6E8FEB86659FD93)
-_MULTIPLY_LAST = np.uint64(0xFF51AFD7ED558CCD)
-_HALF = np.uint64(32)
-_ODD_SHIFT = np.uint64(29)
 
 
 @inline
@@ -128,17 +129,16 @@ def _last_word(data: Any, start: Any, stop: Any) -> Any:
 
 
 @inline
-def hash_bytes(data: Any, start: Any, stop: Any, seed: Any) -> Any:
-    """64 well-mixed bits of ``data[start:stop]``; O(length), 8 bytes a step."""
-    mixed = (np.uint64(seed) + np.uint64(stop - start)) * _MULTIPLY_SEED
-    at = start
-    while at + 8 < stop:
-        mixed = (mixed ^ word_at(data, at)) * _MULTIPLY_WORD
-        mixed ^= mixed >> _HALF
-        at += 8
-    mixed = (mixed ^ _last_word(data, start, stop)) * _MULTIPLY_WORD
-    mixed = (mixed ^ mixed >> _ODD_SHIFT) * _MULTIPLY_LAST
-    return mixed ^ mixed >> _HALF
+def hash_bytes(data: Any, start: Any, stop: Any, seed: Any, key: Any) -> Any:
+    """64 well-mixed bits of ``data[start:stop]``; O(length), 16 bytes a step."""
+    at, mixed = start, key[0]
+    while at + 16 < stop:
+        mixed = folded_product(word_at(data, at) ^ key[1], word_at(data, at + 8) ^ mixed)
+        at += 16
+    first = word_at(data, at) if at + 8 < stop else np.uint64(0)
+    last = _last_word(data, start, stop)
+    mixed = folded_product(first ^ key[1], last ^ mixed)
+    return hash_last(mixed, seed, stop - start, key)
 
 
 @inline
@@ -184,30 +184,33 @@ def compare_bytes(
 
 
 @inline
-def _slot_of(table: Any, hashed: Any, data: Any, start: Any, stop: Any, group: Any) -> Any:
-    """The slot that holds this string, or the free one where it would go."""
+def _probe(table: Any, hashed: Any, data: Any, start: Any, stop: Any, group: Any) -> Any:
+    """The slot where probing ends, and the index of this string there; -1 if it is not in.
+
+    It ends at a free slot, which only a damaged table does not have: then after all of them.
+    """
     mask = np.uint64(len(table.slots) - 1)
     at = hashed & mask
-    while True:
+    for _ in range(len(table.slots)):
         slot = table.slots[at]
         if slot == _FREE:
-            return at
+            break
         if (slot ^ hashed) >> _INDEX_BITS == _FREE:
             index = np.int64(slot & _INDEX_MASK) - 1
             first = table.offsets[index]
             length = table.offsets[index + 1] - first
             same = table.groups[index] == group and length == stop - start
             if same and same_bytes(table.data, first, data, start, length):
-                return at
+                return at, index
         at = (at + _ONE) & mask
+    return at, np.int64(-1)
 
 
 @inline
 def find(table: Any, data: Any, start: Any, stop: Any, group: Any) -> Any:
     """The index of (group, ``data[start:stop]``), or -1. O(length), one or three cache misses."""
-    hashed = hash_bytes(data, start, stop, group)
-    at = _slot_of(table, hashed, data, start, stop, group)
-    return np.int32(np.int64(table.slots[at] & _INDEX_MASK) - 1)
+    hashed = hash_bytes(data, start, stop, group, table.key)
+    return np.int32(_probe(table, hashed, data, start, stop, group)[1])
 
 
 @kernel(void, _TABLE_IN_THE_MAKING)
@@ -215,9 +218,9 @@ def _fill_slots(table: Any) -> None:
     for index in range(len(table.groups)):
         start, stop = table.offsets[index], table.offsets[index + 1]
         group = table.groups[index]
-        hashed = hash_bytes(table.data, start, stop, group)
-        at = _slot_of(table, hashed, table.data, start, stop, group)
-        if table.slots[at] == _FREE:
+        hashed = hash_bytes(table.data, start, stop, group, table.key)
+        at, found = _probe(table, hashed, table.data, start, stop, group)
+        if found < 0:
             table.slots[at] = hashed >> _INDEX_BITS << _INDEX_BITS | np.uint64(index + 1)
 
 
@@ -254,7 +257,8 @@ class StringTable:
             raise EventError(f"a string table holds at most {_MOST_STRINGS} strings, not {count}")
         groups = _per_string(groups, count)
         slots = np.zeros(1 << max(1, (2 * count - 1).bit_length()), np.uint64)
-        table = cls(StringTableArrays(data, offsets, groups, slots))
+        key = key_of(data[offsets[0] : offsets[-1]], np.diff(offsets), groups)
+        table = cls(StringTableArrays(data, offsets, groups, slots, key))
         _fill_slots(table.as_tuple._replace(slots=slots))
         return table
 
@@ -265,6 +269,7 @@ class StringTable:
         count, slots = len(table), len(table.as_tuple.slots)
         _demand(len(table.as_tuple.offsets) == count + 1, "offsets and groups disagree")
         _demand(slots >= 2 and slots & (slots - 1) == 0, "slots are not a power of two")
+        _demand(len(table.as_tuple.key) == KEY_WORDS, "the key is of another length")
         return table
 
     def arrays(self) -> dict[str, np.ndarray]:
@@ -289,7 +294,7 @@ class StringTable:
 
     def check(self) -> None:
         """Raise SnapshotError unless every invariant holds; O(bytes)."""
-        data, offsets, groups, slots = self.as_tuple
+        data, offsets, groups, slots, _ = self.as_tuple
         _demand(bool(offsets[0] == 0 and offsets[-1] == len(data)), "offsets miss some bytes")
         _demand(bool((np.diff(offsets) >= 0).all()), "offsets run backwards")
         held = np.sort(slots[slots != _FREE] & _INDEX_MASK).astype(np.int64) - 1

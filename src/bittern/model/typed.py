@@ -42,6 +42,7 @@ from bittern.model import rank, tagged
 from bittern.model.attributes import Attributes
 from bittern.model.columns import Column
 from bittern.model.events import EventReader
+from bittern.model.hashing import hash_last, hash_pair
 from bittern.model.maps import Entries, tag_entries
 from bittern.model.numbers import INT64_MAX, Number
 from bittern.model.reads import Rejects
@@ -59,9 +60,7 @@ MISSING, NUMBER, STRING, BOOLEAN, TIME, OTHER = range(6)
 #: What stands before the bytes of a string: their number.
 HEADER = 8
 
-_SIGN, _HALF = np.uint64(1 << 63), np.uint64(32)
-_MULTIPLY_SEED = np.uint64(0x9E3779B97F4A7C15)
-_MULTIPLY_WORD = np.uint64(0xD6E8FEB86659FD93)
+_SIGN = np.uint64(1 << 63)
 
 Rows = npt.NDArray[Any]
 Int64s = npt.NDArray[np.int64]
@@ -122,15 +121,12 @@ def compare(
 
 
 @inline
-def hash_value(kind: Any, word: Any, tie: Any, heap: Any, seed: Any) -> Any:
+def hash_value(kind: Any, word: Any, tie: Any, heap: Any, seed: Any, key: Any) -> Any:
     """64 well-mixed bits, the same for equal values."""
-    seed = (np.uint64(seed) + np.uint64(kind)) * _MULTIPLY_SEED
     if kind == STRING:
-        return hash_bytes(heap, tie + HEADER, string_stop(heap, tie), seed)
-    mixed = (seed ^ np.uint64(word)) * _MULTIPLY_WORD
-    mixed = (mixed ^ mixed >> _HALF ^ np.uint64(tie)) * _MULTIPLY_WORD
-    mixed = (mixed ^ mixed >> _HALF) * _MULTIPLY_SEED
-    return mixed ^ mixed >> _HALF
+        return hash_bytes(heap, tie + HEADER, string_stop(heap, tie), seed, key)
+    # What no string has as its length.
+    return hash_last(hash_pair(word, tie, key), seed, ~np.uint64(kind), key)
 
 
 @inline

@@ -4,10 +4,13 @@ The entries of ``keyed_lists`` are found through ``slots``: a key's hash picks a
 linear probing goes on from there until it meets the key's entry or a free slot::
 
     keys    .  3  4  20               entry 1 to 3
-    slots   0  0  0  0  1  2  3  0    0 is free; 3 is at home in slot 4, 4 and 20 both in slot 5
+    slots   0  0  2  1  3  0  0  0    0 is free; 4 is at home in slot 2, 3 and 20 both in slot 3
+            k  l                      and behind them, in two halves, the key of the hash
 
 Half of the slots at least stay free. Taking an entry out moves those behind it that probing would
-not find any more one gap forward, so that no slot has to be marked as deleted.
+not find any more one gap forward, so that no slot has to be marked as deleted. The hash's key
+(``model/hashing.py``) is drawn from the keys as they were built, so that the same ones are saved as
+the same bytes, and is a secret one as soon as they change.
 """
 
 from __future__ import annotations
@@ -17,10 +20,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bittern.engine.jit import i4r, i4w, i8, i8r, i8w, inline, kernel, void
+from bittern.model.hashing import hash_word, multiplier_of, secret_multiplier
 from bittern.stabbing.keyed_lists import N_KEYS, NONE, USED, KeyedLists, free_entry, new_entry
 
 if TYPE_CHECKING:
     from bittern.stabbing.contract import Int32s, Int64s
+
+
+#: What the key takes behind the slots: a word of 64 bits.
+KEY_SLOTS = 2
 
 
 def n_slots(n: int) -> int:
@@ -28,19 +36,34 @@ def n_slots(n: int) -> int:
     return 2 << max(n - 1, 0).bit_length()
 
 
+def _empty(n: int, multiplier: np.uint64) -> Int32s:
+    """Slots for n entries, all free, and the key of the hash behind them."""
+    slots = np.zeros(n_slots(n) + KEY_SLOTS, np.int32)
+    slots[-KEY_SLOTS:] = np.array([multiplier]).view(np.int32)
+    return slots
+
+
 @inline
-def _home(key: Any, mask: Any) -> Any:
-    """The slot where probing for a key begins: the upper bits of a product, mixed by a prime."""
-    mixed = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)
-    return np.int64((mixed >> np.uint64(32)) & np.uint64(mask))
+def _mask(slots: Any) -> Any:
+    return len(slots) - KEY_SLOTS - 1
+
+
+@inline
+def _home(slots: Any, key: Any) -> Any:
+    """The slot where probing for a key begins."""
+    low, high = np.uint32(slots[len(slots) - 2]), np.uint32(slots[len(slots) - 1])
+    hashed = hash_word(key, np.uint64(low) | np.uint64(high) << np.uint64(32))
+    return np.int64(hashed & np.uint64(_mask(slots)))
 
 
 @inline
 def _slot_of(keys: Any, slots: Any, key: Any) -> Any:
-    """The slot of a key's entry, or the free one where it would go."""
-    mask = len(slots) - 1
-    at = _home(key, mask)
-    while slots[at] != NONE and keys[slots[at]] != key:
+    """The slot of a key's entry, or the free one where it would go, which only damage can take."""
+    mask = _mask(slots)
+    at = _home(slots, key)
+    for _ in range(mask):
+        if slots[at] == NONE or keys[slots[at]] == key:
+            break
         at = (at + 1) & mask
     return at
 
@@ -58,7 +81,6 @@ def _find_entry(keys: Any, slots: Any, key: Any) -> Any:
 
 @kernel(void, i8r, i4r, i4w)
 def _fill_slots(keys: Any, entries: Any, slots: Any) -> None:
-    slots[:] = NONE
     for entry in entries:
         slots[_slot_of(keys, slots, keys[entry])] = entry
 
@@ -75,7 +97,7 @@ def _put_entry(keys: Any, slots: Any, state: Any, key: Any) -> Any:
 
 @kernel(void, i8w, i4w, i8w, i8)
 def _remove_entry(keys: Any, slots: Any, state: Any, entry: Any) -> None:
-    mask = len(slots) - 1
+    mask = _mask(slots)
     gap = _slot_of(keys, slots, keys[entry])
     at = gap
     while True:
@@ -83,7 +105,7 @@ def _remove_entry(keys: Any, slots: Any, state: Any, entry: Any) -> None:
         if slots[at] == NONE:
             break
         # It may go to the gap unless it is at home behind it.
-        if (at - _home(keys[slots[at]], mask)) & mask >= (at - gap) & mask:
+        if (at - _home(slots, keys[slots[at]])) & mask >= (at - gap) & mask:
             slots[gap] = slots[at]
             gap = at
     slots[gap] = NONE
@@ -97,13 +119,13 @@ class KeyTable(KeyedLists):
 
     @staticmethod
     def _index(keys: Int64s) -> Int32s:
-        slots = np.empty(n_slots(len(keys) - 1), np.int32)
+        slots = _empty(len(keys) - 1, multiplier_of(keys))
         _fill_slots(keys, np.arange(1, len(keys), dtype=np.int32), slots)
         return slots
 
     @staticmethod
     def _shape(n: int) -> tuple[int, ...]:
-        return (n_slots(n),)
+        return (n_slots(n) + KEY_SLOTS,)
 
     def _find(self, key: int) -> int:
         return int(_find_entry(self.keys, self.directory, key))
@@ -115,12 +137,13 @@ class KeyTable(KeyedLists):
         _remove_entry(self.keys, self.directory, self.state, entry)
 
     def _grow(self, capacity: int) -> None:
-        slots = np.empty(n_slots(capacity), np.int32)
+        slots = _empty(capacity, secret_multiplier())
         _fill_slots(self.keys, self._in_use(), slots)
         self.directory = slots
 
     def _in_use(self) -> Int32s:
-        return np.asarray(self.directory[self.directory != NONE])
+        slots = self.directory[:-KEY_SLOTS]
+        return np.asarray(slots[slots != NONE])
 
     def entries(self) -> Int32s:
         """The entries in order of their keys: O(n log n)."""
@@ -129,7 +152,7 @@ class KeyTable(KeyedLists):
 
     def _check_directory(self) -> None:
         """Verify that every entry in a slot is found from its key's home."""
-        size, used = len(self.directory), int(self.state[USED])
+        size, used = len(self.directory) - KEY_SLOTS, int(self.state[USED])
         assert size & (size - 1) == 0, "the number of slots is no power of two"
         assert size >= 2 * self.state[N_KEYS], "more than half of the slots are taken"
         entries = self._in_use()

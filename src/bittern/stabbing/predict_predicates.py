@@ -19,7 +19,7 @@ import math
 from collections.abc import Callable, Iterator
 
 from bittern.stabbing.estimate import Estimate, Work
-from bittern.stabbing.key_table import n_slots
+from bittern.stabbing.key_table import KEY_SLOTS, n_slots
 from bittern.stabbing.keyed_lists import STATE_SIZE
 from bittern.stabbing.pb.pages import HEADER
 from bittern.stabbing.pb.pool import TREE_SIZE
@@ -50,7 +50,9 @@ def tree_bytes(keys: float, sids: float, width: int) -> float:
 
 def table_bytes(keys: float, sids: float) -> float:
     """Bytes of a hash table with one list to a key."""
-    return (keys + 1) * (_KEY + _ID) + _SLOT * n_slots(round(keys)) + _ID * sids + _FIXED
+    return (
+        (keys + 1) * (_KEY + _ID) + _SLOT * (n_slots(round(keys)) + KEY_SLOTS) + _ID * sids + _FIXED
+    )
 
 
 def sides(summary: Summary) -> tuple[float, float]:
