@@ -32,7 +32,7 @@ from bittern.engine.jit import (
     void,
 )
 from bittern.matching.program import accepts, is_first_pivot
-from bittern.model.cell_tables import mask_of, may_have
+from bittern.model.cell_tables import mask_of, may_have, multiplier_in
 from bittern.model.encoded import EVENTS, cell_of
 
 #: Survivors that wait, at least: enough to hide one fetch behind others, few enough for the cache.
@@ -124,6 +124,7 @@ def _sparse_pass(
 
     The event may have the channel of their inline test (which is never for a missing value).
     """
+    multiplier = multiplier_in(table)
     for i in range(first, last):
         posting = np.uint64(ids[i])
         channel, c = heads[posting, 0], heads[posting, 1]
@@ -131,7 +132,7 @@ def _sparse_pass(
         out_classes[np.uint64(n)] = ~c
         n += done
         pending[np.uint64(kept)] = ids[i]
-        may = may_have(table, start, mask, channel) | np.int64(channel == always)
+        may = may_have(table, start, multiplier, mask, channel) | np.int64(channel == always)
         kept += may & (1 - done)
     return n, kept
 

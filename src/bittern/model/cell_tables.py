@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bittern.engine.jit import i8r, i8w, inline, kernel, popcount, u8w, void
-from bittern.model.hashing import hash_word, secret_multiplier
+from bittern.model.hashing import secret_multiplier
 
 #: Words of 64 bits that an event has at least; twice that many while a quarter of them is set.
 _WORDS = 4
@@ -35,9 +35,18 @@ _WORD = np.uint64(6)
 
 
 @inline
-def _first_bit(table: Any, channel: Any, mask: Any) -> Any:
-    """The bit that a channel hashes to, in a table of ``mask + 1`` bits."""
-    return hash_word(channel, table[np.uint64(len(table) - 1)]) & mask
+def multiplier_in(table: Any) -> Any:
+    """The key of the hash."""
+    return table[np.uint64(len(table) - 1)]
+
+
+@inline
+def _first_bit(channel: Any, multiplier: Any, mask: Any) -> Any:
+    """The bit that a channel hashes to, in a table of ``mask + 1`` bits.
+
+    Channels have 32 bits, so that those of a product behind the 32nd are as good as all.
+    """
+    return np.uint64(channel) * multiplier >> np.uint64(32) & mask
 
 
 @inline
@@ -48,9 +57,9 @@ def mask_of(starts: Any, event: Any) -> Any:
 
 
 @inline
-def may_have(table: Any, start: Any, mask: Any, channel: Any) -> Any:
+def may_have(table: Any, start: Any, multiplier: Any, mask: Any, channel: Any) -> Any:
     """0 only if the event of this table has no value in this channel, else 1."""
-    bit = _first_bit(table, channel, mask)
+    bit = _first_bit(channel, multiplier, mask)
     word = table[np.uint64(2) * (np.uint64(start) + (bit >> _WORD))]
     return np.int64((word >> (bit & _BITS)) & _ONE)
 
@@ -59,7 +68,7 @@ def may_have(table: Any, start: Any, mask: Any, channel: Any) -> Any:
 def find_cell(starts: Any, table: Any, entries: Any, event: Any, channel: Any) -> Any:
     """The event's cell in this channel, or -1."""
     start, mask = np.uint64(starts[np.uint64(event)]), mask_of(starts, event)
-    bit = _first_bit(table, channel, mask)
+    bit = _first_bit(channel, multiplier_in(table), mask)
     while True:
         at = np.uint64(2) * (start + (bit >> _WORD))
         word = table[at] >> (bit & _BITS)
@@ -75,7 +84,7 @@ def find_cell(starts: Any, table: Any, entries: Any, event: Any, channel: Any) -
 @kernel(void, i8r, i8r, i8r, u8w, i8w)
 def _fill(offsets: Any, ordered: Any, starts: Any, table: Any, entries: Any) -> None:
     """Give every entry its bit, then write it at its place; ``table`` has nothing but a key."""
-    widest = 1
+    widest, multiplier = 1, multiplier_in(table)
     for event in range(len(offsets) - 1):
         widest = max(widest, offsets[event + 1] - offsets[event])
     bits = np.empty(widest, dtype=np.uint64)
@@ -83,7 +92,7 @@ def _fill(offsets: Any, ordered: Any, starts: Any, table: Any, entries: Any) -> 
         first, last = offsets[event], offsets[event + 1]
         start, mask = np.uint64(starts[event]), mask_of(starts, event)
         for i in range(first, last):
-            bit = _first_bit(table, ordered[np.uint64(i)] >> 32, mask)
+            bit = _first_bit(ordered[np.uint64(i)] >> 32, multiplier, mask)
             while table[np.uint64(2) * (start + (bit >> _WORD))] >> (bit & _BITS) & _ONE:
                 bit = (bit + _ONE) & mask
             table[np.uint64(2) * (start + (bit >> _WORD))] |= _ONE << (bit & _BITS)
