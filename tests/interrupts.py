@@ -16,7 +16,8 @@ be judged; then the same again at the next moment, until the change comes to its
         assert fault.subject ...   # all of the change or nothing, and the next call works
 
 Moments are counted in the calling thread only. Not counted are the beginnings of ``__enter__``,
-``__exit__`` and ``__del__`` and of resumed generators: Python itself can promise nothing there.
+``__exit__`` and ``__del__``, of a lock's too, and of resumed generators: Python itself can promise
+nothing there.
 
 By default ``DEFAULT_MOMENTS`` moments of each change are tried, spread evenly, other ones in each
 run, with one fault each; ``BITTERN_EVERY_MOMENT=1`` tries every fault at every moment.
@@ -74,6 +75,8 @@ class _Moments:
                 return
             what = f"at the beginning of {code.co_qualname}"
         elif event == "c_call":
+            if getattr(argument, "__name__", None) in _UNCOUNTED:  # no signal comes before them
+                return
             what = f"before {getattr(argument, '__qualname__', argument)} in {code.co_qualname}"
         elif event == "c_return":
             what = f"after {getattr(argument, '__qualname__', argument)} in {code.co_qualname}"
@@ -137,20 +140,25 @@ def each_fault(
     total = moments_of(lambda: change(counted))
     unmake(counted)
     assert total, "the change has no moments: it calls nothing of Bittern's"
-    for moment, fault in _chosen(total, moments, faults):
-        subject = make()
-        watch = _Moments(moment, fault)
-        caught: BaseException | None = None
-        result = None
-        with _watched(watch):
-            try:
-                result = change(subject)
-            except BaseException as error:  # noqa: BLE001  whatever it is, the judge wants it
-                caught = error
-        if watch.place:  # else this run has had fewer moments than the first
-            raised = watch.raises()
-            yield Fault(subject, moment, watch.place, raised, caught, result)
-        unmake(subject)
+    for moment, raises in _chosen(total, moments, faults):
+        fault = _disturbed(make(), change, _Moments(moment, raises))
+        if fault.place:  # else this run has had fewer moments than the first
+            yield fault
+        unmake(fault.subject)
+
+
+def _disturbed(
+    subject: Subject, change: Callable[[Subject], Any], watch: _Moments
+) -> Fault[Subject]:
+    """What became of the change; ``caught`` alone holds the exception, and its frames."""
+    fault = Fault(subject, watch.last, "", watch.raises(), None)
+    with _watched(watch):
+        try:
+            fault.result = change(subject)
+        except BaseException as error:  # noqa: BLE001  whatever it is, the judge wants it
+            fault.caught = error
+    fault.place = watch.place
+    return fault
 
 
 def _chosen(

@@ -249,7 +249,7 @@ class Joins:
 
     def holds(self, quantified: Sequence[Quantified], event: Any) -> list[bool]:
         """Do these predicates hold for an event that would come now?"""
-        with self.history.lock:
+        with self.history.lock, self._whole():
             names = [hidden_name(each) for each in quantified]
             table = self._table
             if self._is_behind or not all(name in table for name in names):

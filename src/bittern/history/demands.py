@@ -41,8 +41,8 @@ class Demands:
             made = PreFilter(new, self._conditions_of)
             for batch in stored_batches(self._documents, self._keep):
                 made.take(batch)
-            self._filters.append(made)
-            self._numbers |= {each: len(self._numbers) + i for i, each in enumerate(new)}
+            numbers = {each: len(self._numbers) + i for i, each in enumerate(new)}
+            self._filters, self._numbers = [*self._filters, made], self._numbers | numbers
         return np.array([self._numbers[each] for each in constraints], dtype=np.int64)
 
     def take(self, batch: Batch) -> npt.NDArray[np.bool_]:

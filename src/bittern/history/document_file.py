@@ -19,6 +19,7 @@ cut off, what stood behind is taken for never written.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import sqlite3
 import struct
@@ -27,7 +28,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bittern.errors import HistoryError, OptionError
-from bittern.files import sync, try_hold
+from bittern.files import let_go, sync, try_hold
 
 _FILE = "documents.sqlite"
 #: The file while it is made, and SQLite's journal of it.
@@ -68,11 +69,29 @@ def holds_documents(path: str | os.PathLike[str]) -> bool:
 
 
 def connect(file: str) -> sqlite3.Connection:
-    """Open the file, or make an empty one. Whoever uses it from several threads has a lock."""
+    """Open the file, or make an empty one. Whoever uses it from several threads has a lock.
+
+    One cursor, closed with it, is used for all: one with rows to fetch that is alive somewhere, if
+    only in the traceback of an interrupt, would keep SQLite from closing the file.
+    """
     return sqlite3.connect(file, timeout=0, isolation_level=None, check_same_thread=False)
 
 
-def create(db: sqlite3.Connection) -> None:
+def close(db: sqlite3.Cursor, process: int) -> None:
+    """Close the file, in the process that opened it.
+
+    In a child forked meanwhile SQLite would take what its parent is writing for its own, and undo
+    it in the file. So there the connection is never closed, not even when all objects go.
+    """
+    if process == os.getpid():
+        connection = db.connection
+        db.close()
+        connection.close()
+    else:
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(db))
+
+
+def create(db: sqlite3.Cursor) -> None:
     """Make an empty history of an empty file."""
     db.execute("PRAGMA auto_vacuum = INCREMENTAL")
     db.executescript(_TABLES)
@@ -81,7 +100,7 @@ def create(db: sqlite3.Connection) -> None:
     db.execute(f"PRAGMA user_version = {_VERSION}")
 
 
-def take(db: sqlite3.Connection, file: str) -> None:
+def take(db: sqlite3.Cursor, file: str) -> None:
     """Be the one who uses the file, and undo what a killed writer had begun."""
     for pragma in _PRAGMAS:
         db.execute(pragma)
@@ -107,7 +126,7 @@ def claim(path: str | os.PathLike[str], opened: contextlib.ExitStack) -> str:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        opened.callback(os.close, lock)
+        opened.callback(let_go, lock, os.getpid())
         if not try_hold(lock):  # without locks here, SQLite may have some of its own
             raise HistoryError(
                 f"the documents in {folder} are in use: close them there, in this or another "
@@ -130,10 +149,16 @@ def _make(file: Path) -> None:
             f"{file.parent} holds {other.name!r} and no documents: give them a folder of their own"
         )
     new = file.with_name(_NEW[0])
-    with translated(str(new)), contextlib.closing(connect(str(new))) as db:
+    with (
+        translated(str(new)),
+        contextlib.closing(connect(str(new))) as connection,
+        contextlib.closing(connection.cursor()) as db,
+    ):
         create(db)
     sync(new)
-    new.rename(file)
-    for folder in file.absolute().parents:
+    folder, *above = file.absolute().parents
+    for each in above:
         with contextlib.suppress(PermissionError):  # above one's own folders
-            sync(folder)
+            sync(each)
+    new.rename(file)  # last: nobody does the rest if the file is there and this is interrupted
+    sync(folder)

@@ -17,8 +17,10 @@ moves ``first`` and deletes segments that are all below it; the file reuses thei
 back when half of the file is empty.
 
 ``append`` is durable when it returns, and what a killed process had begun is undone when the folder
-is next opened (``history/document_file.py``). A document that cannot be read again as it was
-written is told, never passed over: bytes have checksums, and numbers have to follow each other.
+is next opened (``history/document_file.py``). A change that ended with an exception happened or did
+not, as a whole, and only the file knows which: an interrupt may come just after its COMMIT. So the
+file is asked before anything else is done. A document that cannot be read again as it was written
+is told, never passed over: bytes have checksums, and numbers have to follow each other.
 
 Why SQLite and not a folder of Parquet files: appends of one event and of many take about half as
 long, although there are four syncs to each instead of two, and reading two of nine attributes takes
@@ -36,7 +38,7 @@ import os
 import threading
 import weakref
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -44,7 +46,7 @@ import numpy.typing as npt
 
 from bittern.errors import HistoryError, OptionError
 from bittern.history.arrivals import Arrivals
-from bittern.history.document_file import checksum, claim, connect, create, take, translated
+from bittern.history.document_file import checksum, claim, close, connect, create, take, translated
 from bittern.history.segments import StoredEvents, merge, pack, unpack
 from bittern.model.typed import Typed, TypedReader
 
@@ -80,6 +82,10 @@ class _State(NamedTuple):
     segments: list[_Segment]
 
 
+class _Walk:
+    """Somebody reads one segment after the other, as long as this lives."""
+
+
 class Documents:
     """The documents of a history. Threads may share it."""
 
@@ -88,17 +94,33 @@ class Documents:
 
         ``HistoryError`` if the folder holds something else, is in use, or is damaged.
         """
+        #: Only this one uses the file; documents in memory are a child's own.
+        self._process = None if path is None else os.getpid()
         self._lock = threading.RLock()
-        self._walks = 0
-        with contextlib.ExitStack() as opened:
+        self._walks: weakref.WeakSet[_Walk] = weakref.WeakSet()
+        self._in_doubt = False
+        opened = contextlib.ExitStack()
+        self._release = weakref.finalize(self, opened.close)
+        try:
             self._file = ":memory:" if path is None else claim(path, opened)
             with translated(self._file):
-                self._db = opened.enter_context(contextlib.closing(connect(self._file)))
+                self._db = connect(self._file).cursor()
+                opened.callback(close, self._db, os.getpid())
                 if path is None:
                     create(self._db)
                 take(self._db, self._file)
-                self._state = self._stored_state()
-            self._release = weakref.finalize(self, opened.pop_all().close)
+                self._known = self._stored_state()
+        except BaseException:
+            self._release()
+            raise
+
+    @property
+    def _state(self) -> _State:
+        """What is true now; the file is asked where a change ended with an exception."""
+        if self._in_doubt:
+            with self._lock, self._using():
+                pass
+        return self._known
 
     @property
     def first(self) -> int:
@@ -111,7 +133,8 @@ class Documents:
         return self._state.end
 
     def __len__(self) -> int:
-        return self._state.end - self._state.first
+        first, end, _ = self._state
+        return end - first
 
     def __enter__(self) -> Self:
         return self
@@ -121,8 +144,15 @@ class Documents:
 
     def close(self) -> None:
         """Let go of the folder; everything is on disk already."""
-        with self._lock:
+        if self._is_inherited:  # and so may be the lock, held by a thread that is not here
             self._release()
+        else:
+            with self._lock:
+                self._release()
+
+    @property
+    def _is_inherited(self) -> bool:
+        return self._process not in (None, os.getpid())
 
     def append(
         self, events: Any, json: str | Sequence[str] = (), keep: npt.ArrayLike | None = None
@@ -130,23 +160,27 @@ class Documents:
         """Add events of any form that is matched; returns the number of the first. O(bytes).
 
         ``json`` names columns of a table whose text is JSON objects. ``keep`` says of each event
-        whether it becomes a document. They are on disk when this returns; if it fails, none is.
+        whether it becomes a document. They are on disk when this returns. If it raises, all are
+        there or none is, and ``end`` tells.
         """
         arrivals = Arrivals(events, json, keep)
         packed = []
         for start in range(0, len(arrivals), _MOST):
             packed += self._packed(arrivals, start, min(len(arrivals), start + _MOST))
         with self._lock:
-            first, end, segments = self._state
+            end = self._state.end
             if packed:
-                with self._writing():
-                    at, segments = end, segments.copy()
-                    for n_documents, data in packed:
-                        segments.append(self._insert(at, n_documents, data))
-                        at = segments[-1].stop
-                        self._merge(segments)
-                    self._commit(_State(first, at, segments))
+                self._write(lambda: self._added(packed))
         return end
+
+    def _added(self, packed: list[tuple[int, bytes]]) -> _State:
+        first, at, known = self._state
+        segments = known.copy()
+        for n_documents, data in packed:
+            segments.append(self._insert(at, n_documents, data))
+            at = segments[-1].stop
+            self._merge(segments)
+        return _State(first, at, segments)
 
     def expire(self, before: int) -> None:
         """Have all documents with lower numbers gone."""
@@ -159,10 +193,14 @@ class Documents:
             if before <= first:
                 return
             gone = bisect_right(segments, before, key=lambda segment: segment.stop)
-            with self._writing():
-                at = segments[gone].start if gone < len(segments) else end
+            at = segments[gone].start if gone < len(segments) else end
+            left = _State(before, end, segments[gone:])
+
+            def expired() -> _State:
                 self._db.execute("DELETE FROM segments WHERE start < ?", (at,))
-                self._commit(_State(before, end, segments[gone:]))
+                return left
+
+            self._write(expired)
             with self._using():
                 if self._pragma("freelist_count") > self._pragma("page_count") // 2:
                     self._db.executescript("PRAGMA incremental_vacuum")  # execute: one page
@@ -258,8 +296,9 @@ class Documents:
 
     def _walk(self, at: int, stop: int) -> Iterator[tuple[int, int, StoredEvents]]:
         """Segments from document ``at`` on: (its number, that of the segment's first, events)."""
+        walk = _Walk()
         with self._lock:
-            self._walks += 1  # so that segments do not merge with those that were passed
+            self._walks.add(walk)  # so that segments do not merge with those that were passed
         try:
             while True:
                 with self._lock, self._using():
@@ -273,7 +312,7 @@ class Documents:
                 at = segment.stop
         finally:
             with self._lock:
-                self._walks -= 1
+                self._walks.discard(walk)
 
     def _scan(self, reader: TypedReader, at: int, stop: int) -> Iterator[tuple[int, Typed]]:
         for begin, start, events in self._walk(at, stop):
@@ -308,30 +347,44 @@ class Documents:
             raise self._damaged(f"documents from {at} to {end - 1} are missing")
         return _State(first, end, segments)
 
-    @contextlib.contextmanager
-    def _writing(self) -> Iterator[None]:
-        """A transaction, which ends with ``_commit`` or comes to nothing."""
+    def _write(self, change: Callable[[], _State]) -> None:
+        """Have a change on disk in one transaction, and its state only then here.
+
+        The exception may have come before or after the COMMIT. No handler that a second one can
+        pass by: in a context manager's ``__exit__`` it could.
+        """
         with self._using():
-            self._db.execute("BEGIN IMMEDIATE")
             try:
-                yield
+                self._db.execute("BEGIN IMMEDIATE")
+                state = change()
+                numbers = state.first, state.end, checksum(state.first, state.end)
+                self._db.execute('UPDATE state SET first = ?, "end" = ?, checksum = ?', numbers)
+                self._db.execute("COMMIT")
+                self._known = state
             except BaseException:
-                if self._db.in_transaction:
-                    self._db.execute("ROLLBACK")
+                self._in_doubt = True
+                self._settle()
                 raise
 
-    def _commit(self, state: _State) -> None:
-        """Have a new state on disk, and only then here."""
-        numbers = state.first, state.end, checksum(state.first, state.end)
-        self._db.execute('UPDATE state SET first = ?, "end" = ?, checksum = ?', numbers)
-        self._db.execute("COMMIT")
-        self._state = state
+    def _settle(self) -> None:
+        """Undo what was begun and not committed, and know what the file has."""
+        if self._db.connection.in_transaction:
+            self._db.execute("ROLLBACK")
+        self._known = self._stored_state()
+        self._in_doubt = False
 
     @contextlib.contextmanager
     def _using(self) -> Iterator[None]:
+        if self._is_inherited:
+            raise HistoryError(
+                f"the documents in {self._file} were opened before a fork: use them in the process "
+                "that did, or close them there and open them here"
+            )
         if not self._release.alive:
             raise HistoryError(f"the documents in {self._file} were closed: open them again")
         with translated(self._file):
+            if self._in_doubt:
+                self._settle()
             yield
 
     def _pragma(self, name: str) -> int:

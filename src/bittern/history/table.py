@@ -90,8 +90,8 @@ class JoinTable:
             entries = [entry_of(quantified_of(name)) for name in new]
             section = Section(entries, self._conditions_of, keep=self._keep)
             self._fill(section)
-            self._numbers |= {name: len(self._numbers) + i for i, name in enumerate(new)}
-            self._sections.append(section)
+            numbers = {name: len(self._numbers) + i for i, name in enumerate(new)}
+            self._sections, self._numbers = [*self._sections, section], self._numbers | numbers
         return np.array([self._numbers[name] for name in names], dtype=np.int64)
 
     def rebuild(self) -> None:
