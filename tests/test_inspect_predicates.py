@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import shutil
@@ -78,7 +79,8 @@ class Contents:
         self.path = path
         self.meta: Meta = page_table.read_metas(disk)[0]
         disk.page_bytes = self.meta.page_bytes
-        self.places, *self.maps = page_table.read_table(disk, self.meta)
+        table = page_table.read_table(disk, self.meta)
+        self.places, *self.maps = (level.places for level in table)
         disk.close()
 
     def page(self, number: int) -> np.ndarray[Any, np.dtype[np.int32]]:
@@ -90,12 +92,22 @@ class Contents:
         return next(each for each in numbers if self.page(each)[KIND_WORD] == kind)
 
     def put(self, number: int, page: np.ndarray[Any, np.dtype[np.int32]]) -> None:
-        """Write a page as if a commit had: with the right checksum."""
-        version = self.meta.version
-        stamp(page, page.view(np.uint64), WORDS, version, np.array([0]), np.array([number]))
+        """Write a page as if a commit had: with the right checksum, in the maps above it too."""
         raw = np.fromfile(self.path, np.int32)
-        raw[self.places[number] * WORDS :][:WORDS] = page
+        at, version = number, self.meta.version
+        for places, above in itertools.pairwise([self.places, *self.maps, None]):
+            stamp(page, page.view(np.uint64), WORDS, version, np.array([0]), np.array([number]))
+            raw[places[at] * WORDS :][:WORDS] = page
+            total = int(page.view(np.uint32)[0])
+            if above is not None:
+                at, spot = divmod(at, (WORDS - 16) // 2)
+                page, number = raw[above[at] * WORDS :][:WORDS].copy(), -1 - at
+                page.view(np.uint32)[16 + (WORDS - 16) // 2 + spot] = total
         raw.tofile(self.path)
+        meta = self.meta._replace(root_sum=total)
+        with self.path.open("r+b") as file:
+            file.seek(page_table.meta_offset(meta.version))
+            file.write(page_table.pack(meta))
 
 
 def flip(path: Path, offset: int) -> None:
@@ -317,7 +329,7 @@ def test_a_page_file_of_a_later_format(
     run: Any, price: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(page_table, "_FORMAT", 0)
-    assert "format 1; this release reads format 0" in refused(run, price)
+    assert "format 2; this release reads format 0" in refused(run, price)
 
 
 @pytest.mark.parametrize("offset", [16, 2064, 4112, 6160])

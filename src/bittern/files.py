@@ -24,6 +24,37 @@ def sync(path: Path) -> None:
         os.close(descriptor)
 
 
+class Opened:
+    """A descriptor that is closed with its last owner, so that an interrupt leaves no lock behind.
+
+    A child forked meanwhile leaves the lock alone, and does not keep it from being let go.
+    """
+
+    number = -1
+
+    def __init__(self, path: str | os.PathLike[str], flags: int, mode: int = 0o777) -> None:
+        self._process = os.getpid()
+        self.number = os.open(path, flags | os.O_CLOEXEC, mode)
+
+    @property
+    def is_inherited(self) -> bool:
+        """Whether it was opened before this process was forked, and is the parent's."""
+        return self._process != os.getpid()
+
+    def close(self) -> None:
+        """Let go of the lock, and close it; once, and again if that was interrupted."""
+        number = self.number
+        if number >= 0:
+            if not self.is_inherited:
+                with contextlib.suppress(OSError):
+                    fcntl.flock(number, fcntl.LOCK_UN)
+            self.number = -1
+            os.close(number)
+
+    def __del__(self) -> None:
+        self.close()
+
+
 def hold(descriptor: int) -> None:
     """Wait until nobody else holds a lock on the file or folder, and hold it."""
     with contextlib.suppress(OSError):

@@ -28,7 +28,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bittern.errors import HistoryError, OptionError
-from bittern.files import let_go, sync, try_hold
+from bittern.files import Opened, sync, try_hold
 
 _FILE = "documents.sqlite"
 #: The file while it is made, and SQLite's journal of it.
@@ -125,9 +125,9 @@ def claim(path: str | os.PathLike[str], opened: contextlib.ExitStack) -> str:
     file = folder / _FILE
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        opened.callback(let_go, lock, os.getpid())
-        if not try_hold(lock):  # without locks here, SQLite may have some of its own
+        lock = Opened(folder, os.O_RDONLY | os.O_DIRECTORY)
+        opened.callback(lock.close)
+        if not try_hold(lock.number):  # without locks here, SQLite may have some of its own
             raise HistoryError(
                 f"the documents in {folder} are in use: close them there, in this or another "
                 f"process"

@@ -16,7 +16,8 @@ for at once; ``PHASE`` says where a row has got to::
 Nodes of a list that hold a sentinel alone on their side (tail of GreaterThan and Inequality, head
 of LessThan) are never joined: there, no leaf item but the sentinel's own points to them.
 
-Cost: O(log n), the search for the sid in long SidSets, and the leaves that are adjusted.
+Cost: O(log n), the leaves that are adjusted, and the search for the sid in its SidSet, which is
+linear: O(sids with the same operator and constant).
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bittern.errors import PageError
-from bittern.files import hold, let_go, sync, try_hold
+from bittern.files import Opened, hold, sync, try_hold
 from bittern.stabbing.contract import Int64s
 
 if TYPE_CHECKING:
@@ -27,17 +27,17 @@ def create_file(path: Path, data: bytes) -> None:
     """Make a file that nobody sees before it is whole, and that replaces no other."""
     new = path.with_name(f".{path.name}.new")
     try:
-        parent = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        parent = Opened(path.parent, os.O_RDONLY | os.O_DIRECTORY)
         try:
-            hold(parent)  # nobody else makes a file here now
+            hold(parent.number)  # nobody else makes a file here now
             if os.path.lexists(path):
                 raise PageError(f"{path} is there already: open it, or remove it first")
             new.write_bytes(data)
             sync(new)
             new.rename(path)
-            os.fsync(parent)
+            os.fsync(parent.number)
         finally:
-            let_go(parent)
+            parent.close()
     except OSError as error:
         raise PageError(f"cannot make the page file {path}: {error.strerror}") from error
 
@@ -52,22 +52,26 @@ class Disk:
         """Set by who has read the meta."""
         self.writes = 0
         """Pages written so far."""
-        self._process = os.getpid()
         mode = os.O_RDWR if writable else os.O_RDONLY
         try:
-            self.file = os.open(path, mode | os.O_NONBLOCK | os.O_CLOEXEC)
+            self._opened = Opened(path, mode | os.O_NONBLOCK)
         except FileNotFoundError:
             raise PageError(f"there is no page file {path}: create it first") from None
         except OSError as error:
             raise PageError(f"cannot open the page file {path}: {error.strerror}") from error
         if not stat.S_ISREG(os.fstat(self.file).st_mode):
-            os.close(self.file)
+            self.close()
             raise PageError(f"{path} is no page file")
         if writable and not try_hold(self.file):
-            os.close(self.file)
+            self.close()
             raise PageError(
                 f"{path} is in use by another writer: close it there, or open it for reading"
             )
+
+    @property
+    def file(self) -> int:
+        """Its descriptor."""
+        return self._opened.number
 
     @property
     def size(self) -> int:
@@ -136,10 +140,8 @@ class Disk:
     @property
     def is_inherited(self) -> bool:
         """Whether it was opened before this process was forked, and is the parent's."""
-        return self._process != os.getpid()
+        return self._opened.is_inherited
 
     def close(self) -> None:
         """Let go of the file, once."""
-        if self.file >= 0:
-            let_go(self.file, self._process)
-            self.file = -1
+        self._opened.close()

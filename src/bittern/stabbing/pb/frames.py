@@ -6,6 +6,7 @@ import numpy as np
 
 from bittern.errors import OptionError
 from bittern.stabbing.contract import Int64s, whole_number
+from bittern.stabbing.pb.page_table import Entries, sums_of
 from bittern.stabbing.pb.pool import (
     ADDRESS,
     DIRTY,
@@ -22,6 +23,7 @@ from bittern.stabbing.pb.pool import (
     SLOTS,
     SPARE,
     STEP,
+    SUMS,
     VERSION,
     stamp,
 )
@@ -50,7 +52,7 @@ class Frames:
         self.ints = self.longs.view(np.int32)
         self.pages = self.longs.reshape(frames, -1)
         """The same memory, a row for each frame."""
-        self.pool = pool = np.zeros(POOL_HEADER + 3 * frames + 1, np.int64)
+        self.pool = pool = np.zeros(POOL_HEADER + 3 * frames + 2, np.int64)
         pool[FD] = file
         pool[POOL_WORDS] = page_bytes // 4
         pool[STEP] = 1
@@ -59,6 +61,7 @@ class Frames:
         pool[OWNERS] = POOL_HEADER + frames
         pool[DIRTY_FLAGS] = POOL_HEADER + 2 * frames
         pool[SLOTS] = POOL_HEADER + 3 * frames
+        pool[SUMS] = pool[SLOTS] + 1
         pool[ADDRESS] = self.longs.ctypes.data
         # Were nearly all dirty, the clock's hand would pass many of them to find one that is not.
         pool[MOST_DIRTY] = frames - max(SPARE, frames >> 2)
@@ -66,7 +69,12 @@ class Frames:
     @property
     def slots(self) -> Int64s:
         """Of all page numbers that there is room for."""
-        return self.pool[self.pool[SLOTS] :]
+        return self.pool[self.pool[SLOTS] : self.pool[SUMS]]
+
+    @property
+    def sums(self) -> Int64s:
+        """The low halves of their checksums."""
+        return self.pool[self.pool[SUMS] :]
 
     @property
     def owners(self) -> Int64s:
@@ -81,9 +89,12 @@ class Frames:
         """Have slots for the numbers below ``pages``, and some more, up to ``most``."""
         slots = int(self.pool[PAGES])
         if pages > slots:
-            more = min(max(pages, slots + slots // 2), most) - slots
-            self.pool = np.concatenate([self.pool, np.zeros(more, np.int64)])
-            self.pool[PAGES] = slots + more
+            more = np.zeros(min(max(pages, slots + slots // 2), most) - slots, np.int64)
+            before, sums = np.split(self.pool, [self.pool[SUMS]])
+            pool = np.concatenate([before, more, sums, more])
+            pool[SUMS] += len(more)
+            pool[PAGES] = slots + len(more)
+            self.pool = pool
 
     def stamp_dirty(self, version: int) -> tuple[Int64s, Int64s]:
         """Have the changed pages ready to be written: their frames, and their numbers, ascending"""
@@ -97,17 +108,19 @@ class Frames:
     def cleaned(self, frames: Int64s, pages: Int64s, places: Int64s) -> None:
         """These pages were written to these places."""
         self.slots[pages] = (frames + 1) << 32 | places
+        self.sums[pages] = sums_of(self.pages[frames])
         self._dirty[frames] = 0
         self.pool[DIRTY] -= len(frames)
 
-    def adopt(self, places: Int64s, version: int) -> None:
+    def adopt(self, table: Entries, version: int) -> None:
         """Be at another version: pages that are unchanged, and at the same place, stay."""
         frames = np.flatnonzero(self.owners)
         pages = self.owners[frames]
-        known = np.zeros(len(self.slots), np.int64)
-        known[: len(places)] = places
-        same = (self.slots[pages] & PLACE_BITS == known[pages]) & (self._dirty[frames] == 0)
-        self.slots[:] = known
+        known = Entries.none(len(self.slots))
+        known.places[: len(table.places)], known.sums[: len(table.sums)] = table
+        same = (self.slots[pages] & PLACE_BITS == known.places[pages]) & (self._dirty[frames] == 0)
+        same &= self.sums[pages] == known.sums[pages]
+        self.slots[:], self.sums[:] = known
         self.slots[pages[same]] |= (frames[same] + 1) << 32
         self.owners[frames[~same]] = 0
         self.pool[POOL_HEADER + frames[~same]] = 0

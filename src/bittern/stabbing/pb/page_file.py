@@ -19,7 +19,7 @@ frames bound the memory: a writer whose frames are full of changes writes them t
 (``flush``), and can still roll back. One thread at a time uses a ``PageFile``.
 
 Cost of a commit: its changed pages, at most as many maps, a meta, two fsyncs. Memory: the frames,
-and 12 bytes per page.
+and 20 bytes per page.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ from bittern.stabbing.pb.frames import Frames
 from bittern.stabbing.pb.page_table import (
     MOST_PAGES,
     MOST_RECORD,
+    Entries,
     Meta,
     checked_page_bytes,
     first_place,
@@ -69,9 +70,11 @@ from bittern.stabbing.pb.views import View, oldest_view
 _ROOM = 1024
 """Page numbers that there is room for at least, where more are asked for."""
 
+_State = Literal["sound", "to roll back", "to open again", "closing", "closed"]
 _REMEDY = {
     "to roll back": "writing to it failed: roll back, or open it again",
     "to open again": "a commit failed at its end: open it again, to see whether it is there",
+    "closing": "it was closed: open it again",
     "closed": "it was closed: open it again",
 }
 
@@ -84,6 +87,8 @@ class PageFile:
     After ``grow``, ``pool`` and ``free`` may be other arrays.
     """
 
+    _state: _State = "closed"
+
     def __init__(self, disk: Disk, cache_bytes: int, *, writable: bool) -> None:
         self.tree = np.zeros(TREE_SIZE, np.int64)
         """The tree's numbers, as they are now."""
@@ -91,10 +96,9 @@ class PageFile:
         """A stack of ``tree[N_FREE]`` free page numbers; below, there is room for more."""
         self._disk = disk
         self._writable = writable
-        self._state: Literal["sound", "to roll back", "to open again", "closed"] = "closed"
         self._view: View | None = None
         self._meta: Meta
-        self._maps: list[Int64s] = []
+        self._maps: list[Entries] = []
         self._changed: list[Int64s] = []
         self._begun = False
         metas = read_metas(disk)
@@ -125,7 +129,7 @@ class PageFile:
         tree = tree.copy()
         tree[N_PAGES], tree[N_FREE] = 1, 0
         end = first_place(page_bytes)
-        data = bytes(meta_offset(1)) + pack(Meta(1, page_bytes, end, 0, tree, record))
+        data = bytes(meta_offset(1)) + pack(Meta(1, page_bytes, end, 0, 0, tree, record))
         create_file(Path(path), data.ljust(end * page_bytes, b"\0"))
 
     @classmethod
@@ -141,11 +145,12 @@ class PageFile:
     def close(self) -> None:
         """Let go of the file; what was not committed is gone."""
         if self._state != "closed":
-            self._state = "closed"
+            self._state = "closing"  # to be closed again if this is interrupted
             self._frames.shut()
             if self._view is not None:
                 self._view.close()
             self._disk.close()
+            self._state = "closed"
 
     def __del__(self) -> None:
         """As files do: who forgets it holds neither the lock nor a view for long."""
@@ -156,10 +161,10 @@ class PageFile:
     def _find_places(self, metas: list[Meta]) -> Places:
         """Which places are free, from what the two versions use."""
         end, first = max(meta.end for meta in metas), first_place(self.page_bytes)
-        used = np.concatenate([self._slots & PLACE_BITS, *self._maps])
+        used = np.concatenate([self._table.places, *(level.places for level in self._maps)])
         before = None
         with contextlib.suppress(IndexError, PageError):  # there is none, or it is damaged
-            before = np.concatenate(read_table(self._disk, metas[1]))
+            before = np.concatenate([level.places for level in read_table(self._disk, metas[1])])
         return Places.besides(first, end, self.version, used, before)
 
     def _is_short(self, meta: Meta) -> bool:
@@ -185,21 +190,21 @@ class PageFile:
             except BaseException:
                 view.close()
                 raise
-            if self._view is not None:
-                self._view.close()
-            self._view = view
+            before, self._view = self._view, view
+            if before is not None:
+                before.close()
             return True
 
     def _adopt(self, meta: Meta, *, short: bool = False) -> None:
         """Be at this version, with nothing changed."""
         if short:
             raise PageError(f"{self._disk.path} is damaged: its end was cut off")
-        places, *maps = read_table(self._disk, meta)
+        table, *maps = read_table(self._disk, meta)
         self._state = "to open again"  # if this is interrupted
         self._grow(meta.n_pages)
-        self._frames.adopt(places, meta.version + self._writable)
+        self._frames.adopt(table, meta.version + self._writable)
         self.tree[:] = meta.tree
-        free = np.flatnonzero(places[1:] == 0)[::-1] + 1
+        free = np.flatnonzero(table.places[1:] == 0)[::-1] + 1
         self.free[: len(free)] = free
         self._meta, self._maps, self._changed, self._begun = meta, maps, [], False
         self._state = "sound"
@@ -274,6 +279,7 @@ class PageFile:
             pages = pages[self._slots[pages] & PLACE_BITS > 0]
             self._places.leave(self._slots[pages] & PLACE_BITS)
             self._slots[pages] = 0
+            self._frames.sums[pages] = 0
             if len(pages):
                 self._changed.append(pages)
             self.pool[DROPPED] = 0
@@ -289,12 +295,13 @@ class PageFile:
                 return
             self._begin()
             changed = np.concatenate([np.zeros(0, np.int64), *self._changed])
-            maps = write_table(self._disk, self._places, version, self._slots, self._maps, changed)
+            maps = write_table(self._disk, self._places, version, self._table, self._maps, changed)
             self._disk.sync()
             self._state = "to open again"  # from here on the commit may be there, or not
-            root = int(maps[-1][0]) if maps else 0
+            root, root_sum = (int(level[0]) for level in maps[-1]) if maps else (0, 0)
             end = self._places.finish()
-            meta = before._replace(version=version, end=end, root=root, tree=self.tree.copy())
+            tree = self.tree.copy()
+            meta = Meta(version, self.page_bytes, end, root, root_sum, tree, before.record)
             self._disk.write(meta_offset(version), pack(meta))
             self._disk.sync()
             self._places.committed(version)
@@ -343,6 +350,11 @@ class PageFile:
         return self._frames.slots[: self.tree[N_PAGES]]
 
     @property
+    def _table(self) -> Entries:
+        slots = self._slots
+        return Entries(slots & PLACE_BITS, self._frames.sums[: len(slots)])
+
+    @property
     def version(self) -> int:
         """The commit that is looked at, or that changes start from."""
         return self._meta.version
@@ -365,7 +377,7 @@ class PageFile:
             "page_bytes": self.page_bytes,
             "pages": int(self.tree[N_PAGES] - 1 - self.tree[N_FREE]),
             "free_pages": int(self.tree[N_FREE]),
-            "map_pages": sum(map(len, self._maps)),
+            "map_pages": sum(len(level.places) for level in self._maps),
             "file_bytes": self._disk.size,
             "frames": int(self.pool[FRAMES]),
             "used_frames": int(np.count_nonzero(self._frames.owners)),

@@ -10,6 +10,7 @@ where::
     owners  per frame: the page in it; 0 if none
     dirty   per frame: 1 if the page was changed since it was read or written
     slots   per page number: (frame + 1) << 32 | place; frame -1 and place 0 are none
+    sums    per page number: the low half of the checksum of what was last written to its place
 
     pages 1, 2, 3; page 2 lies at place 9 of the file, was changed, and is in frame 0
     marks 5 0    owners 2 0    dirty 1 0    slots: - | -1,7 | 0,9 | -1,8
@@ -23,11 +24,12 @@ written by the owner of the file, between steps, when ``has_room`` says that few
 In memory, without a file, the pool is its header alone, and page p is frame p.
 
 A page's first words are the pool's: long 0 is a checksum of the rest, long 1 the version (commit)
-that wrote it, word 4 its number. What is not as it should be is noted in the header and raised as
-``PageFault``; ``fault`` puts it in words.
+that wrote it, word 4 its number. The checksum has to be the one in ``sums`` too: a page that the
+disk forgot to write is an older one, sound in itself. What is not as it should be is noted in the
+header and raised as ``PageFault``; ``fault`` puts it in words.
 
 Costs: a page that is in memory takes about ten instructions; one that is not takes a call of the
-system and the checksum, 4,096 bytes in about 0.3 us. 24 bytes per frame and 8 per page.
+system and the checksum, 4,096 bytes in about 0.3 us. 24 bytes per frame and 16 per page.
 """
 
 from __future__ import annotations
@@ -82,6 +84,8 @@ DROPPED = 14
 """Pages dropped since the owner last set it to 0."""
 ERROR = 15
 ERROR_PAGE = 16
+SUMS = 17
+"""Where the sums begin."""
 POOL_HEADER = 32
 
 PLACE_BITS = 0xFFFFFFFF
@@ -100,8 +104,8 @@ TREE_SIZE = 64
 VERSION_LONG = 1
 NUMBER_WORD = 4
 
-_NO_SUCH_PAGE, _NO_PLACE, _IO, _SHORT, _CHECKSUM, _OTHER_PAGE, _LATER, _NO_FRAME, _AWAY = range(
-    1, 10
+_NO_SUCH_PAGE, _NO_PLACE, _IO, _SHORT, _CHECKSUM, _OTHER_PAGE, _LATER, _NO_FRAME, _AWAY, _OLD = (
+    range(1, 11)
 )
 
 _FAULTS = {
@@ -114,11 +118,13 @@ _FAULTS = {
     _LATER: "its place was used again by a later commit",
     _NO_FRAME: "all frames are in use in one step",
     _AWAY: "it is changed without having been fetched",
+    _OLD: "what lies at its place is not what was last written there",
 }
 
 _PRIME = np.uint64(0x9E3779B97F4A7C15)
 _OTHER_PRIME = np.uint64(0xC2B2AE3D27D4EB4F)
 _LEFT, _RIGHT, _HALF = np.uint64(29), np.uint64(35), np.uint64(32)
+_LOW = np.uint64(0xFFFFFFFF)
 
 
 class PageFault(Exception):  # noqa: N818
@@ -186,6 +192,11 @@ def _checksum(longs: Any, start: Any, count: Any) -> Any:
     return a ^ a >> _HALF
 
 
+@inline
+def _low_half(checksum: Any) -> Any:
+    return np.int64(checksum & _LOW)
+
+
 @kernel(u8, u8r)
 def checksum(longs: Any) -> Any:
     """The checksum of one page or meta: of all its longs but the first; a multiple of 8."""
@@ -203,15 +214,16 @@ def stamp(ints: Any, longs: Any, words: Any, version: Any, frames: Any, numbers:
         longs[start] = _checksum(longs, start, size)
 
 
-@kernel(i8, u8r, i8, i8, i8r)
-def first_unsound(longs: Any, words: Any, version: Any, numbers: Any) -> Any:
-    """The first of pages, one behind the other, that is not of this number and sound; or -1."""
+@kernel(i8, u8r, i8, i8, i8r, i8r)
+def first_unsound(longs: Any, words: Any, version: Any, numbers: Any, sums: Any) -> Any:
+    """The first of pages, one behind the other, that is not of this number and sum; or -1."""
     size = words >> 1
     for i in range(len(numbers)):
         start = i * size
         number = np.int32(longs[start + (NUMBER_WORD >> 1)] & np.uint64(0xFFFFFFFF))
         later = longs[start + VERSION_LONG] > np.uint64(version)
-        if number != numbers[i] or later or longs[start] != _checksum(longs, start, size):
+        is_old = _low_half(longs[start]) != sums[i]
+        if number != numbers[i] or later or is_old or longs[start] != _checksum(longs, start, size):
             return i
     return -1
 
@@ -360,6 +372,8 @@ def _read(pool: Any, longs: Any, page: Any) -> Any:
         _complain(pool, page, _OTHER_PAGE)
     if longs[start + VERSION_LONG] > np.uint64(pool[VERSION]):
         _complain(pool, page, _LATER)
+    if _low_half(longs[start]) != pool[pool[SUMS] + page]:
+        _complain(pool, page, _OLD)
     pool[pool[OWNERS] + frame] = page
     pool[slot] |= (frame + 1) << 32
     return frame

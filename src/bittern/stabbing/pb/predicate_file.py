@@ -16,7 +16,7 @@ finer grain than constants: 2.5 among integers.
 
 Changes belong to the file when ``commit`` returns, all of them or none, whatever happens to the
 process. One process writes; others read the version that they opened, until they ``refresh``. The
-cache bounds the memory; beside it, 12 bytes per page are in memory. Threads take turns.
+cache bounds the memory; beside it, 20 bytes per page are in memory. Threads take turns.
 
 A sid is an integer from 0 to 2**31 - 1, of a subscription or of whatever the predicate is a part
 of. It is found as often as its predicates are satisfied. The tree stores ``>=`` as ``=`` and ``>``
@@ -154,7 +154,10 @@ class PredicateFile:
             self._tree.insert(*rows)
 
     def delete(self, operator: str, constant: Any, sid: int) -> None:
-        """Take one predicate out; OptionError, and no change, if it is not there."""
+        """Take one predicate out; OptionError, and no change, if it is not there.
+
+        As ``insert``, and O(predicates with the same operator and constant).
+        """
         rows = self._one(operator, constant, sid)
         with self._changing():
             found = self._tree.delete(*rows)[0]

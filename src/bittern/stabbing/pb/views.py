@@ -21,7 +21,7 @@ import secrets
 from pathlib import Path
 
 from bittern.errors import PageError
-from bittern.files import hold, is_locked, let_go
+from bittern.files import Opened, hold, is_locked
 
 
 def folder_of(path: Path) -> Path:
@@ -36,7 +36,7 @@ class View:
         folder = folder_of(path)
         token = secrets.token_hex(8)
         self._file = folder / f"{version}.{token}"
-        self._lock, self._process = -1, os.getpid()
+        self._lock: Opened | None = None
         try:
             while not self._file.exists():
                 folder.mkdir(exist_ok=True)
@@ -49,27 +49,19 @@ class View:
                 ) from error
 
     def _register(self, unnamed: Path) -> None:
-        lock = os.open(unnamed, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-        os.fchmod(lock, 0o644)  # the writer, who may be another user, has to see that it is held
-        hold(lock)
-        try:
+        self._lock = lock = Opened(unnamed, os.O_RDWR | os.O_CREAT, 0o666)
+        os.fchmod(lock.number, 0o644)  # the writer, maybe another user, has to see that it is held
+        hold(lock.number)
+        with contextlib.suppress(FileNotFoundError):  # a writer saw it before the lock: once more
             unnamed.rename(self._file)
-        except FileNotFoundError:  # a writer saw it before the lock, and removed it
-            os.close(lock)
-        except BaseException:
-            os.close(lock)
-            raise
-        else:
-            self._lock = lock
 
     def close(self) -> None:
         """Let the writer use again what only this version reads."""
-        if self._lock >= 0:
-            if self._process == os.getpid():  # a child's end does not end its parent's view
+        if self._lock is not None:
+            if not self._lock.is_inherited:  # a child's end does not end its parent's view
                 with contextlib.suppress(OSError):
                     self._file.unlink()
-            let_go(self._lock, self._process)
-            self._lock = -1
+            self._lock.close()
 
 
 def oldest_view(path: Path) -> int | None:
