@@ -235,15 +235,57 @@ def test_a_check_says_what_is_wrong(run, place):
         connection.exec_driver_sql("UPDATE bittern_subscriptions SET expression = 'price <'")
     code, out, err = run("check", place)
     assert (code, out.count("\n")) == (1, 1)
-    assert out.startswith("the subscription 's1' has what is not valid (position 7): ")
+    assert out.startswith("from version 1 on the subscription 's1' is not valid, position 7: ")
     assert err.startswith("bittern: 1 problem: ")
+
+
+def test_the_remedy_leaves_nothing_for_a_check(run, place):
+    run("add", place, "s1", "price < 10")
+    run("add", place, "s2", "price < 20")
+    run("add", place, "s1", "price < 11", "--replace")
+    with bittern.Catalog(place) as catalog, catalog._database.writing() as connection:
+        connection.exec_driver_sql(
+            "UPDATE bittern_subscriptions SET expression = 'price <', created = -1 - "
+            "9223372036854775807 WHERE id = 's1'"
+        )
+    _, out, err = run("check", place)
+    assert [line.split(" has ")[0] for line in out.splitlines()[::2]] == [
+        "in versions 1 to 2 the subscription 's1'",
+        "from version 3 on the subscription 's1'",
+    ]
+    assert "remove such subscriptions, add them again, and forget the versions before" in err
+    code, _, err = run("show", place, "s1")
+    assert (code, "remove it, add it again, and forget the versions before" in err) == (1, True)
+    code, _, err = run("remove", place, "s1", "s3")  # all or none
+    assert (code, err) == (1, "bittern: no subscription has the id 's3'\n")
+    assert run("remove", place, "s1", "s1") == (0, "", "bittern: version 4\n")
+    assert run("add", place, "s1", "price < 12") == (0, "", "bittern: version 5\n")
+    _, out, _ = run("check", place)
+    assert "in version 3 the subscription 's1' is not valid, position 7: " in out
+    assert run("forget", place, "5")[0] == 0
+    assert run("check", place) == (0, "", "bittern: version 5, 2 subscriptions: all fine\n")
+
+
+@pytest.mark.parametrize("file", ["-", "out.jsonl"])
+def test_an_export_of_damaged_metadata_names_the_catalog(run, tmp_path, monkeypatch, file):
+    monkeypatch.chdir(tmp_path)
+    place = str(tmp_path / "shop.db")
+    run("add", place, "s1", "price < 10", "--metadata", "{}")
+    with bittern.Catalog(place) as catalog, catalog._database.writing() as connection:
+        connection.exec_driver_sql("UPDATE bittern_subscriptions SET metadata = '{'")
+    for command in (["export", place, file], ["show", place, "--json"]):
+        code, out, err = run(*command)
+        assert (code, out) == (1, "")
+        assert err.startswith(f"bittern: catalog {place}: the subscription 's1' has metadata that ")
+        assert "remove it, add it again, and forget the versions before" in err
 
 
 def test_quantifiers_can_be_refused(run, place):
     text = "EXISTS d (d.price > price)"
     run("add", place, "a", text)
-    assert run("quantifiers", place) == (0, "", "bittern: EXISTS and FORALL are taken\n")
+    assert run("quantifiers", place) == (0, "allow\n", "")
     assert run("quantifiers", place, "refuse")[2] == "bittern: EXISTS and FORALL are refused\n"
+    assert run("quantifiers", place) == (0, "refuse\n", "")
     code, _, err = run("add", place, "b", text)
     assert code == 1
     assert "'b', position 0: this catalog refuses EXISTS and FORALL" in err

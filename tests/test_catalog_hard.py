@@ -128,6 +128,7 @@ def test_hostile_texts_are_only_texts(catalog):
         ({"expression": "(" * 300 + "x = 1" + ")" * 300}, "deep"),
         ({"expression": ""}, "condition"),
         ({"expression": 5}, "not int"),
+        ({"expression": None}, "a subscription needs an expression"),
         ({"subscriber": "\0"}, "U+0000"),
         ({"subscriber": "\ud800"}, "surrogate"),
         ({"subscriber": 1.5}, "a subscriber"),
@@ -160,6 +161,46 @@ def test_what_is_wrong_is_said_at_the_door(tmp_path_factory, row, said):
             assert said in wrong.value.bad[0].message
             str(wrong.value).encode(errors="surrogatepass")
         assert catalog.version() == 0
+
+
+def test_a_line_without_an_expression_is_told_what_it_needs(catalog, tmp_path):
+    (tmp_path / "s.jsonl").write_text('{"id": "a"}\n')
+    for source in (tmp_path / "s.jsonl", [{"id": "a"}]):
+        (bad,) = catalog.load(source, on_error="skip").bad
+        assert (bad.id, bad.message) == ("a", "a subscription needs an expression")
+
+
+CHANGES = {
+    "set_enabled": lambda catalog, number: catalog.set_enabled(f"s{number}", True),
+    "load": lambda catalog, number: catalog.load({f"s{number}": "EXISTS d (d.x < x)"}),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_more_writers_of_quantifiers_than_connections_all_get_their_turn(tmp_path, change):
+    many = 24  # and the pool has 15
+    failed = []
+    with bittern.Catalog(tmp_path / "c.db", timeout=600) as catalog:
+        catalog.apply(
+            {"id": f"s{number}", "expression": "EXISTS d (d.x > x)", "enabled": False}
+            for number in range(many)
+        )
+        together = threading.Barrier(many)
+
+        def write(number):
+            together.wait(PATIENCE)
+            try:
+                CHANGES[change](catalog, number)
+            except CatalogError as error:
+                failed.append(error)
+
+        threads = [threading.Thread(target=write, args=(number,)) for number in range(many)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert failed == []
+        assert catalog.version() == 1 + many
 
 
 def test_what_json_escapes_is_kept(catalog):

@@ -90,7 +90,10 @@ class Catalog:
         return self._database.uid
 
     def __repr__(self) -> str:
-        return f"<bittern.Catalog {self._database}>"
+        return f"<bittern.Catalog {self}>"
+
+    def __str__(self) -> str:
+        return str(self._database)  # for messages: without a password
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _reopened, (self.url, self._database.timeout)
@@ -120,15 +123,19 @@ class Catalog:
 
         return self._write(lambda stage: stage.put(row), under_lock=check_free).version
 
-    def remove(self, id: str | int) -> int:  # noqa: A002
-        """Remove a subscription; returns the version that no longer has it."""
-        name = _id(id)
+    def remove(self, id: str | int | Iterable[str | int]) -> int:  # noqa: A002
+        """Remove a subscription, or several in one version: all of them or none.
+
+        Returns the version that no longer has them.
+        """
+        names = _ids(id)
 
         def check_there(stage: Stage) -> None:
-            if not self._writing.is_there(stage.connection, name):
-                raise UnknownSubscriptionError(f"no subscription has the id {name!r}")
+            for name in names:
+                if not self._writing.is_there(stage.connection, name):
+                    raise UnknownSubscriptionError(f"no subscription has the id {name!r}")
 
-        return self._write(lambda stage: stage.remove([name]), under_lock=check_there).version
+        return self._write(lambda stage: stage.remove(names), under_lock=check_there).version
 
     def set_enabled(
         self,
@@ -139,16 +146,13 @@ class Catalog:
 
         One that is disabled is kept and not matched.
         """
-        given: Iterable[Any] = [id]
-        if isinstance(id, Iterable) and not isinstance(id, str | bytes):
-            given = id
-        names = dict.fromkeys(map(_id, given))
+        names = _ids(id)
         if not isinstance(enabled, bool):
             raise OptionError(f"enabled is True or False, not {enabled!r:.40}")
 
-        door = self._door()
-
         def change(stage: Stage) -> None:
+            # Asks the connection that it has: writers that wait may hold all others.
+            door = Door(lambda: self._reading.allows_quantifiers(stage.connection))
             rows = []
             for name in names:
                 row = self._writing.current(stage.connection, name)
@@ -211,9 +215,13 @@ class Catalog:
         rows = rows_of(source)
         report = progress or (lambda *_: None)
         bad: list[BadSubscription] = []
+        # Asked before there is a transaction. One that has read may not be able to write later,
+        # and one that asks through a second connection waits for others that do the same.
+        allowed = self.allows_quantifiers()
+        door = Door(lambda: allowed)
 
         def stage(stage: Stage) -> None:
-            stage.put(_good(self._door(), rows, bad, report))
+            stage.put(_good(door, rows, bad, report))
             bad.extend(BadSubscription(id_, 0, REPEATED) for id_ in stage.drop_repeated())
             if bad and on_error == "raise":
                 raise SubscriptionError(bad)
@@ -258,7 +266,8 @@ class Catalog:
 
     def allows_quantifiers(self) -> bool:
         """Does it take EXISTS and FORALL? See ``set_quantifiers``."""
-        return self._reading.allows_quantifiers(self._database)
+        with self._database.reading() as connection:
+            return self._reading.allows_quantifiers(connection)
 
     def get(self, id: str | int, version: int | None = None) -> Subscription:  # noqa: A002
         """One subscription, of the newest version if none is given. O(log rows)."""
@@ -313,7 +322,7 @@ class Catalog:
         form = None if path is None else files.format_of(os.fspath(path))
         table = self.at(version, all=True)
         if path is not None:
-            files.save_table(table, path, form)
+            files.save_table(table, path, form, self)
         return table
 
     def check(self) -> list[str]:
@@ -365,6 +374,12 @@ def _id(id_: Any) -> str:
         return checked_id(id_)
     except ValueError as wrong:
         raise OptionError(str(wrong)) from None
+
+
+def _ids(given: Any) -> list[str]:
+    """One id or several, each once."""
+    several = isinstance(given, Iterable) and not isinstance(given, str | bytes)
+    return list(dict.fromkeys(map(_id, given if several else [given])))
 
 
 def _limit(limit: Any) -> Any:

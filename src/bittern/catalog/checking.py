@@ -96,32 +96,43 @@ def _rows(connection: sa.Connection) -> Iterator[str]:
         streamed = connection.execution_options(stream_results=True, max_row_buffer=_PARTS)
         for row in streamed.execute(_ROWS):
             for wrong in _row_problems(door, row, newest, oldest):
-                yield f"the subscription {row.id!r:.60} has {wrong}"
+                yield f"{_span(row)}the subscription {row.id!r:.60} {wrong}"
             if row.id == before[0] and is_whole(row.since) and row.since < before[1]:
                 yield f"the subscription {row.id!r:.60} has two forms in version {row.since}"
             before = row.id, row.until if is_whole(row.until) else 0
 
 
+def _span(row: Any) -> str:
+    """The versions that have this form, so that it is known which to forget."""
+    since, until = row.since, row.until
+    if not (is_whole(since) and is_whole(until) and since < until):
+        return ""
+    if until == OPEN:
+        return f"from version {since} on "
+    last = until - 1
+    return f"in version {since} " if since == last else f"in versions {since} to {last} "
+
+
 def _row_problems(door: Door, row: Any, newest: int, oldest: int) -> Iterator[str]:
     since, until = row.since, row.until
     if not is_whole(since) or not 1 <= since <= newest:
-        yield f"{since!r:.40} as the version that it begins in"
+        yield f"has {since!r:.40} as the version that it begins in"
     elif not is_whole(until) or not (since < until <= newest or until == OPEN) or until <= oldest:
-        yield f"{until!r:.40} as the version that it ends in"
+        yield f"has {until!r:.40} as the version that it ends in"
     for name in ("created", "changed"):
         if not is_time(getattr(row, name)):
-            yield f"{getattr(row, name)!r:.40} as {name}"
+            yield f"has {getattr(row, name)!r:.40} as {name}"
     # SQLite has no truth values.
     enabled = {0: False, 1: True}.get(row.enabled) if isinstance(row.enabled, int) else None
     if enabled is None:
-        yield f"{row.enabled!r:.40} as enabled"
+        yield f"has {row.enabled!r:.40} as enabled"
     checked = door.check((*row[:5], enabled))
     if isinstance(checked, BadSubscription):
-        yield f"what is not valid (position {checked.position}): {checked.message}"
+        yield f"is not valid, position {checked.position}: {checked.message}"
         return
     for name, stored, said in zip(FIELDS[:5], row, checked, strict=False):
         if stored != said or type(stored) is not type(said):
-            yield f"{stored!r:.40} as {name}, and bittern writes {said!r:.40}"
+            yield f"has {stored!r:.40} as {name}, and bittern writes {said!r:.40}"
 
 
 @contextmanager

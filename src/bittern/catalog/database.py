@@ -45,6 +45,7 @@ _FORMS = "a path, sqlite:///path or postgresql://user@host/database"
 #: Any number that other programs are unlikely to take for a lock of theirs.
 _CREATING = 0x6269_7474_6572_6E
 _CONNECT_SECONDS = 10
+_POOL_SECONDS = 30
 _UID = re.compile("[0-9a-f]{32}")
 _DAMAGED = (
     ": the database is damaged, or another program wrote to it; 'bittern catalog check' lists what "
@@ -323,8 +324,10 @@ def _plain(path: str, timeout: float = 5.0) -> Iterator[Callable[[str], Any]]:
 
 def _engine(url: sa.URL, timeout: float) -> sa.Engine:
     milliseconds = int(timeout * 1000)
+    # Writers that wait hold their connections, so others wait for one as long.
+    pool = {"pool_timeout": max(timeout, _POOL_SECONDS)}
     if url.get_backend_name() == "sqlite":
-        engine = sa.create_engine(url, connect_args={"timeout": timeout})
+        engine = sa.create_engine(url, connect_args={"timeout": timeout}, **pool)
 
         @sa.event.listens_for(engine, "connect")
         def _(connection: Any, _record: Any) -> None:
@@ -341,7 +344,7 @@ def _engine(url: sa.URL, timeout: float) -> sa.Engine:
         return engine
     waiting = {} if "connect_timeout" in url.query else {"connect_timeout": _CONNECT_SECONDS}
     engine = sa.create_engine(
-        url, connect_args=waiting, isolation_level="READ COMMITTED", pool_pre_ping=True
+        url, connect_args=waiting, isolation_level="READ COMMITTED", pool_pre_ping=True, **pool
     )
 
     @sa.event.listens_for(engine, "connect")

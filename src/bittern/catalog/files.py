@@ -28,7 +28,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
-from bittern.catalog.rows import ABSENT, FIELDS, values_of
+from bittern.catalog.rows import ABSENT, FIELDS, REMEDY, values_of
 from bittern.errors import BadSubscription, BitternError, CatalogError, OptionError
 from bittern.model.columns import plain
 
@@ -204,26 +204,29 @@ def _lines(name: str) -> int:
         return sum(block.count(b"\n") for block in iter(lambda: file.read(1 << 20), b""))
 
 
-def write_table(table: pa.Table, file: IO[bytes], form: str) -> None:
-    """Write the rows of a version in a form that can be read again. O(rows)."""
+def write_table(table: pa.Table, file: IO[bytes], form: str, catalog: object) -> None:
+    """Write the rows of a version in a form that can be read again. O(rows).
+
+    Messages name the catalog that they come from.
+    """
     if form == "csv":
         pyarrow.csv.write_csv(table, file)
     elif form == "parquet":
         pyarrow.parquet.write_table(table, file)
     else:
         for batch in table.to_batches(_PART):
-            file.writelines(json_line(row) for row in batch.to_pylist())
+            file.writelines(json_line(row, catalog) for row in batch.to_pylist())
 
 
-def json_line(row: dict[str, Any]) -> bytes:
+def json_line(row: dict[str, Any], catalog: object) -> bytes:
     """A row of a version as JSON, its metadata as what they are."""
     if row["metadata"] is not None:
         try:
             row["metadata"] = json.loads(row["metadata"])
         except (ValueError, RecursionError) as wrong:
             raise CatalogError(
-                f"the subscription {row['id']!r:.60} has metadata that are no JSON: {wrong}: "
-                f"remove it and add it again"
+                f"catalog {catalog}: the subscription {row['id']!r:.60} has metadata that are no "
+                f"JSON: {wrong}: {REMEDY}; 'bittern catalog check' looks for more"
             ) from None
     return (json.dumps(row, default=_iso) + "\n").encode()
 
@@ -232,14 +235,16 @@ def _iso(time: Any) -> str:
     return str(time.isoformat())
 
 
-def save_table(table: pa.Table, name: str | os.PathLike[str], form: str | None = None) -> None:
+def save_table(
+    table: pa.Table, name: str | os.PathLike[str], form: str | None, catalog: object
+) -> None:
     """Write a file that appears under its name when it is complete."""
     path = Path(name)
     form = form or format_of(str(path))
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         with part.open("wb") as file:
-            write_table(table, file, form)
+            write_table(table, file, form, catalog)
             file.flush()
             os.fsync(file.fileno())
         part.replace(path)

@@ -29,7 +29,7 @@ import sqlalchemy as sa
 
 from bittern.catalog.database import DamageError, Database
 from bittern.catalog.layout import OPEN, counter, settings, subscriptions, versions
-from bittern.catalog.rows import FIELDS, MAX_NAME, Subscription
+from bittern.catalog.rows import FIELDS, MAX_NAME, REMEDY, Subscription
 from bittern.errors import CatalogError, OptionError, UnknownSubscriptionError
 
 #: The setting that says whether EXISTS and FORALL are taken, and its values.
@@ -123,15 +123,14 @@ def newest(connection: sa.Connection) -> int:
     return counted(connection)[0]
 
 
-def allows_quantifiers(database: Database) -> bool:
+def allows_quantifiers(connection: sa.Connection) -> bool:
     """Does the catalog take EXISTS and FORALL? It does unless it was told not to."""
-    with database.reading() as connection:
-        if not sa.inspect(connection).has_table(settings.name):
-            return True
-        query = sa.select(settings.c.value).where(settings.c.name == QUANTIFIERS)
-        value = connection.execute(query).scalar_one_or_none()
-        if value not in (None, *QUANTIFIER_VALUES.values()):
-            raise DamageError(f"the setting {QUANTIFIERS} is {value!r:.40}")
+    if not sa.inspect(connection).has_table(settings.name):
+        return True
+    query = sa.select(settings.c.value).where(settings.c.name == QUANTIFIERS)
+    value = connection.execute(query).scalar_one_or_none()
+    if value not in (None, *QUANTIFIER_VALUES.values()):
+        raise DamageError(f"the setting {QUANTIFIERS} is {value!r:.40}")
     return value != QUANTIFIER_VALUES[False]
 
 
@@ -323,5 +322,5 @@ def _array(values: Sequence[Any], field: pa.Field) -> pa.Array | None:
 def _foreign(database: Database, id_: Any, what: str) -> CatalogError:
     return CatalogError(
         f"catalog {database}: the subscription {id_!r:.60} has {what}, which bittern did not "
-        f"write: remove it and add it again; 'bittern catalog check' looks for more"
+        f"write: {REMEDY}; 'bittern catalog check' looks for more"
     )

@@ -51,6 +51,8 @@ REFUSED = (
     "this catalog refuses EXISTS and FORALL: they need a pipeline or matcher with a history; if "
     "all that read this catalog have one, say 'bittern catalog quantifiers CATALOG allow'"
 )
+#: What to do about a subscription that is damaged: ``check`` looks at its old forms too.
+REMEDY = "remove it, add it again, and forget the versions before"
 #: Shapes are remembered for so many texts, so that memory stays bounded.
 _SHAPES_FOR = 200_000
 
@@ -129,6 +131,8 @@ class Door:
             return BadSubscription(name, 0, str(wrong))
 
     def _expression(self, given: Any) -> str:
+        if given is None:
+            raise ValueError("a subscription needs an expression")
         if not isinstance(given, str):
             raise ValueError(f"an expression is text, not {type(given).__name__}")  # noqa: TRY004
         text = given if type(given) is str else str.__str__(given)

@@ -131,7 +131,7 @@ which a letter became another letter passes.
         metavar="allow|refuse",
         choices=("allow", "refuse"),
         nargs="?",
-        help="from now on; what is there stays (default: tell how it is)",
+        help="from now on; what is there stays (default: print which it is)",
     )
 
     add = command("forget", "drop what only early versions have", "forget shop.db 1000")
@@ -185,9 +185,7 @@ def _add(catalog: Catalog, options: argparse.Namespace) -> int:
 
 
 def _remove(catalog: Catalog, options: argparse.Namespace) -> int:
-    for id_ in options.ids:
-        catalog.get(id_)  # raises before anything is changed if one is not there
-    return _done(catalog.apply(removes=options.ids))
+    return _done(catalog.remove(options.ids))
 
 
 def _switch(catalog: Catalog, options: argparse.Namespace) -> int:
@@ -212,7 +210,7 @@ def _show(catalog: Catalog, options: argparse.Namespace) -> int:
         rows = rows[: options.limit]
     if options.json:
         for row in rows:
-            print(json_line(row).decode(), end="")
+            print(json_line(row, catalog).decode(), end="")
     else:
         columns = ("id", "enabled", "weight", "subscriber", "version", "expression")
         _print_rows(columns, ([row[name] for name in columns] for row in rows))
@@ -272,11 +270,12 @@ def _export(catalog: Catalog, options: argparse.Namespace) -> int:
         form = options.format or "jsonl"
         if form == "parquet":
             raise OptionError("Parquet needs a file: say FILE instead of -")
-        files.write_table(catalog.export(version=options.version), standard_output(), form)
+        table = catalog.export(version=options.version)
+        files.write_table(table, standard_output(), form, catalog)
         return 0
     form = options.format or files.format_of(options.file)
     table = catalog.export(version=options.version)
-    files.save_table(table, options.file, form)
+    files.save_table(table, options.file, form, catalog)
     say(f"{count(len(table), 'subscription')} written to {options.file}")
     return 0
 
@@ -306,8 +305,9 @@ def _check(catalog: Catalog, _: argparse.Namespace) -> int:
         print(_cell(problem))
     if problems:
         say(
-            f"{count(len(problems), 'problem')}: remove such subscriptions and add them again; if "
-            f"the database itself is damaged, restore a backup"
+            f"{count(len(problems), 'problem')}: remove such subscriptions, add them again, and "
+            f"forget the versions before ('bittern catalog forget'); if the database itself is "
+            f"damaged, restore a backup"
         )
         return 1
     say(f"version {catalog.version()}, {count(catalog.count(all=True), 'subscription')}: all fine")
@@ -315,9 +315,11 @@ def _check(catalog: Catalog, _: argparse.Namespace) -> int:
 
 
 def _quantifiers(catalog: Catalog, options: argparse.Namespace) -> int:
-    if options.answer is not None:
-        catalog.set_quantifiers(options.answer == "allow")
-    say(f"EXISTS and FORALL are {'taken' if catalog.allows_quantifiers() else 'refused'}")
+    if options.answer is None:
+        print("allow" if catalog.allows_quantifiers() else "refuse")
+        return 0
+    catalog.set_quantifiers(options.answer == "allow")
+    say(f"EXISTS and FORALL are {'taken' if options.answer == 'allow' else 'refused'}")
     return 0
 
 
