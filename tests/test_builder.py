@@ -514,6 +514,47 @@ def test_bases_with_and_without_what_needs_a_history(
         again.close()
 
 
+def test_all_that_a_base_lacks_is_counted_after_a_restart(
+    catalog: Catalog, store: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(builder_module, "_NOTED", 2)
+    for n in range(5):
+        catalog.add(f"seen{n}", "EXISTS d (d.a = a)")
+    version = catalog.version()
+    for _ in range(2):  # the second starts from the base of the first, and notes the same
+        forget()
+        built = builder(catalog, store)
+        built.view(version)
+        assert built.left_out() == 5
+        built.close()
+    built.view(catalog.add("seen9", "EXISTS d (d.a = a)"))
+    assert built.left_out() == 6
+    named = next(iter(built.bad))
+    built.view(catalog.remove(named))
+    assert built.left_out() == 5
+    built.close()
+
+
+def test_what_a_base_lacks_that_is_too_old_is_not_told(
+    catalog: Catalog, store: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(builder_module, "_NOTED", 1)
+    catalog.add("seen", "EXISTS d (d.a = a)")
+    catalog.add("all", "FORALL d (d.a = a)")
+    built = builder(catalog, store)
+    built.view(catalog.version())
+    assert built.left_out() == 2
+    built.close()
+    catalog.remove("seen")
+    catalog.remove("all")
+    monkeypatch.setattr(builder_module, "_too_many", lambda _: 0)
+    forget()
+    built = builder(catalog, store)
+    built.view(catalog.version())
+    assert (built.bad, built.left_out()) == ({}, 0)
+    built.close()
+
+
 def test_a_store_keeps_the_last_bases_of_each_kind(
     catalog: Catalog, store: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -563,6 +604,7 @@ GARBAGE = {
     f"{15:020d}.json": '{"version": 15, "snapshot": "GOOD", "left_out": [["x", true, "y"]]}',
     f"{16:020d}.json": '{"version": 16, "snapshot": "GOOD", "left_out": 5}',
     f"{17:020d}.json": "[" * 100_000,
+    f"{18:020d}.json": '{"version": 18, "snapshot": "GOOD", "unnamed": -1}',
 }
 
 

@@ -23,6 +23,7 @@ from bittern.service.run import _try_checkpoint
 from bittern.spark.streaming import pins
 from bittern.spark.streaming.outbox import check_apart
 from bittern.spark.streaming.pins import Checkpoint, Pin
+from interrupts import each_fault
 from steady import PATIENCE
 
 #: Takes a checkpoint, says so, and holds it until its standard input ends.
@@ -190,6 +191,17 @@ def test_a_checkpoint_has_one_user(tmp_path: Path) -> None:
         assert first.pin(0, lambda: 1).version == 1
     with Checkpoint(tmp_path) as second:
         assert second.pin(0, never).version == 1
+
+
+def test_an_interrupt_while_it_is_taken_leaves_no_lock(tmp_path: Path) -> None:
+    def take(checkpoint: Checkpoint) -> None:
+        with checkpoint:
+            pass
+
+    for fault in each_fault(lambda: Checkpoint(tmp_path), take, moments=30):
+        fault.caught = None  # which has held the frames
+        with Checkpoint(tmp_path):  # though the first is still there
+            assert fault.subject.path == tmp_path
 
 
 def test_taking_what_one_has_changes_nothing(tmp_path: Path) -> None:

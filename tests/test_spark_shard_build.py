@@ -51,7 +51,7 @@ def routed(shards, events):
     return [sorted(matched) for matched in found]
 
 
-def build(frame, n_shards, store, sample=None):
+def build(frame, n_shards, store, sample=None, *, history=True):
     return build_shards(
         frame,
         n_shards,
@@ -59,8 +59,20 @@ def build(frame, n_shards, store, sample=None):
         store=str(store),
         stabbing="cei",
         total=frame.count(),
+        history=history,
         on_bad=lambda _: None,
     )
+
+
+def test_without_a_history_rows_that_need_one_are_bad(spark, tmp_path):
+    rows = [(n, f"a = {n}") for n in range(20)]
+    rows += [(20, "EXISTS d (d.a = a)"), (21, "a = 3 AND NOT EXISTS d (d.a = a)"), (22, "a = =")]
+    shards, bad = build(frame(spark, rows), 2, tmp_path, history=False)
+    assert sorted(each.id for each in bad) == [20, 21, 22]
+    assert sum("there is no history" in each.message for each in bad) == 2
+    assert sorted(id_ for part in parts_of(shards) for id_ in part.ids.to_pylist()) == [*range(20)]
+    with pytest.raises(OptionError, match="shards cannot be matched with a history"):
+        build(frame(spark, rows), 2, tmp_path)
 
 
 def test_parts_hold_the_catalog_and_the_router_finds_them(spark, tmp_path):

@@ -32,7 +32,7 @@ from bittern.spark.streaming import addresses, delivery
 from bittern.spark.streaming.addresses import RefusedError, is_allowed, networks, parse, resolve
 from bittern.spark.streaming.delivery import Delivery, Outcome, Terms, Time
 from bittern.spark.streaming.letters import Task, pieces
-from bittern.spark.streaming.posting import Answer, Post, Request, check_headers
+from bittern.spark.streaming.posting import Answer, Post, Request, UnreachableError, check_headers
 from bittern.spark.streaming.webhook import Webhook, url_in
 from steady import PATIENCE, free_port
 from webhook_receivers import (
@@ -77,7 +77,7 @@ def outcomes(
     requests: list[Request],
     post: delivery.Poster | None = None,
     time: Time | None = None,
-    suspects: tuple[str, ...] = (),
+    suspects: tuple[delivery.Pair, ...] = (),
     **terms: float,
 ) -> list[Outcome]:
     given = Terms(**({"concurrency": 1, "timeout": 60.0} | terms))  # type: ignore[arg-type]
@@ -522,14 +522,18 @@ def test_what_waits_behind_a_request_that_is_given_up_on_is_not_tried() -> None:
 
 
 def test_suspects_get_one_attempt() -> None:
+    pairs = [
+        ("http://a.example/", "ann"),
+        ("http://a.example/", "bob"),
+        ("http://b.example/", "ann"),
+    ]
     found = outcomes(
-        [request_to("http://a.example/"), request_to("http://b.example/")],
-        always(503),
-        suspects=("http://a.example/",),
+        [request_to(url, subscriber=who) for url, who in pairs], always(503), suspects=(pairs[0],)
     )
-    assert {each.request.url: each.attempts for each in found} == {
-        "http://a.example/": 1,
-        "http://b.example/": 5,
+    assert {(each.request.url, each.request.subscriber): each.attempts for each in found} == {
+        pairs[0]: 1,
+        pairs[1]: 5,
+        pairs[2]: 5,
     }
 
 
@@ -617,6 +621,37 @@ def test_a_host_that_takes_no_connection_is_given_up_on_for_all() -> None:
     assert (
         found[3].reason == f"127.0.0.1:{port} was given up on: it took no connection for 3 in a row"
     )
+
+
+@pytest.mark.parametrize("within", [60.0, 5.0])
+def test_attempts_without_time_for_a_connection_say_nothing_of_a_host(within: float) -> None:
+    """An endpoint chooses, with Retry-After, how little time its last attempt has."""
+
+    def post(target, request, seconds):
+        if request.subscriber == "bob":
+            return Answer(200, 0)
+        if seconds < 1:
+            raise UnreachableError from TimeoutError()
+        return Answer(503, within - 0.001)
+
+    urls = [f"http://a.example/{n}" for n in range(4)]
+    requests = [request_to(url, subscriber=f"s{n}") for n, url in enumerate(urls)]
+    bob = request_to("http://a.example/bob", subscriber="bob")
+    found = outcomes([*requests, bob], post, timeout=10.0, within=within)
+    assert [each.attempts for each in found if each.request != bob] == [2] * 4
+    assert [each.reason for each in found if each.request == bob] == [None]
+
+
+@pytest.mark.parametrize("within", [60.0, 15.0, 5.0])
+def test_a_host_without_a_connection_in_all_the_time_is_given_up_on(within: float) -> None:
+    """Even if the last attempt is a short one."""
+
+    def post(target, request, seconds):
+        raise UnreachableError from TimeoutError()
+
+    requests = [request_to(f"http://a.example/{n}", subscriber=f"s{n}") for n in range(5)]
+    found = outcomes(requests, post, timeout=10.0, within=within, first_wait=8.0)
+    assert sum("took no connection for 3 in a row" in str(each.reason) for each in found) == 2
 
 
 @pytest.mark.parametrize("behaviour", [silence, raw(), answer(503)])
@@ -893,7 +928,7 @@ def test_a_task_reports_and_keeps_dead_letters(tmp_path: Path, receiver: Receive
         "attempts": 2 + 2 + 2 + 3 + 1,
         "dead_requests": 8,
         "dead_matches": 12,
-        "given_up": [receiver.url("/down")],
+        "given_up": [[receiver.url("/down"), "ann"]],
         "untried": [],
     }
     assert len(receiver.arrived) == 9
@@ -922,7 +957,8 @@ def test_a_task_tells_who_was_not_tried(tmp_path: Path, receiver: Receiver) -> N
     rows = [(url, "ann", f'{{"n": {n}}}') for url in urls for n in range(3)]
     task = task_of(tmp_path, terms=Terms(attempts=1, concurrency=1))
     (report,) = task.run(iter(rows_of(*rows)), 0, 1).to_pylist()
-    assert (report["given_up"], report["untried"]) == (urls, urls[3:])
+    assert sorted(report["given_up"]) == [[url, "ann"] for url in urls[:3]]
+    assert sorted(report["untried"]) == [[url, "ann"] for url in urls[3:]]
     letters = pq.read_table(tmp_path / report["file"]).to_pylist()
     assert len(letters) == report["dead_requests"] == 10  # nothing is lost
 

@@ -208,3 +208,17 @@ def test_who_was_given_up_on_gets_one_attempt_in_the_next_batch(
     assert attempts == [(3, 1), (1, 1), (1, 0), (2, 0)]
     letters = spark.read.parquet(str(tmp_path / "dead")).orderBy("batch").collect()
     assert [(row["batch"], row["attempts"]) for row in letters] == [(0, 3), (1, 1)]
+
+
+def test_what_others_have_at_a_url_that_was_given_up_on_gets_all_attempts(
+    spark: Any, receiver: Receiver, catalog: Catalog, tmp_path: Path
+) -> None:
+    target = {"webhook": receiver.url("/shared")}
+    subscribe(catalog, a=("ann", target), b=(None, target))
+    sink = sink_to(tmp_path / "dead", attempts=3)
+    receiver.told["/shared"] = [answer(503)]
+    sink.deliver(batch_of(spark, catalog, {"a": 1}, 0))
+    receiver.told["/shared"] = [answer(503), answer(503), answer(200)]
+    sink.deliver(batch_of(spark, catalog, {"b": 1}, 1))
+    assert sink.last is not None
+    assert (sink.last.attempts, sink.last.dead_requests) == (3, 0)

@@ -48,9 +48,8 @@ _PLAIN: dict[type[DataType], pa.DataType] = {
     StringType: pa.string(),  # of any collation
     BinaryType: pa.binary(),
     DateType: pa.date32(),
-    TimestampType: pa.timestamp(
-        "us", tz="UTC"
-    ),  # the zone is the session's; the values do not differ
+    # The zone is the session's; the values do not differ.
+    TimestampType: pa.timestamp("us", tz="UTC"),
     TimestampNTZType: pa.timestamp("us"),
     TimeType: pa.time64("ns"),
     DayTimeIntervalType: pa.duration("us"),
@@ -59,7 +58,7 @@ _PLAIN: dict[type[DataType], pa.DataType] = {
 _REPORTED: dict[pa.DataType, DataType] = {
     pa.string(): StringType(),
     pa.int64(): LongType(),
-    pa.list_(pa.string()): ArrayType(StringType()),
+    pa.list_(pa.list_(pa.string())): ArrayType(ArrayType(StringType())),
 }
 
 

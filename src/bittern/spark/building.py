@@ -139,7 +139,8 @@ def build(
     progress
         Called with (stage, done, total) when a stage begins and ends (``Built.seconds`` has them).
     history
-        False: what is built will be matched without one, and EXISTS and FORALL are bad.
+        False: what is built will be matched without one, and EXISTS and FORALL are bad. Else an
+        index in shards refuses them with an ``OptionError``: it cannot be matched with a history.
     """
     if on_error not in ("raise", "skip"):
         raise OptionError(f"on_error is 'raise' or 'skip', not {on_error!r}")
@@ -173,6 +174,7 @@ def build(
             store=store,
             stabbing=stabbing,
             total=total,
+            history=history,
             on_bad=lambda found: _raise_bad(found, on_error),
         )
         watch.end("build")

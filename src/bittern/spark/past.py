@@ -19,17 +19,14 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType, VariantType
 
-from bittern.engine.subscriptions import Subscriptions, read_subscriptions
-from bittern.engine.unanswered import SUSPECT, needs_history, refused
+from bittern.engine.subscriptions import Subscriptions
+from bittern.engine.unanswered import needs_history, refused
 from bittern.errors import BadSubscription, OptionError
 from bittern.language.quantifiers import is_hidden
-from bittern.language.shapes import Shapes
 from bittern.language.templates import Template
 from bittern.spark.attributes import names_of, quoted
 from bittern.spark.history_files import check_history, remembered_of
@@ -40,7 +37,8 @@ from bittern.spark.shards import Shards
 from bittern.spark.views import View
 
 #: What to do about a subscription that needs a history where there is none.
-_REMEDY = "match it with one (history=)"
+REMEDY = "match it with one (history=)"
+_REFUSED = refused("", "EXISTS d (d.a = a)", REMEDY).message
 
 
 def has_quantifiers(attributes: Sequence[str]) -> bool:
@@ -64,16 +62,13 @@ def without_quantifiers(
     marks = np.array([False, *map(needs_history, templates)])
     rows = np.flatnonzero(marks[subscriptions.shape_ids + 1]).tolist()
     ids, texts = subscriptions.ids, subscriptions.texts
-    bad = [refused(ids[row], texts[row].as_py(), _REMEDY) for row in rows]
+    bad = [refused(ids[row], texts[row].as_py(), REMEDY) for row in rows]
     return subscriptions.without(bad, list(templates)) if bad else subscriptions
 
 
-def quantified_rows(rows: pa.Table) -> list[BadSubscription]:
-    """Which of these (id, expression, weight) need a history; only texts that may are read."""
-    rows = rows.filter(pc.match_substring_regex(rows["expression"], SUSPECT))
-    shapes = Shapes()
-    read = read_subscriptions(rows, shapes, on_error="skip", progress=None)
-    return without_quantifiers(read._replace(bad=[]), shapes.templates).bad
+def lacks_history(bad: BadSubscription) -> bool:
+    """Is it bad for no other reason than that there is no history?"""
+    return bad.message == _REFUSED
 
 
 class Past:

@@ -73,11 +73,14 @@ def build_shards(
     store: str | None,
     stabbing: str,
     total: int,
+    history: bool,
     on_bad: Callable[[list[BadSubscription]], None],
 ) -> tuple[Shards, list[BadSubscription]]:
     """Cut subscriptions (id, expression and optionally weight) into parts and build each.
 
     ``on_bad`` is given the bad ones as soon as all are known, and may raise.
+
+    Without a ``history`` what needs one is bad; with one, it is refused as a whole.
 
     There are at most ``n_shards`` shards; one that would be empty is left out. ``total`` is how
     many subscriptions there are, more or less.
@@ -97,7 +100,7 @@ def build_shards(
     unseen = sample if sample is None or len(sample) == 1 else _every_other(sample, 1)
     events = task_sample(seen)
 
-    survey = Survey(events, max(1, total) / _POINTS, id_type)
+    survey = Survey(events, max(1, total) / _POINTS, id_type, history)
     schema = _ddl(survey.schema)
     found = (
         rows.mapInArrow(survey, schema)
@@ -113,7 +116,7 @@ def build_shards(
     refuse_quantifiers(points["attribute"].unique().to_pylist(), _NO_HISTORY)
     plan = cut(points, n_shards, None if seen is None else lambda names: presence(names, seen))
 
-    assign = Assign(events, plan, id_type)
+    assign = Assign(events, plan, id_type, history)
     build = BuildParts(events, where, stabbing)
     built = (
         rows.mapInArrow(assign, _ddl(assign.schema))

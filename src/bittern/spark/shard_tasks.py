@@ -27,6 +27,7 @@ from bittern.engine.index import Index
 from bittern.engine.subscriptions import Subscriptions, read_subscriptions
 from bittern.language.shapes import Shapes
 from bittern.spark.cutting import POINTS, Cut, combined
+from bittern.spark.past import without_quantifiers
 from bittern.spark.pivots import Chunk
 from bittern.spark.reading import chunks, writable
 from bittern.spark.regions import compared, united
@@ -98,12 +99,14 @@ def _good_columns(catalog: Subscriptions) -> dict[str, Any]:
 
 
 def _read(
-    batches: Iterator[pa.RecordBatch], events: bytes | None
+    batches: Iterator[pa.RecordBatch], events: bytes | None, *, history: bool
 ) -> Iterator[tuple[Subscriptions, Chunk]]:
-    """Chunk after chunk of a partition, read and filed."""
+    """Chunk after chunk of a partition, read and filed; without a history what needs one is bad."""
     sample, shapes = _unpacked(events), Shapes()
     for table in chunks(batches):
         catalog = read_subscriptions(table, shapes, on_error="skip", progress=None)
+        if not history:
+            catalog = without_quantifiers(catalog, shapes.templates)
         yield catalog, Chunk(catalog, shapes.templates, sample)
 
 
@@ -135,6 +138,7 @@ class Survey:
     events: bytes | None
     width: float  # subscriptions for each point
     id_type: pa.DataType
+    history: bool
 
     @property
     def schema(self) -> pa.Schema:
@@ -143,7 +147,7 @@ class Survey:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The points and bad rows of each chunk."""
-        for catalog, chunk in _read(batches, self.events):
+        for catalog, chunk in _read(batches, self.events, history=self.history):
             yield self._batch(chunk.points(self.width))
             yield _bad_batch(self.schema, catalog)
 
@@ -171,6 +175,7 @@ class Assign:
     events: bytes | None
     cut: Cut
     id_type: pa.DataType
+    history: bool
 
     @property
     def schema(self) -> pa.Schema:
@@ -180,7 +185,7 @@ class Assign:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The rows and regions of each chunk."""
         schema = self.schema
-        for catalog, chunk in _read(batches, self.events):
+        for catalog, chunk in _read(batches, self.events, history=self.history):
             assigned = chunk.assign(self.cut)
             columns = {"part": assigned.parts, **_good_columns(catalog)}
             yield _filled(schema, len(catalog.ids), columns)

@@ -2,7 +2,7 @@
 
 A checkpoint, a store, a cache and a catalog may have been damaged, or filled by somebody else. What
 is written there is small: names that this package has drawn itself, and whole numbers. Anything
-else is a ``ValueError``; whoever has read the file says which one it is::
+else is a ``ValueError``; the caller says which file it is::
 
     told = read_told(place.read_bytes())          a JSON object
     whole(told["version"])                        4711, and neither True nor 4711.0 nor "4711"

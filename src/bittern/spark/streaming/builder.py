@@ -23,7 +23,8 @@ is derived: what is damaged or gone is made again from the catalog. A driver tha
 reads all of it once to know. Where there is no history, EXISTS and FORALL cannot be answered:
 subscriptions that have them are left out, as bad ones are, and bases without them are *plain*:
 a driver that has a history cannot start from those. A note tells what was left out of its base
-(``"left_out": [["s7", 0, "EXISTS and FORALL compare ..."]]``), so that every driver can say it.
+(``"left_out": [["s7", 0, "EXISTS and FORALL compare ..."]]``), so that every driver can say it;
+of very many it names some and tells how many more there are (``"unnamed"``).
 
 Cost: a version with c changes takes a query for them and O(c) to index them, some more now and then
 when deltas are folded; a base of a million subscriptions takes some ten seconds, in a process of
@@ -41,7 +42,6 @@ from dataclasses import astuple
 from typing import Any, NamedTuple
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyarrow import fs
 from pyspark.sql import SparkSession
 
@@ -56,7 +56,7 @@ from bittern.spark import node_cache, transport
 from bittern.spark import store as stores
 from bittern.spark.cache_folder import cache_root
 from bittern.spark.node_cache import SnapshotRef, attach
-from bittern.spark.past import has_quantifiers, quantified_rows, without_quantifiers
+from bittern.spark.past import REMEDY, has_quantifiers, lacks_history, without_quantifiers
 from bittern.spark.told import component, read_told, whole, words
 from bittern.spark.views import View, view_of
 
@@ -79,13 +79,15 @@ class _Note(NamedTuple):
     version: int
     snapshot: str
     left_out: list[BadSubscription]
+    unnamed: int  # left out besides these
 
 
 class Builder:
     """Views of a catalog's versions, for the executors of one Spark session.
 
     ``bad`` has, by id, what the current version holds that cannot be matched and is left out: it
-    was written past the catalog's door, or needs a ``history``, and there is none.
+    was written past the catalog's door, or needs a ``history``, and there is none. After a start
+    from a base that lacks very many, it has only those that the base's note names.
     """
 
     def __init__(
@@ -114,6 +116,7 @@ class Builder:
         self._registered = -1
         self._published: list[str] = []  # bases, the newest last
         self.bad: dict[str | int, BadSubscription] = {}
+        self._unnamed = 0  # left out of the base, and not named in its note
 
     def view(
         self,
@@ -153,6 +156,10 @@ class Builder:
         _, *deltas = self._layers.seal().segments
         return sum(len(segment.index) for segment in deltas), len(deltas)
 
+    def left_out(self) -> int:
+        """How many subscriptions of the last view cannot be matched."""
+        return len(self.bad) + self._unnamed
+
     def close(self) -> None:
         """Wait for a compaction that is under way, and remove temporary files."""
         layers, self._layers = self._layers, None
@@ -169,22 +176,15 @@ class Builder:
             changes = self._catalog.changes(layers.version, version)
         except OptionError:
             return False
-        put = changes.put
-        bad: list[BadSubscription] = []
+        put = changes.put.select(_COLUMNS)
         if len(changes.removed) + put.num_rows > _too_many(layers):
             return False
-        put = put.select(_COLUMNS)
         for id_ in (*changes.removed, *put["id"].to_pylist()):
             self.bad.pop(id_, None)
-        if not self._history:
-            bad = quantified_rows(put)
-            self._is_plain |= bool(bad)
-        left_out = [each.id for each in bad]
-        if left_out:
-            put = put.filter(pc.invert(pc.is_in(put["id"], pa.array(left_out, put["id"].type))))
         rows = zip(*(column.to_pylist() for column in put.columns), strict=True)
         with self._or_anew():
-            bad += layers.apply((*changes.removed, *left_out), rows, version)
+            bad = layers.apply(changes.removed, rows, version)
+        self._is_plain |= any(map(lacks_history, bad))
         self._take_bad(bad)
         return True
 
@@ -199,17 +199,21 @@ class Builder:
 
     def _start(self, version: int, sample: Callable[[], pa.Table | None]) -> Layers:
         self.close()
-        self.bad = {}
+        self.bad, self._unnamed = {}, 0
         self._is_plain = False
         events = sample()
         layers = self._from_store(version)
         if layers is None or not self._advance(layers, version):
-            layers = Layers(self._from_catalog(version, events), version)
+            layers = self._new_layers(self._from_catalog(version, events), version)
         layers.sample = events
         self._layers = layers
         return layers
 
+    def _new_layers(self, base: Index, version: int) -> Layers:
+        return Layers(base, version, without_history="" if self._history else REMEDY)
+
     def _from_catalog(self, version: int, sample: pa.Table | None) -> Index:
+        self.bad, self._unnamed = {}, 0  # a base that is too old may have said otherwise
         rows = self._catalog.at(version).select(_COLUMNS)
         shapes = Shapes()
         read = read_subscriptions(rows, shapes, on_error="skip", progress=None)
@@ -261,7 +265,8 @@ class Builder:
             self._registered = told.version
             self._is_plain = name.endswith(_PLAIN)
             self._take_bad(told.left_out)
-            return Layers(index, told.version)
+            self._unnamed = told.unnamed
+            return self._new_layers(index, told.version)
         return None
 
     @property
@@ -288,15 +293,18 @@ class Builder:
                 words(told["snapshot"])
             )
             left_out = [_bad(*each) for each in told.get("left_out", ())]
+            unnamed = whole(told.get("unnamed", 0))
         except (OSError, ValueError, KeyError, TypeError):
             return None  # half written, or removed by another driver
-        return _Note(told["version"], told["snapshot"], left_out) if good else None
+        return _Note(told["version"], told["snapshot"], left_out, unnamed) if good else None
 
     def _register(self, ref: SnapshotRef, version: int) -> None:
         """Have others find the base; a store that cannot be written to only makes them slower."""
         told: dict[str, Any] = {"version": version, "snapshot": ref.id}
-        if self.bad:
-            told["left_out"] = [[*astuple(each)] for each in list(self.bad.values())[:_NOTED]]
+        if self.left_out():
+            named = list(self.bad.values())[:_NOTED]
+            told["left_out"] = [[*astuple(each)] for each in named]
+            told["unnamed"] = self.left_out() - len(named)
         text = json.dumps(told).encode()
         filesystem, base = transport.filesystem(self.list_folder)
         try:

@@ -18,8 +18,9 @@ What holds up a batch is bounded at every level:
 - a lane by ``within`` seconds after its first attempt. When a request of it failed every time, the
   rest of it is given up too;
 - a subscriber on a host by ``HOST_FAILURES`` lanes in a row that were given up on: then all of the
-  subscriber's lanes there are. What others have there goes on: who fails harms nobody else;
+  subscriber's lanes there are. What others have there goes on: a failing subscriber harms no other;
 - a host by as many that found no connection, none getting one between them: then all lanes are.
+  An attempt that had less than its whole time says nothing of the host: its lane used up the rest.
 
 Lanes that were given up before their first attempt are ``untried``: next time they come first.
 
@@ -53,6 +54,8 @@ MOST_BYTES = 64 << 20
 _REQUEST_BYTES = 1 << 10  # what a request takes besides its body
 _RETRIED = {408, 425, 429}
 
+#: A URL and the subscriber whose requests go there.
+Pair = tuple[str, str | None]
 #: Makes one request within so many seconds (``posting.Post``).
 Poster = Callable[[Target, Request, float], Answer]
 
@@ -109,20 +112,21 @@ class _Lane:
     waiting: deque[Request] = field(default_factory=deque)
     failed: int = 0  # attempts of the first in waiting
     until: float | None = None
+    connected: bool = True  # by the last attempt that had its whole time
     ended: str | None = None  # why nothing more is sent
 
 
 class Delivery:
     """Makes requests and yields what became of them. For one use.
 
-    ``suspects`` are URLs that gave no answer the last time: their requests get one attempt.
+    ``suspects`` were given up on the last time: their requests get one attempt.
     """
 
     def __init__(
         self,
         post: Poster,
         terms: Terms,
-        suspects: Collection[str] = (),
+        suspects: Collection[Pair] = (),
         clock: Time | None = None,
     ) -> None:
         self._post = post
@@ -164,10 +168,10 @@ class Delivery:
 
     def _put(self, request: Request) -> None:
         with self._changed:
-            lane = self._last
-            if lane is None or (lane.url, lane.subscriber) != (request.url, request.subscriber):
-                attempts = 1 if request.url in self._suspects else self._terms.attempts
-                lane = self._last = _Lane(request.url, request.subscriber, attempts)
+            lane, pair = self._last, (request.url, request.subscriber)
+            if lane is None or (lane.url, lane.subscriber) != pair:
+                attempts = 1 if pair in self._suspects else self._terms.attempts
+                lane = self._last = _Lane(*pair, attempts)
             lane.waiting.append(request)
             self._open += 1
             self._bytes += _size(request)
@@ -240,14 +244,15 @@ class Delivery:
         if self._failures[own] >= HOST_FAILURES:
             reason = f"{host} was given up on: {HOST_FAILURES} endpoints in a row failed there"
             return self._end(lane, request, None, reason, gave_up=True), 0
-        if lane.until is None:
-            lane.until = now + terms.within
-        left = lane.until - now
+        left = terms.within if lane.until is None else lane.until - now
         if left <= 0:
             reason = f"the endpoint took more than {terms.within:g} s of this batch"
             return self._end(lane, request, None, reason, gave_up=True), 0
+        if lane.until is None:
+            lane.until = now + left
         lane.failed += 1
-        status, asked, connected = None, 0.0, True
+        status, asked = None, 0.0
+        was_connected, lane.connected = lane.connected, True
         try:
             status, asked = self._post(target, request, min(terms.timeout, left))
         except RefusedError as error:
@@ -255,7 +260,8 @@ class Delivery:
         except ssl.SSLCertVerificationError as error:
             return self._end(lane, request, None, f"certificate: {error.verify_message}"), 0
         except UnreachableError as error:
-            reason, connected = f"no answer: {_why(error.__cause__)}", False
+            reason = f"no answer: {_why(error.__cause__)}"
+            lane.connected = was_connected and left < min(terms.timeout, terms.within)
         except (OSError, HTTPException, ValueError) as error:
             reason = f"no answer: {_why(error)}"
         else:
@@ -268,7 +274,7 @@ class Delivery:
         wait = max(asked, self._time.jitter(most))
         if lane.failed >= lane.attempts or self._time.now() + wait >= lane.until:
             with self._changed:
-                self._unreachable[host] = 0 if connected else self._unreachable[host] + 1
+                self._unreachable[host] = 0 if lane.connected else self._unreachable[host] + 1
                 self._failures[own] += 1
             return self._end(lane, request, status, reason, gave_up=True), 0
         return None, wait

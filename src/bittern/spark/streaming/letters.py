@@ -32,7 +32,7 @@ from pyspark import TaskContext
 from bittern.spark.operator import Batches
 from bittern.spark.part_files import Table, row_of
 from bittern.spark.streaming.addresses import networks, shown
-from bittern.spark.streaming.delivery import Delivery, Outcome, Terms
+from bittern.spark.streaming.delivery import Delivery, Outcome, Pair, Terms
 from bittern.spark.streaming.posting import Post, Request
 
 #: Characters of matches in a request, unless a single match has more.
@@ -51,14 +51,16 @@ _DEAD_LETTER = pa.schema(
     ]
 )
 COUNTS = ("requests", "matches", "attempts", "dead_requests", "dead_matches")
+#: URLs, each with a subscriber.
+PAIRS = pa.list_(pa.list_(pa.string()))
 #: What a task returns, in one row; the file is null where there was nothing to write.
 REPORT = pa.schema(
     [
         ("file", pa.string()),
         ("bytes", pa.int64()),
         *((name, pa.int64()) for name in COUNTS),
-        ("given_up", pa.list_(pa.string())),
-        ("untried", pa.list_(pa.string())),
+        ("given_up", PAIRS),
+        ("untried", PAIRS),
     ]
 )
 
@@ -72,7 +74,7 @@ class Task:
     version: int
     time: str
     terms: Terms
-    suspects: frozenset[str]
+    suspects: frozenset[Pair]
     most_matches: int
     private: tuple[str, ...]
     headers: tuple[tuple[str, str], ...] = field(repr=False)
@@ -96,17 +98,16 @@ class Task:
         delivery = Delivery(post, self.terms, self.suspects)
         part = self.dead_letters.part(partition, attempt)
         counts = dict.fromkeys(COUNTS, 0)
-        given_up: set[str] = set()
-        untried: set[str] = set()
+        given_up: set[Pair] = set()
+        untried: set[Pair] = set()
         try:
             for outcome in delivery.run(self.requests(rows)):
                 counts["requests"] += 1
                 counts["matches"] += outcome.request.matches
                 counts["attempts"] += outcome.attempts
                 if outcome.gave_up:
-                    given_up.add(outcome.request.url)
-                if outcome.untried:
-                    untried.add(outcome.request.url)
+                    told = untried if outcome.untried else given_up
+                    told.add((outcome.request.url, outcome.request.subscriber))
                 if outcome.reason is not None:
                     counts["dead_requests"] += 1
                     counts["dead_matches"] += outcome.request.matches
@@ -115,7 +116,7 @@ class Task:
         except BaseException:
             part.discard()
             raise
-        return row_of(REPORT, [file, size, *counts.values(), sorted(given_up), sorted(untried)])
+        return row_of(REPORT, [file, size, *counts.values(), list(given_up), list(untried)])
 
     def requests(self, rows: Iterable[tuple[str, str | None, str]]) -> Iterator[Request]:
         """Cut the matches of each URL and subscriber, which stand together, into requests."""

@@ -39,12 +39,12 @@ from types import TracebackType
 from typing import Any, Self
 
 from bittern.errors import PipelineError
-from bittern.files import let_go, sync, try_hold
+from bittern.files import Opened, sync, try_hold
 from bittern.spark.staging import local_path
 from bittern.spark.told import component, read_told, whole, words
 
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-_FILE = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY
+_FILE = os.O_RDWR | os.O_CREAT
 #: Pins that stay, for those who want to know later what a batch was matched with.
 _KEPT = 1000
 
@@ -72,46 +72,49 @@ class Checkpoint:
         self.path = local_path(os.fspath(path), "checkpoint")
         self.own = self.path / "bittern"
         self._pins = self.own / "pins"
-        self._held: dict[Path, int] = {}  # descriptors of what is locked
+        self._held: dict[Path, Opened] = {}  # what is locked
 
     def __enter__(self) -> Self:
-        with contextlib.ExitStack() as stack:
-            held: dict[Path, int] = {}
-            try:
-                self._pins.mkdir(parents=True, exist_ok=True)
-                for place, how in (self.own, _FOLDER), (self.own / "lock", _FILE):
-                    held[place] = os.open(place, how, 0o644)
-                    stack.callback(let_go, held[place])
-                    if not try_hold(held[place]):
-                        raise PipelineError(
-                            f"the checkpoint {self.path} is in use by {self._holder()}: stop that "
-                            f"one first, or give this pipeline a checkpoint of its own"
-                        )
-                self._check_held(held)  # another may have removed one in between
-                os.ftruncate(held[self.own / "lock"], 0)
-                holder = f"process {os.getpid()} on {socket.gethostname()}\n"
-                os.pwrite(held[self.own / "lock"], holder.encode(), 0)
-                self._probe()
-            except OSError as error:
-                raise PipelineError(
-                    f"cannot write to the checkpoint {self.path}: {error}"
-                ) from error
-            stack.pop_all()
+        held: dict[Path, Opened] = {}
+        try:
+            self._take(held)
             self._held = held
+        except OSError as error:
+            _close(held)
+            raise PipelineError(f"cannot write to the checkpoint {self.path}: {error}") from error
+        except BaseException:
+            _close(held)
+            raise
         return self
 
+    def _take(self, held: dict[Path, Opened]) -> None:
+        """Lock the folder and the file in it, which are put into ``held``."""
+        self._pins.mkdir(parents=True, exist_ok=True)
+        for place, how in (self.own, _FOLDER), (self.own / "lock", _FILE):
+            held[place] = Opened(place, how, 0o644)
+            if not try_hold(held[place].number):
+                raise PipelineError(
+                    f"the checkpoint {self.path} is in use by {self._holder()}: stop that "
+                    f"one first, or give this pipeline a checkpoint of its own"
+                )
+        self._check_held(held)  # another may have removed one in between
+        lock = held[self.own / "lock"].number
+        os.ftruncate(lock, 0)
+        os.pwrite(lock, f"process {os.getpid()} on {socket.gethostname()}\n".encode(), 0)
+        self._probe()
+
     def _holder(self) -> str:
-        """Who has it, as far as that is known."""
+        """The holder, as far as it is known."""
         with contextlib.suppress(OSError):
             text = (self.own / "lock").read_bytes()[:500].decode(errors="replace").strip()
             return text or "another pipeline"
         return "another pipeline"
 
-    def _check_held(self, held: dict[Path, int]) -> None:
+    def _check_held(self, held: dict[Path, Opened]) -> None:
         """Raise if what is at a path is not what was locked there."""
-        for place, descriptor in held.items():
+        for place, opened in held.items():
             try:
-                same = os.path.samestat(os.fstat(descriptor), place.stat())
+                same = os.path.samestat(os.fstat(opened.number), place.stat())
             except FileNotFoundError:
                 same = False
             if not same:
@@ -134,8 +137,7 @@ class Checkpoint:
         traceback: TracebackType | None,
     ) -> None:
         held, self._held = self._held, {}
-        for descriptor in held.values():
-            let_go(descriptor)
+        _close(held)
 
     def query_id(self) -> str | None:
         """Spark's id of the query, the same after every restart; None before its first start."""
@@ -230,6 +232,11 @@ class Checkpoint:
                 f"the pin {place} cannot be read ({_said(error)}): it says with which version of "
                 f"the catalog the batch was matched, so nothing is matched without it; restore it"
             ) from error
+
+
+def _close(held: dict[Path, Opened]) -> None:
+    for opened in held.values():
+        opened.close()
 
 
 def _moment(told: Any) -> datetime:

@@ -128,7 +128,7 @@ class Steps:
                 segments,
                 replayed=replayed,
                 documents=None if plan.history is None else plan.history.count(batch_id + 1),
-                left_out=len(self._builder.bad),
+                left_out=self._builder.left_out(),
             )
         )
 

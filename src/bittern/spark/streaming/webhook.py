@@ -12,7 +12,7 @@ that matched in the batch, at the batch's catalog version, and the tasks deliver
 
 Rows are sorted by URL, subscriber, keys and subscription before tasks cut them into requests
 (``letters.py``), so that a batch makes the same requests, with the same keys, whenever it is
-delivered. URLs that were not tried in the last batch come before all others. Delivery is at least
+delivered. What was not tried in the last batch comes before all else. Delivery is at least
 once, since a driver or task that dies does not know what it sent; the key tells a receiver what it
 has seen.
 
@@ -39,7 +39,7 @@ from datetime import UTC
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import (
     BinaryType,
@@ -59,7 +59,7 @@ from bittern.spark.part_files import Table
 from bittern.spark.staging import Staging, local_path
 from bittern.spark.streaming.addresses import networks
 from bittern.spark.streaming.batch import Batch, Sink, as_json
-from bittern.spark.streaming.delivery import Terms
+from bittern.spark.streaming.delivery import Pair, Terms
 from bittern.spark.streaming.letters import COUNTS, REPORT, Task
 from bittern.spark.streaming.posting import check_headers
 
@@ -153,8 +153,8 @@ class Webhook(Sink):
         if secret is not None and not (isinstance(secret, str | bytes) and secret):
             raise OptionError("secret is a text that is not empty, or None for no signature")
         self._secret = secret.encode() if isinstance(secret, str) else secret
-        self._given_up: frozenset[str] = frozenset()
-        self._untried: frozenset[str] = frozenset()
+        self._given_up: frozenset[Pair] = frozenset()
+        self._untried: frozenset[Pair] = frozenset()
         #: Of the last batch that this sink delivered.
         self.last: Delivered | None = None
 
@@ -195,10 +195,14 @@ class Webhook(Sink):
         counted = batch.matches.groupBy(SUBSCRIPTION).agg(F.count(F.lit(1))).toArrow()
         ids, counts = (column.to_pylist() for column in counted.columns)
         details = batch.catalog.details(ids, batch.version)
-        waited = self._untried
         columns = (details.column(name).to_pylist() for name in ("id", "subscriber", "metadata"))
         rows = [
-            {SUBSCRIPTION: id_, "subscriber": subscriber, "url": url, "waited": url in waited}
+            {
+                SUBSCRIPTION: id_,
+                "subscriber": subscriber,
+                "url": url,
+                "waited": (url, subscriber) in self._untried,
+            }
             for id_, subscriber, metadata in zip(*columns, strict=True)
             if (url := url_in(metadata, self._entry)) is not None
         ]
@@ -228,13 +232,17 @@ class Webhook(Sink):
                 staging.accept(name, size)
             if files:
                 staging.commit()
-        self._given_up = frozenset(url for row in reports for url in row["given_up"])
-        self._untried = frozenset(url for row in reports for url in row["untried"])
+        self._given_up = _pairs(reports, "given_up")
+        self._untried = _pairs(reports, "untried")
         return {name: sum(row[name] for row in reports) for name in COUNTS}
 
 
+def _pairs(reports: Sequence[Row], name: str) -> frozenset[Pair]:
+    return frozenset((url, subscriber) for row in reports for url, subscriber in row[name])
+
+
 def _rows(batch: Batch, targets: pa.Table) -> DataFrame:
-    """URL, subscriber and JSON of every match, those of a URL together and in order.
+    """URL, subscriber and JSON of every match, those of both together and in order.
 
     Those that waited in the last batch come first.
     """
