@@ -11,6 +11,7 @@ import shutil
 from itertools import count, product
 
 import pytest
+from sqlalchemy.engine.default import DefaultDialect
 
 import bittern
 from bittern.errors import CatalogError
@@ -224,3 +225,27 @@ def test_an_export_that_is_not_finished_leaves_the_old_file(make, tmp_path, name
             assert place.read_bytes() in (old, new), fault
             left = [each.name for each in tmp_path.iterdir() if each.name.endswith(".part")]
             assert left == [], fault
+
+
+def test_an_interrupted_statement_lets_go_of_its_locks(tmp_path, monkeypatch):
+    """Its cursor lives on in the exception, and with it a closed connection's locks did."""
+    real, once = DefaultDialect.do_execute, [KeyboardInterrupt]
+
+    def do_execute(self, cursor, statement, *others):
+        real(self, cursor, statement, *others)
+        if "RETURNING" in statement and once:
+            raise once.pop()
+
+    monkeypatch.setattr(DefaultDialect, "do_execute", do_execute)
+    place = tmp_path / "s.db"
+    once.clear()
+    with bittern.Catalog(place, timeout=1) as catalog, bittern.Catalog(place, timeout=1) as other:
+        catalog.add("a", "x = 1")
+        once.append(KeyboardInterrupt)
+        with pytest.raises(KeyboardInterrupt) as kept:
+            catalog.add("b", "x = 1")
+        assert not once
+        other.add("c", "x = 1")
+        catalog.add("d", "x = 1")
+        assert catalog.at(catalog.version())["id"].to_pylist() == ["a", "c", "d"]
+    del kept

@@ -335,6 +335,11 @@ def _engine(url: sa.URL, timeout: float) -> sa.Engine:
             for pragma in _PRAGMAS:
                 connection.execute(pragma)
 
+        @sa.event.listens_for(engine, "invalidate")
+        def _(connection: Any, _record: Any, _error: BaseException | None) -> None:
+            # Closing leaves its locks to cursors that an exception still refers to.
+            connection.rollback()
+
         @sa.event.listens_for(engine, "begin")
         def _(connection: sa.Connection) -> None:
             connection.exec_driver_sql(
