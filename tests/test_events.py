@@ -603,6 +603,15 @@ def test_times_far_away_are_on_their_side(value: Any) -> None:
         assert engine(catalog, pa.table({"a": pa.array(np.array([number]))})) == right
 
 
+@pytest.mark.parametrize("unit", ["ns", "100ns", "ps", "fs", "as"])
+def test_times_finer_than_microseconds_are_cut(unit: str) -> None:
+    catalog = {"after": "a > TIMESTAMP '1970-01-01 00:00:00'", "before": "a < DATE '1970-01-01'"}
+    for count in (-(2**63) + 1, -(2**63) + 999, -1):
+        assert engine(catalog, {"a": np.datetime64(count, unit)}) == [["before"]]
+    assert engine(catalog, {"a": np.datetime64(2**63 - 1, unit)}) == [["after"]]
+    assert engine(catalog, {"a": np.datetime64(0, unit)}) == [[]]
+
+
 @pytest.mark.parametrize("kind", [pa.date32(), pa.date64(), *map(pa.timestamp, ("s", "ms"))])
 def test_the_first_and_the_last_time_of_every_type(kind: pa.DataType) -> None:
     catalog = {"after": "a > DATE '9999-12-31'", "before": "a < DATE '0001-01-01'"}

@@ -34,11 +34,9 @@ MAX_DEPTH = 64
 MAX_STRING = 2**31 - 1  # lengths are int32
 #: What a path may lead into and be a list from there on.
 LISTS = (list, tuple, np.ndarray)
-
-
 _LAST_TIME = np.int64(INT64_MAX)
-#: The units of ``datetime64`` of which microseconds may be too many to count.
-_COARSE = frozenset(("Y", "M", "W", "D", "h", "m", "s", "ms", "us"))
+#: The units of ``datetime64`` of which a microsecond has several, and how many.
+_FINE = {"ns": 10**3, "ps": 10**6, "fs": 10**9, "as": 10**12}
 
 
 class Flattened(NamedTuple):
@@ -117,13 +115,17 @@ def plain_value(value: Any) -> Any:
     if isinstance(value, dt.datetime) and not dt.MINYEAR <= value.year <= dt.MAXYEAR:
         value = cast("Any", value).to_datetime64()  # pandas' may be, though they are datetimes
     if isinstance(value, np.datetime64):
-        ticks = value.astype("datetime64[us]")
-        if np.datetime_data(value.dtype)[0] in _COARSE and ticks.astype(value.dtype) != value:
-            if np.isnat(value):
-                return None
+        if np.isnat(value):
+            return None
+        unit, step = np.datetime_data(value.dtype)
+        if unit in _FINE:  # NumPy's own conversion overflows near the first time
+            ticks = np.datetime64(int(value.astype(np.int64)) * step // _FINE[unit], "us")
+        else:
+            ticks = value.astype("datetime64[us]")
+        if unit not in _FINE and ticks.astype(value.dtype) != value:
             ticks = _LAST_TIME if value.astype(np.int64) > 0 else -_LAST_TIME
             return ticks.astype("datetime64[us]")
-        held = ticks.item()  # an integer where it is out of range, None where it is not a time
+        held = ticks.item()  # an integer where it is out of range
         return ticks if isinstance(held, int) else held
     if isinstance(value, np.generic) and not isinstance(value, np.timedelta64):
         value = value.item()
