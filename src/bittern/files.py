@@ -1,7 +1,10 @@
-"""Files that outlive whoever writes them: what is on disk, and whose writer is alive.
+"""Files that outlive their writers: what is on disk, and whose writer is alive.
 
 A lock (``flock``) belongs to an open descriptor and goes with the process that holds it, however
 that ends. Some file systems have none: there, one writer at a time is the user's promise.
+
+A lock that an object keeps is on an ``Opened``, which an interrupt cannot leave behind. One that is
+held for moments, within a function, is on a plain descriptor: ``hold`` or ``try_hold``, ``let_go``.
 """
 
 from __future__ import annotations
@@ -87,15 +90,11 @@ def is_locked(path: Path) -> bool:
     return False
 
 
-def let_go(descriptor: int, process: int | None = None) -> None:
-    """Close it, and with it the lock, which a child forked meanwhile would otherwise keep.
-
-    ``process`` is the one that locked it, if that is known: its children leave the lock alone.
-    """
+def let_go(descriptor: int) -> None:
+    """Close it, and with it the lock, which a child forked meanwhile would otherwise keep."""
     try:
-        if process in (None, os.getpid()):
-            with contextlib.suppress(OSError):
-                fcntl.flock(descriptor, fcntl.LOCK_UN)
+        with contextlib.suppress(OSError):
+            fcntl.flock(descriptor, fcntl.LOCK_UN)
     finally:
         os.close(descriptor)
 

@@ -7,6 +7,7 @@ the interpreter lock from every reader. So the work is handed over in a folder, 
     kept.npy       the positions in it that are still alive
     added.arrow    the rows added since, and where the base is
     sample.arrow   some recent events, for the choice of pivots, where Arrow can hold them
+    said           what the child complains of
     result/        the new snapshot, written by the child
 
 The new snapshot holds the survivors in their old order, then the added rows.
@@ -55,12 +56,13 @@ class Child:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._process: subprocess.Popen[str] | None = None
+        self._process: subprocess.Popen[bytes] | None = None
         self._is_stopped = False
 
     def run(self, work: Path) -> None:
         """Start it and wait; ``CompactionError`` if it fails or is stopped."""
-        with self._lock:
+        said = work / "said"  # not a pipe, which a process forked meanwhile would keep open
+        with self._lock, said.open("wb") as errors:
             if self._is_stopped:
                 raise CompactionError(_STOPPED)
             self._process = subprocess.Popen(  # noqa: S603
@@ -68,14 +70,10 @@ class Child:
                 env=os.environ | {"PYTHONPATH": os.pathsep.join(_search_path())},
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
-                stderr=subprocess.PIPE,
-                text=True,
-                errors="replace",
+                stderr=errors,
             )
         with self._process as process:
-            assert process.stderr is not None
-            said = process.stderr.read()
-            check_ended(process.wait(), said)
+            check_ended(process.wait(), said.read_text(encoding="utf-8", errors="replace"))
 
     def stop(self) -> None:
         """End it, whatever it is doing, even if it has been halted."""
@@ -99,7 +97,7 @@ def check_ended(returncode: int, said: str) -> None:
 
 
 def _search_path() -> list[str]:
-    """Where this process finds modules, the working directory left out: anybody may write there."""
+    """Where this process finds modules. Not "wherever it is working", which relative ones mean."""
     found = [path for path in sys.path if Path(path).is_absolute()]
     own = str(Path(__file__).absolute().parents[2])
     return found if own in found else [*found, own]

@@ -124,7 +124,7 @@ class Explanation:
         if self.phases:
             lines.append(f"  phases: {self.phases}")
         if self.left_out:
-            lines.append("  left out: without a history, none of its parts can make it match")
+            lines.append("  left out: it has EXISTS or FORALL, and there is no history to look in")
         return "\n".join(lines)
 
 

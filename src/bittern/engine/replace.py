@@ -18,7 +18,6 @@ Cost: O(entries of the parent folder) for each look, and a few renames.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import re
 import secrets
@@ -26,7 +25,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from bittern.files import hold, is_locked
+from bittern.files import hold, is_locked, let_go
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
@@ -45,11 +44,7 @@ def only_writer(target: Path, *, recover: bool = True) -> Iterator[int]:
             _recover(target)
         yield parent
     finally:
-        try:  # a lock that stayed would keep this process itself waiting for ever
-            with contextlib.suppress(OSError):
-                fcntl.flock(parent, fcntl.LOCK_UN)
-        finally:
-            os.close(parent)
+        let_go(parent)  # a lock that stayed would keep this process itself waiting for ever
 
 
 def sibling(target: Path, end: str) -> Path:

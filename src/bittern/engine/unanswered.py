@@ -29,6 +29,7 @@ logger = logging.getLogger("bittern")
 
 #: Every text with a quantifier has one of these somewhere; reading it tells whether it means one.
 SUSPECT = "(?i)exists|forall|∃|∀"
+_REASON = "EXISTS and FORALL compare events with documents seen before, and there is no history"
 #: What to do where ``LiveMatcher`` has no history.
 REMEDY = "match it with LiveMatcher(..., history=...)"
 
@@ -53,11 +54,7 @@ def first_quantifier(text: str) -> int:
 
 def refused(id_: str | int, text: str, remedy: str) -> BadSubscription:
     """What is said of a subscription that needs a history where there is none."""
-    message = (
-        f"EXISTS and FORALL compare events with documents seen before, and there is no history: "
-        f"{remedy}"
-    )
-    return BadSubscription(id_, first_quantifier(text), message)
+    return BadSubscription(id_, first_quantifier(text), f"{_REASON}: {remedy}")
 
 
 def answered(index: Index) -> npt.NDArray[np.uint8]:
@@ -88,7 +85,7 @@ def tell_unanswered(index: Index) -> None:
     if n and index not in _told:
         _told.add(index)
         logger.warning(
-            "bittern: %d subscription(s) are left out: EXISTS and FORALL compare events with "
-            "documents seen before, and there is no history: use LiveMatcher(index, history=...)",
+            "bittern: %d subscription(s) are left out: %s: use LiveMatcher(index, history=...)",
             n,
+            _REASON,
         )

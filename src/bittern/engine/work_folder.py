@@ -1,6 +1,6 @@
 """A temporary folder of a process that lives long, which does not stay when it is killed.
 
-Its owner holds a lock on it as long as it lives. Whoever makes the next one removes those that
+Its owner holds a lock on it as long as it lives. The maker of the next one removes those that
 nobody holds, are its own user's, and are older than an hour.
 
 It lies where others may write, too, so that its name alone says nothing: before use it is checked
@@ -19,7 +19,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from bittern.files import hold, is_locked, let_go
+from bittern.files import Opened, hold, is_locked
 
 _PREFIX = "bittern-live-"
 #: Seconds after which a folder that nobody holds is taken for a killed owner's.
@@ -31,25 +31,33 @@ class WorkFolder:
 
     def __init__(self) -> None:
         self.path = Path(tempfile.mkdtemp(prefix=_PREFIX))
-        self._process = os.getpid()
-        self._lock = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
-        hold(self._lock)  # without locks nothing is swept
+        try:
+            self._lock = Opened(self.path, os.O_RDONLY)
+            hold(self._lock.number)  # without locks nothing is swept
+            self._sweep()
+        except BaseException:
+            shutil.rmtree(self.path, ignore_errors=True)
+            raise
+
+    def _sweep(self) -> None:
         for other in self.path.parent.glob(f"{_PREFIX}*"):
             with contextlib.suppress(OSError):  # somebody else removed it
                 found = other.lstat()
                 old = time.time() - found.st_mtime > _LEFT  # a younger one may not be locked yet
-                if old and found.st_uid == os.getuid() and not is_locked(other):
+                is_left = old and found.st_uid == os.getuid() and stat.S_ISDIR(found.st_mode)
+                if is_left and not is_locked(other):
                     shutil.rmtree(other, ignore_errors=True)
 
     def is_usable(self) -> bool:
         """Whether this process made it, and the name leads to it and to nothing else."""
-        return self._process == os.getpid() and self._is_there() and is_private(self.path)
+        return self._is_own() and is_private(self.path)
 
-    def _is_there(self) -> bool:
+    def _is_own(self) -> bool:
         try:
-            return os.path.samestat(self.path.lstat(), os.fstat(self._lock))
+            found = os.path.samestat(self.path.lstat(), os.fstat(self._lock.number))
         except OSError:
             return False
+        return found and not self._lock.is_inherited
 
     def new(self) -> Path:
         """Make a new folder in it."""
@@ -57,12 +65,9 @@ class WorkFolder:
 
     def remove(self) -> None:
         """Remove it if it is this process's, and let go of it; once more does no harm."""
-        if self._lock < 0:
-            return
-        if self._process == os.getpid() and self._is_there():
+        if self._is_own():
             shutil.rmtree(self.path, ignore_errors=True)
-        lock, self._lock = self._lock, -1
-        let_go(lock, self._process)
+        self._lock.close()
 
 
 def is_private(folder: Path) -> bool:

@@ -350,8 +350,8 @@ class Documents:
     def _write(self, change: Callable[[], _State]) -> None:
         """Have a change on disk in one transaction, and its state only then here.
 
-        The exception may have come before or after the COMMIT. No handler that a second one can
-        pass by: in a context manager's ``__exit__`` it could.
+        An exception may come before or after the COMMIT. This is no context manager: a second
+        exception could come before its ``__exit__`` runs, and the change would stay in doubt.
         """
         with self._using():
             try:

@@ -13,7 +13,7 @@ Two summaries, the first keyed by ``isbn``, the second without a key, after thre
 A group is one row, so that finding one costs two cache misses. What it keeps is up to its summary's
 question (``history/summaries.py``). Where room runs out, ``renew`` copies all that is live into
 larger arrays: groups whose documents have all expired, and steps and strings that nobody refers
-to, are left behind. O(key) to find or make a group. Whoever sends documents chooses their keys, so
+to, are left behind. O(key) to find or make a group. The sender of documents chooses their keys, so
 the hash has a secret key (``model/hashing.py``).
 """
 

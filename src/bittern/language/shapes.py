@@ -159,7 +159,7 @@ class Shapes:
         key = template.kinds, flat(template.tree)
         shape_id = self._ids.get(key)
         if shape_id is None:
-            # In this order: one who is interrupted leaves a template that nobody asks for.
+            # In this order: an interrupt leaves a template that nobody asks for.
             shape_id = len(self.templates)
             self.templates.append(template)
             self._ids[key] = shape_id

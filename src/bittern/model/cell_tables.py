@@ -11,7 +11,7 @@ the bits below says where::
 
 Looking a channel up goes from its bit on: a clear bit says that the event does not have it, a set
 one whose entry is another's says to go on. At most a quarter of the bits are set, so that most of
-the missing channels cost one load. Whoever sends events chooses their channels, so the hash has a
+the missing channels cost one load. The sender of events chooses their channels, so the hash has a
 secret key (``model/hashing.py``), another one for each batch.
 
 Cost: O(1) to look up, O(1) per entry to build; 8 bytes per entry, and 64 or more per event.

@@ -1,4 +1,4 @@
-"""Keys of hash tables: whoever chooses what goes into a table cannot make it collide.
+"""Keys of hash tables: nobody can choose what goes into a table so that it collides.
 
 A table whose hash function is known can be filled with strings or numbers that all have one home
 slot, and then each look-up goes through all of them. So every hash here takes a *key* of three
