@@ -123,8 +123,8 @@ def plain_value(value: Any) -> Any:
         else:
             ticks = value.astype("datetime64[us]")
         if unit not in _FINE and ticks.astype(value.dtype) != value:
-            ticks = _LAST_TIME if value.astype(np.int64) > 0 else -_LAST_TIME
-            return ticks.astype("datetime64[us]")
+            last = _LAST_TIME if value.astype(np.int64) > 0 else -_LAST_TIME
+            return last.astype("datetime64[us]")
         held = ticks.item()  # an integer where it is out of range
         return ticks if isinstance(held, int) else held
     if isinstance(value, np.generic) and not isinstance(value, np.timedelta64):
