@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -235,3 +237,49 @@ def test_what_is_no_snapshot_is_said_plainly(tmp_path, place):
     (tmp_path / "file").write_text("")
     (tmp_path / "empty").mkdir()
     refuses(tmp_path / place, "no snapshot at|not a snapshot|manifest|not a path")
+
+
+UNVERIFIED = """
+import os, resource, signal, sys
+import numpy as np
+from bittern import Index, Matcher
+
+path = sys.argv[1]
+tests = ["a > 3 OR b > 4", "b = 5", "c < 6 OR a = 1", "d != 7", "e > 2 OR d < 9", "f = 8"]
+Index.build(
+    {f"s{i}": " AND ".join(f"({each})" for each in tests[: 2 + i % 5]) + f" AND g != {i}"
+     for i in range(10)}
+).save(path)
+events = [dict.fromkeys("abcdefg", value) for value in range(10)]
+Matcher(Index.open(path)).match(events)
+file = f"{path}/index.starts.npy"
+sound = np.load(file)
+for i, start in enumerate(sound.tolist()):
+    for bit in range(12):
+        if start >> bit & 1:
+            damaged = sound.copy()
+            damaged[i] ^= 1 << bit
+            np.save(file, damaged)
+            child = os.fork()
+            if child == 0:
+                resource.setrlimit(resource.RLIMIT_CPU, (5, 6))
+                try:
+                    Matcher(Index.open(path)).match(events)
+                finally:
+                    os._exit(0)
+            status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+            assert -status not in (signal.SIGXCPU, signal.SIGKILL), (i, bit)
+print("done")
+"""
+
+
+def test_a_damaged_snapshot_that_nobody_verified_comes_to_an_end(tmp_path):
+    """Wrong answers and crashes are possible there, but no program jumps back for ever."""
+    ran = subprocess.run(
+        [sys.executable, "-c", UNVERIFIED, str(tmp_path / "s")],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
+    )
+    assert ran.stdout == "done\n", ran.stdout + ran.stderr

@@ -77,18 +77,30 @@ def connect(file: str) -> sqlite3.Connection:
     return sqlite3.connect(file, timeout=0, isolation_level=None, check_same_thread=False)
 
 
-def close(db: sqlite3.Cursor, process: int) -> None:
-    """Close the file, in the process that opened it.
+class Claimed:
+    """What an open history holds: a lock on its folder, and the connection to its file."""
 
-    In a child forked meanwhile SQLite would take what its parent is writing for its own, and undo
-    it in the file. So there the connection is never closed, not even when all objects go.
-    """
-    if process == os.getpid():
-        connection = db.connection
-        db.close()
-        connection.close()
-    else:
-        ctypes.pythonapi.Py_IncRef(ctypes.py_object(db))
+    def __init__(self) -> None:
+        self._process = os.getpid()
+        self.folder: Opened | None = None
+        self.db: sqlite3.Cursor | None = None
+
+    def close(self) -> None:
+        """Let go of both, in the process that opened them; again if that was interrupted.
+
+        In a child forked meanwhile SQLite would take what its parent is writing for its own, and
+        undo it in the file. So there it is never closed, not even when all objects go.
+        """
+        if self.db is not None:
+            if self._process == os.getpid():
+                connection = self.db.connection
+                with contextlib.suppress(sqlite3.ProgrammingError):  # it was closed before
+                    self.db.close()
+                connection.close()
+            else:
+                ctypes.pythonapi.Py_IncRef(ctypes.py_object(self.db))
+        if self.folder is not None:
+            self.folder.close()
 
 
 def create(db: sqlite3.Cursor) -> None:
@@ -114,10 +126,10 @@ def take(db: sqlite3.Cursor, file: str) -> None:
         raise HistoryError(f"{file} is of version {version}; this release reads version {_VERSION}")
 
 
-def claim(path: str | os.PathLike[str], opened: contextlib.ExitStack) -> str:
+def claim(path: str | os.PathLike[str], claimed: Claimed) -> str:
     """The file in a folder that nobody else uses now; both are made if there are none.
 
-    The folder is this writer's until ``opened`` is closed.
+    The folder is this writer's until ``claimed`` is closed.
     """
     if not isinstance(path, str | os.PathLike):
         raise OptionError(f"a history is kept in a folder, given by its path, not in {path!r:.80}")
@@ -125,8 +137,7 @@ def claim(path: str | os.PathLike[str], opened: contextlib.ExitStack) -> str:
     file = folder / _FILE
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        lock = Opened(folder, os.O_RDONLY | os.O_DIRECTORY)
-        opened.callback(lock.close)
+        lock = claimed.folder = Opened(folder, os.O_RDONLY | os.O_DIRECTORY)
         if not try_hold(lock.number):  # without locks here, SQLite may have some of its own
             raise HistoryError(
                 f"the documents in {folder} are in use: close them there, in this or another "

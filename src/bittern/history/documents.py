@@ -46,7 +46,15 @@ import numpy.typing as npt
 
 from bittern.errors import HistoryError, OptionError
 from bittern.history.arrivals import Arrivals
-from bittern.history.document_file import checksum, claim, close, connect, create, take, translated
+from bittern.history.document_file import (
+    Claimed,
+    checksum,
+    claim,
+    connect,
+    create,
+    take,
+    translated,
+)
 from bittern.history.segments import StoredEvents, merge, pack, unpack
 from bittern.model.typed import Typed, TypedReader
 
@@ -99,19 +107,19 @@ class Documents:
         self._lock = threading.RLock()
         self._walks: weakref.WeakSet[_Walk] = weakref.WeakSet()
         self._in_doubt = False
-        opened = contextlib.ExitStack()
-        self._release = weakref.finalize(self, opened.close)
+        self._is_closed = False
+        self._claimed = Claimed()
+        weakref.finalize(self, self._claimed.close)  # if nobody closes it
         try:
-            self._file = ":memory:" if path is None else claim(path, opened)
+            self._file = ":memory:" if path is None else claim(path, self._claimed)
             with translated(self._file):
-                self._db = connect(self._file).cursor()
-                opened.callback(close, self._db, os.getpid())
+                self._db = self._claimed.db = connect(self._file).cursor()
                 if path is None:
                     create(self._db)
                 take(self._db, self._file)
                 self._known = self._stored_state()
         except BaseException:
-            self._release()
+            self._claimed.close()
             raise
 
     @property
@@ -144,11 +152,10 @@ class Documents:
 
     def close(self) -> None:
         """Let go of the folder; everything is on disk already."""
-        if self._is_inherited:  # and so may be the lock, held by a thread that is not here
-            self._release()
-        else:
-            with self._lock:
-                self._release()
+        self._is_closed = True
+        # A child may have inherited the lock too, held by a thread that it has not.
+        with contextlib.nullcontext() if self._is_inherited else self._lock:
+            self._claimed.close()
 
     @property
     def _is_inherited(self) -> bool:
@@ -380,7 +387,7 @@ class Documents:
                 f"the documents in {self._file} were opened before a fork: use them in the process "
                 "that did, or close them there and open them here"
             )
-        if not self._release.alive:
+        if self._is_closed:
             raise HistoryError(f"the documents in {self._file} were closed: open them again")
         with translated(self._file):
             if self._in_doubt:

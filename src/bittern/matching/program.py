@@ -53,7 +53,7 @@ def accepts(
             cell = np.int64(cell_of(matrix, width, starts, table, entries, event, channel))
         jump = rows[row, 3]
         if (rows[row, 1] <= cell <= rows[row, 2]) == (jump & 1 == 1):
-            at = start + np.int64(jump >> 1)
+            at = max(at + 1, start + np.int64(jump >> 1))  # a damaged one might jump back, for ever
         else:
             at += 1
     return at == stop

@@ -137,7 +137,8 @@ def _step(automaton: Any, n_classes: Any, n_dense: Any, state: Any, label: Any) 
                 high = middle
         if low < automaton.children[state + 1] and automaton.labels[low] == label:
             return low
-        state = automaton.fallbacks[state]
+        # Always a smaller number; a damaged one might lead back here, for ever.
+        state = min(state - 1, automaton.fallbacks[state])
     return automaton.dense[state * n_classes + label]
 
 
