@@ -13,11 +13,11 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from tests.interrupts import each_fault
 
 from bittern import Index, LiveMatcher
 from bittern.history import History, document_file
 from bittern.history.documents import Documents
+from interrupts import each_fault
 
 #: Documents that are there before the change: with the eighth, segments of one become one.
 BEFORE = [{"isbn": name, "price": price} for price, name in enumerate("abcabca")]
