@@ -97,7 +97,6 @@ def test_flipped_bits_are_told_or_pass(whole, tmp_path):
 
 DAMAGES = {
     "SET weight = 'heavy'": "'s7' has .*'heavy' as weight",
-    "SET weight = 9e999": "'s7' has .*inf as weight",
     "SET created = 9223372036854775806": "'s7' has .*as created",
     "SET changed = -9223372036854775806": "'s7' has .*as changed",
     "SET expression = CAST(x'7072696365ff' AS TEXT)": "'s7' has a text that is not UTF-8",
@@ -121,6 +120,7 @@ def test_a_damaged_row_is_told_with_file_row_and_remedy(place, damage):
 
 FOUND = {
     "UPDATE bittern_subscriptions SET expression = 'price <' WHERE id = 's7'": "position 7",
+    "UPDATE bittern_subscriptions SET weight = 9e999 WHERE id = 's7'": "weight",
     "UPDATE bittern_subscriptions SET metadata = '[1]' WHERE id = 's7'": "JSON object",
     "UPDATE bittern_subscriptions SET metadata = '{' WHERE id = 's7'": "not JSON",
     "UPDATE bittern_subscriptions SET metadata = '{ }' WHERE id = 's7'": "bittern writes '{}'",
