@@ -14,7 +14,7 @@ import pytest
 from sqlalchemy.engine.default import DefaultDialect
 
 import bittern
-from bittern.errors import CatalogError
+from bittern.errors import CatalogError, OptionError
 from interrupts import FAULTS, each_fault
 
 ROWS = [
@@ -128,7 +128,7 @@ def check_faults(make, change, moments):
     before, after = states(make, change)
     for fault in each_fault(make, change, moments=moments, unmake=lambda made: made.close()):
         assert fault.caught is None or isinstance(
-            fault.caught, type(fault.raised) | CatalogError
+            fault.caught, type(fault.raised) | CatalogError | OptionError
         ), fault
         judge(fault.subject, change, before, after, str(fault))
 
@@ -187,7 +187,7 @@ def test_a_catalog_that_is_not_made(tmp_path):
 
     for fault in each_fault(lambda: tmp_path / f"{next(numbers)}.db", opened, moments=25):
         assert fault.caught is None or isinstance(
-            fault.caught, type(fault.raised) | CatalogError
+            fault.caught, type(fault.raised) | CatalogError | OptionError
         ), fault
         with bittern.Catalog(fault.subject, timeout=30) as catalog:
             assert (catalog.version(), len(catalog.uid)) == (0, 32), fault

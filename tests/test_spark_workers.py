@@ -45,7 +45,7 @@ def test_workers_without_bittern_are_said_in_a_sentence(tmp_path: Path, other_py
         pytest.skip(f"NO SPARK: {why_no_spark()}")
     env = {"PYSPARK_PYTHON": str(other_python)}
     with Session("classic", tmp_path / "session", env=env) as child:
-        raised = child.call("spark_jobs.workers:attempts", folder=str(tmp_path), deadline=300)
+        raised = child.call("spark_jobs.workers:attempts", folder=str(tmp_path))
     sentence = (
         f"Spark's Python workers cannot run bittern (No module named 'bittern'): set "
         f"PYSPARK_PYTHON={sys.executable} before Spark starts, or install bittern in the Python "

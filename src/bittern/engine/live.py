@@ -133,12 +133,14 @@ class LiveMatcher(Layers):
 
     def close(self) -> None:
         """Stop what goes on in the background, and let go of the history."""
-        if self._process == os.getpid():  # a forked child's end is not its parent's
-            if self.joins is not None:
-                self.joins.close()
-            if self._own_history is not None:
-                self._own_history.close()
-        super().close()
+        try:
+            if self._process == os.getpid():  # a forked child's end is not its parent's
+                if self.joins is not None:
+                    self.joins.close()
+                if self._own_history is not None:
+                    self._own_history.close()
+        finally:
+            super().close()
 
     def _after_fork(self) -> None:
         super()._after_fork()

@@ -15,7 +15,8 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-from collections.abc import Iterator, Sequence
+import weakref
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol, Self
 
 import numpy as np
@@ -68,7 +69,8 @@ class History:
         self.keep = keep
         self.documents = Documents(path)
         self.lock = threading.RLock()
-        self._follower: Follower | None = None
+        # Not kept alive: a matcher that was never closed ends as any object does.
+        self._follower: Callable[[], Follower | None] = lambda: None
         self._reader = TypedReader([])
 
     @property
@@ -108,8 +110,8 @@ class History:
         with self.lock:
             with self._telling():
                 batch = self.remember(events, json, np.zeros_like(which), which)
-                if self._follower is not None:
-                    self._follower.take(batch)
+                if (follower := self._follower()) is not None:
+                    follower.take(batch)
             return batch.number
 
     @contextlib.contextmanager
@@ -118,8 +120,8 @@ class History:
         try:
             yield
         except BaseException:
-            if self._follower is not None:
-                self._follower.lost()
+            if (follower := self._follower()) is not None:
+                follower.lost()
             raise
 
     def remember(self, events: Any, json: Any, asks: Mask, joins: Mask) -> Batch:
@@ -146,23 +148,23 @@ class History:
                 return
             with self._telling():
                 self.documents.expire(before)
-                if self._follower is not None:
-                    self._follower.forget()
+                if (follower := self._follower()) is not None:
+                    follower.forget()
 
     def follow(self, follower: Follower) -> None:
         """Have somebody told of documents that come and go; only one can be."""
         with self.lock:
-            if self._follower is not None:
+            if self._follower() is not None:
                 raise OptionError(
                     "this history serves another matcher already; close that one first"
                 )
-            self._follower = follower
+            self._follower = weakref.ref(follower)
 
     def unfollow(self, follower: Follower) -> None:
         """Tell it no more."""
         with self.lock:
-            if self._follower is follower:
-                self._follower = None
+            if self._follower() is follower:
+                self._follower = lambda: None
 
     def statistics(self) -> dict[str, Any]:
         """What is kept of the documents."""
