@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +67,7 @@ class Index:
         self.weights = weights
         self.rank = rank
         self._patterns = patterns
+        self._encoder: Encoder | None = None
         self.subscriptions = subscriptions
         self.subscribers = subscribers
         self._operators = dict(operators)
@@ -211,10 +212,13 @@ class Index:
         """The expressions as they were given, in order."""
         return self._texts
 
-    @cached_property
+    @property
     def encoder(self) -> Encoder:
         """What turns events into this index's rank space."""
-        return Encoder(self.rank, self._patterns)
+        # Not a cached_property, whose lock another thread may hold when the process is forked.
+        if self._encoder is None:
+            self._encoder = Encoder(self.rank, self._patterns)
+        return self._encoder
 
     def expression(self, id_: str | int) -> str:
         """The text of a subscription."""
