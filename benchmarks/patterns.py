@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import re2
 
-from bittern.model.patterns import CONTAINS, LIKE, REGEX, PatternSet
+from bittern.model.patterns.sets import CONTAINS, LIKE, REGEX, PatternSet
 
 BATCH = 10_000
 BATCHES = 4

@@ -6,9 +6,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from bittern.engine.jit import i4r, i4w, i8, i8r, i8w, kernel, u8r, void
-from bittern.stabbing.pb.page_file import PageFile
-from bittern.stabbing.pb.pool import (
+from bittern.jit import i4r, i4w, i8, i8r, i8w, kernel, u8r, void
+from bittern.literature.pb_tree.page_file import PageFile
+from bittern.literature.pb_tree.pool import (
     N_FREE,
     N_PAGES,
     POOL_WORDS,

@@ -24,7 +24,7 @@ from hypothesis.stateful import (
 )
 from numpy.typing import NDArray
 
-from bittern.stabbing.predicates import OPERATORS, PredicateIndex
+from bittern.literature.predicates.contract import OPERATORS, PredicateIndex
 from stabbing_contract import Saving
 
 Predicate = tuple[int, int, int]

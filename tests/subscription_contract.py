@@ -34,9 +34,9 @@ from bittern.matching.classes import Classes
 from bittern.matching.compile import Compiled, compile_catalog
 from bittern.matching.contract import ChangingIndex, Refused, SubscriptionIndex
 from bittern.matching.scan import Scan
-from bittern.model import encoded as encoded_module
-from bittern.model.encoded import EncodedEvents
-from bittern.model.events import Encoder
+from bittern.model.events.encoder import Encoder
+from bittern.model.rank import encoded as encoded_module
+from bittern.model.rank.encoded import EncodedEvents
 
 Pairs = list[tuple[int, int]]
 Arrays = dict[str, npt.NDArray[Any]]

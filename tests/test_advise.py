@@ -102,7 +102,7 @@ def test_what_fits_into_the_limit_is_measured_however_large(run, intervals, monk
 
 def test_what_refuses_to_be_built_is_not_measured(run, intervals, monkeypatch):
     from bittern.errors import OptionError
-    from bittern.stabbing.sci import SCI
+    from bittern.literature.constructs.sci import SCI
 
     def refuse(*_, **__):
         raise OptionError("there is too much of it, " * 9)

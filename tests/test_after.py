@@ -21,7 +21,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from bittern.errors import OptionError
-from bittern.spark.staging import Staging
+from bittern.spark.sink.staging import Staging
 from bittern.spark.streaming.after import Edge, Throttle
 from bittern.spark.streaming.batch import Batch
 

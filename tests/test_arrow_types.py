@@ -132,7 +132,7 @@ def test_a_users_type_is_what_it_is_stored_as() -> None:
 def test_reports_of_tasks_are_told_to_spark() -> None:
     pytest.importorskip("pyspark")
     from bittern.spark.arrow_types import arrow_schema, report_schema
-    from bittern.spark.part_files import REPORT
+    from bittern.spark.sink.part_files import REPORT
     from bittern.spark.streaming import letters
 
     for report in (REPORT, letters.REPORT):

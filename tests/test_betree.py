@@ -29,10 +29,10 @@ from bittern.engine.subscriptions import read_subscriptions
 from bittern.errors import OptionError, SubscriptionError
 from bittern.language.printer import print_expression
 from bittern.language.shapes import Shapes
-from bittern.matching import betree
-from bittern.matching.betree import BETree
-from bittern.matching.betree_clauses import CLASS, LEAF, SIZE
-from bittern.matching.betree_nodes import (
+from bittern.literature.betree import index as betree
+from bittern.literature.betree.clauses import CLASS, LEAF, SIZE
+from bittern.literature.betree.index import BETree
+from bittern.literature.betree.nodes import (
     AREAS,
     BEGIN,
     CAPACITY,
@@ -54,9 +54,9 @@ from bittern.matching.betree_nodes import (
 )
 from bittern.matching.compile import Compiled, compile_catalog
 from bittern.matching.scan import Scan
-from bittern.model import encoded as encoded_module
-from bittern.model.encoded import EncodedEvents
-from bittern.model.events import Encoder
+from bittern.model.events.encoder import Encoder
+from bittern.model.rank import encoded as encoded_module
+from bittern.model.rank.encoded import EncodedEvents
 from subscription_contract import TABLE_1, part
 from test_matching import SHAPES, World, pairs, right_pairs, small_events
 

@@ -21,13 +21,13 @@ pytest.importorskip("sqlalchemy")
 
 from answers import expected
 from bittern.catalog.catalog import Catalog
-from bittern.engine import layers as layers_module
-from bittern.engine.compact import Child
 from bittern.engine.index import Index
-from bittern.engine.layers import Layers
+from bittern.engine.live import layers as layers_module
+from bittern.engine.live.compact import Child
+from bittern.engine.live.layers import Layers
 from bittern.errors import CatalogError, OptionError
 from bittern.language.quantifiers import is_hidden
-from bittern.spark.node_cache import SnapshotRef
+from bittern.spark.snapshots.node_cache import SnapshotRef
 from bittern.spark.streaming import builder as builder_module
 from bittern.spark.streaming.builder import Builder
 from bittern.spark.views import View

@@ -11,8 +11,11 @@ from hypothesis import strategies as st
 
 import bittern
 from bittern.errors import OptionError
+from bittern.literature.constructs import cost
+from bittern.literature.constructs.family import LOGARITHMIC, SIMPLE
+from bittern.literature.predictions.trees import skip_edges
 from bittern.stabbing import choose as choosing
-from bittern.stabbing import cost, measured
+from bittern.stabbing import measured
 from bittern.stabbing.blocks import decompose
 from bittern.stabbing.choose import (
     Choice,
@@ -22,10 +25,8 @@ from bittern.stabbing.choose import (
     default_memory,
     ranked,
 )
-from bittern.stabbing.constructs import LOGARITHMIC, SIMPLE
 from bittern.stabbing.estimate import Estimate, Work, figure, in_bytes, misses
 from bittern.stabbing.predict import cei_entries, construct_entries, estimates
-from bittern.stabbing.predict_trees import skip_edges
 from bittern.stabbing.registry import STRUCTURES, structure
 from bittern.stabbing.summary import Summary
 

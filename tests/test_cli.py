@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import bittern
-from bittern.engine.snapshot import write_snapshot
+from bittern.engine.snapshot.folder import write_snapshot
 from bittern.errors import BitternError, OptionError
 from bittern.service import cli, csv_events, tables
 from bittern.service.cli import main

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bittern.errors import OptionError, SnapshotError
-from bittern.stabbing import cluster_index
-from bittern.stabbing.cluster_index import ClusterIndex
-from bittern.stabbing.cluster_tree import KEY, LEFT, RIGHT, ClusterTree, best_key
+from bittern.literature.bit_vectors import cluster_index
+from bittern.literature.bit_vectors.cluster_index import ClusterIndex
+from bittern.literature.bit_vectors.cluster_tree import KEY, LEFT, RIGHT, ClusterTree, best_key
 from stabbing_contract import StabbingContract, brute_force, build, stabs
 from test_interval_tree import EXAMPLE_4
 

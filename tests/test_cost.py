@@ -1,9 +1,9 @@
 """Closed forms against enumeration: each formula is compared with counting what it speaks of.
 
 ``enumerated`` counts constructs one by one from their definition. Every function of
-``stabbing/cost.py`` is compared with such a count over ranges of L, W, beta and the domain; the
-formulas that the papers print wrong, or claim too widely, are shown to fail, with the smallest
-case in which they do.
+``literature/constructs/cost.py`` is compared with such a count over ranges of L, W, beta and the
+domain; the formulas that the papers print wrong, or claim too widely, are shown to fail, with the
+smallest case in which they do.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from math import log2
 import pytest
 
 from bittern.errors import OptionError
-from bittern.stabbing import cost
+from bittern.literature.constructs import cost
 from bittern.stabbing.blocks import decompose_one
 
 POWERS = [1, 2, 4, 8, 16, 32]

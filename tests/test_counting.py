@@ -19,12 +19,13 @@ from hypothesis import strategies as st
 import bittern
 from answers import build, expected
 from bittern.errors import OptionError
-from bittern.matching import counting_match, stabbed
+from bittern.literature.counting import match as counting_match
+from bittern.literature.counting.clauses import MOST_COUNTED
+from bittern.literature.counting.index import Counting
+from bittern.literature.counting.intervals import UNUSED, Intervals, ends_of, keys_of
+from bittern.matching import stabbed
 from bittern.matching.compile import Compiled
 from bittern.matching.contract import Refused
-from bittern.matching.counting import Counting
-from bittern.matching.counting_clauses import MOST_COUNTED
-from bittern.matching.counting_intervals import UNUSED, Intervals, ends_of, keys_of
 from bittern.matching.growing import Column, longer
 from bittern.stabbing.choose import build_named
 from bittern.stabbing.registry import STRUCTURES

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from bittern.errors import OptionError, SnapshotError
+from bittern.literature.constructs.ui import UI
 from bittern.stabbing.dlist import Dlist
 from bittern.stabbing.registry import structure
-from bittern.stabbing.ui import UI
 from stabbing_contract import StabbingContract, build
 
 

@@ -26,7 +26,7 @@ from bittern.history.sets import DocumentSets
 from bittern.language.parser import parse
 from bittern.language.syntax import Expression, Join, Pair, Quantified, Window
 from bittern.language.terms import Apart, Condition, PairHolds, Term, entry_of
-from bittern.model.typed import Typed, TypedReader
+from bittern.model.events.typed import Typed, TypedReader
 
 Document = dict[str, Any]
 

@@ -33,7 +33,7 @@ from bittern.errors import EventError, HistoryError, OptionError
 from bittern.history import mapping_rows
 from bittern.history.documents import Documents
 from bittern.history.segments import merge
-from bittern.model.typed import HEADER, MISSING, OTHER, STRING, Typed, TypedReader
+from bittern.model.events.typed import HEADER, MISSING, OTHER, STRING, Typed, TypedReader
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

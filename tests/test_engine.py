@@ -24,7 +24,7 @@ import bittern
 from answers import build, expected
 from bittern.engine import index as index_module
 from bittern.engine import subscriptions as subscriptions_module
-from bittern.engine.snapshot import read_snapshot, write_snapshot
+from bittern.engine.snapshot.folder import read_snapshot, write_snapshot
 from bittern.errors import (
     BadSubscription,
     OptionError,
@@ -32,7 +32,7 @@ from bittern.errors import (
     SubscriptionError,
     UnknownSubscriptionError,
 )
-from bittern.model import maps as maps_module
+from bittern.model.events import maps as maps_module
 from bittern.model.ids import Ids
 from bittern.model.matches import Matches
 from steady import PATIENCE

@@ -20,8 +20,8 @@ pytest.importorskip("sqlalchemy")
 import bittern.spark
 from bittern.catalog.catalog import Catalog
 from bittern.errors import CatalogError, OptionError, SnapshotError
-from bittern.spark import store as stores
-from bittern.spark import transport
+from bittern.spark.snapshots import store as stores
+from bittern.spark.snapshots import transport
 from bittern.spark.streaming import eventual
 from bittern.spark.streaming.eventual import Follower
 from steady import PATIENCE, wait_until

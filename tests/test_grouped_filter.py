@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bittern.stabbing.grouped_filter import GroupedPredicates
-from bittern.stabbing.key_table import KEY_SLOTS, KeyTable, n_slots
-from bittern.stabbing.predicates import OPERATORS
+from bittern.literature.predicates.contract import OPERATORS
+from bittern.literature.predicates.grouped_filter import GroupedPredicates
+from bittern.literature.predicates.key_table import KEY_SLOTS, KeyTable, n_slots
 from predicate_contract import PredicateContract, build
 from stabbing_contract import StabbingContract
 

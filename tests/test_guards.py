@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bittern.engine.guards import Guards
 from bittern.engine.index import Index
+from bittern.history.guards import Guards
 from bittern.history.implied import Constraint, constraints
 from bittern.language.normalize import normal_form
 from bittern.language.parser import parse

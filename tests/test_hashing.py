@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 import bittern
-from bittern.engine.jit import _folded_product
 from bittern.history import History, passes
 from bittern.history.groups import renew
-from bittern.matching.counting_intervals import Intervals
-from bittern.model.cell_tables import build_tables, find_cell
+from bittern.jit import _folded_product
+from bittern.literature.counting.intervals import Intervals
+from bittern.literature.predicates.key_table import KEY_SLOTS, KeyTable
 from bittern.model.hashing import KEY_WORDS, hash_pair, hash_word, key_of, secret_key
+from bittern.model.rank.tables import build_tables, find_cell
 from bittern.model.strings import StringTable, hash_bytes
-from bittern.stabbing.key_table import KEY_SLOTS, KeyTable
 from flooding import colliding, colliding_documents, longest_run, old_hash, probes
 
 N = 1_000

@@ -14,9 +14,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 import bittern
 import oracle
-from bittern.engine.phases import AUTO, CONSTANTS, JOINS
 from bittern.errors import OptionError, SubscriptionError
 from bittern.history.history import History
+from bittern.history.phases import AUTO, CONSTANTS, JOINS
 from bittern.history.table import JoinTable
 from bittern.language.printer import print_expression
 from bittern.language.syntax import Expression

@@ -20,11 +20,21 @@ import pytest
 
 import bittern
 import oracle
-from bittern.engine import joins, matcher
-from bittern.engine.phases import AUTO, CONSTANTS, JOINS
+from bittern.engine import matcher
 from bittern.errors import HistoryError, OptionError, SubscriptionError
-from bittern.history import groups, ordered, ordered_runs, passes, plans, sections, sets, table
+from bittern.history import (
+    groups,
+    joins,
+    ordered,
+    ordered_runs,
+    passes,
+    plans,
+    sections,
+    sets,
+    table,
+)
 from bittern.history.history import History
+from bittern.history.phases import AUTO, CONSTANTS, JOINS
 from bittern.language import terms
 from bittern.language.quantifiers import HIDDEN
 from bittern.language.syntax import Quantified

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bittern.errors import OptionError, SnapshotError
-from bittern.stabbing.cluster_index import ClusterIndex
-from bittern.stabbing.hybrid_index import DEFAULT_MINIMUM, HybridIndex
+from bittern.literature.bit_vectors.cluster_index import ClusterIndex
+from bittern.literature.bit_vectors.hybrid_index import DEFAULT_MINIMUM, HybridIndex
 from bittern.stabbing.interval_index import IntervalIndex
 from stabbing_contract import StabbingContract, brute_force, build, stabs
 from test_cluster_index import FIVE

@@ -17,18 +17,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bittern.engine.snapshot import read_snapshot, write_snapshot
+from bittern.engine.snapshot.folder import read_snapshot, write_snapshot
+from bittern.literature.pb_tree import page_table
+from bittern.literature.pb_tree.disk import Disk
+from bittern.literature.pb_tree.page_file import PageFile
+from bittern.literature.pb_tree.page_table import Meta, is_page_file
+from bittern.literature.pb_tree.pages import COUNT, LEAF, POINTERS
+from bittern.literature.pb_tree.pages import HEADER as PAGE_HEADER
+from bittern.literature.pb_tree.pages import KIND as KIND_WORD
+from bittern.literature.pb_tree.pool import stamp
+from bittern.literature.pb_tree.predicate_file import PredicateFile
+from bittern.literature.pb_tree.tree import LISTS, new_tree
 from bittern.service.cli import main
-from bittern.stabbing.pb import page_table
-from bittern.stabbing.pb.disk import Disk
-from bittern.stabbing.pb.page_file import PageFile
-from bittern.stabbing.pb.page_table import Meta, is_page_file
-from bittern.stabbing.pb.pages import COUNT, LEAF, POINTERS
-from bittern.stabbing.pb.pages import HEADER as PAGE_HEADER
-from bittern.stabbing.pb.pages import KIND as KIND_WORD
-from bittern.stabbing.pb.pool import stamp
-from bittern.stabbing.pb.predicate_file import PredicateFile
-from bittern.stabbing.pb.tree import LISTS, new_tree
 from table_files import save
 
 PAGE_BYTES = 512
@@ -215,7 +215,7 @@ WRITER = """
 import itertools
 import sys
 import numpy as np
-from bittern.stabbing.pb.predicate_file import PredicateFile
+from bittern.literature.pb_tree.predicate_file import PredicateFile
 keys, before = np.arange(0, 1000, 10), None
 with PredicateFile.open(sys.argv[1], writable=True) as index:
     for turn in itertools.count():

@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bittern.errors import OptionError, SnapshotError
-from bittern.stabbing import is_list
-from bittern.stabbing import skip_nodes as skip
-from bittern.stabbing.is_list import ISList, pack
-from bittern.stabbing.is_list_search import GROUP
+from bittern.literature.is_list import index as is_list
+from bittern.literature.is_list import nodes as skip
+from bittern.literature.is_list.index import ISList, pack
+from bittern.literature.is_list.search import GROUP
 from stabbing_contract import Interval, StabbingContract, brute_force, build, stabs
 
 unhurried = settings(deadline=None)  # the first call may compile

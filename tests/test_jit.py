@@ -10,7 +10,7 @@ from pathlib import Path
 from steady import PATIENCE
 
 KERNEL = """
-from bittern.engine.jit import i8, kernel
+from bittern.jit import i8, kernel
 from parts.steps import step
 
 @kernel(i8, i8)
@@ -21,7 +21,7 @@ if __name__ == "parts.kernels":
     print(run(1), sum(run._dispatcher.stats.cache_hits.values()))
 """
 STEPS = """
-from bittern.engine.jit import inline
+from bittern.jit import inline
 from parts.sizes import SIZE
 
 @inline

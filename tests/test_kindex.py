@@ -31,16 +31,16 @@ from bittern.language.syntax import (
     Literal,
     Not,
 )
-from bittern.matching import kindex as kindex_module
+from bittern.literature.kindex import index as kindex_module
+from bittern.literature.kindex.index import KIndex
 from bittern.matching.contract import Refused
-from bittern.matching.kindex import KIndex
 from bittern.matching.scan import Scan
 from subscription_contract import TABLE_1, compiled, encoded, part
 
 if TYPE_CHECKING:
     from bittern.matching.compile import Compiled
     from bittern.matching.contract import SubscriptionIndex
-    from bittern.model.encoded import EncodedEvents
+    from bittern.model.rank.encoded import EncodedEvents
 
 Domain = tuple[int, int]
 

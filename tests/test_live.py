@@ -27,9 +27,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 import bittern
 import oracle
 from answers import build, expected
-from bittern.engine import compact as compact_module
-from bittern.engine import layers as layers_module
-from bittern.engine.compact import Child
+from bittern.engine.live import compact as compact_module
+from bittern.engine.live import layers as layers_module
+from bittern.engine.live.compact import Child
 from bittern.errors import BitternError, OptionError, SubscriptionError, UnknownSubscriptionError
 from bittern.language.parser import parse
 from steady import PATIENCE

@@ -16,9 +16,9 @@ import pytest
 
 import bittern
 from answers import build
-from bittern.engine import compact as compact_module
-from bittern.engine import layers as layers_module
-from bittern.engine.compact import Child, Compaction
+from bittern.engine.live import compact as compact_module
+from bittern.engine.live import layers as layers_module
+from bittern.engine.live.compact import Child, Compaction
 from bittern.errors import BitternError
 from interrupts import FAULTS, Fault, each_fault
 from test_live import EVENTS, HOLDS

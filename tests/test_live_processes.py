@@ -19,9 +19,9 @@ import pytest
 
 import bittern
 from answers import build
-from bittern.engine import compact as compact_module
-from bittern.engine import layers as layers_module
-from bittern.engine.compact import Child, Compaction
+from bittern.engine.live import compact as compact_module
+from bittern.engine.live import layers as layers_module
+from bittern.engine.live.compact import Child, Compaction
 from bittern.errors import CompactionError, OptionError
 from bittern.history import History
 
@@ -307,7 +307,7 @@ def test_the_child_ends_with_its_parent(monkeypatch: pytest.MonkeyPatch) -> None
     ended: list[int] = []
 
     def run_child(work: Path) -> None:
-        command = [sys.executable, "-P", "-m", "bittern.engine.compact", str(work)]
+        command = [sys.executable, "-P", "-m", "bittern.engine.live.compact", str(work)]
         done = subprocess.run(command, stdin=subprocess.DEVNULL, timeout=LONG, check=False)
         ended.append(done.returncode)
         assert not (work / "result").exists()

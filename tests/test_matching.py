@@ -27,11 +27,11 @@ from bittern.engine import matcher as matcher_module
 from bittern.errors import OptionError
 from bittern.language.printer import print_expression
 from bittern.matching import contract as contract_module
-from bittern.matching import pivot as pivot_module
+from bittern.matching.pivot import index as pivot_module
 from bittern.matching.structure import AND, OR, TEST, Nested, Structure
-from bittern.model import encoded as encoded_module
-from bittern.model.cell_tables import find_cell
-from bittern.model.encoded import encode_pairs, event_entries
+from bittern.model.rank import encoded as encoded_module
+from bittern.model.rank.encoded import encode_pairs, event_entries
+from bittern.model.rank.tables import find_cell
 
 if TYPE_CHECKING:
     from bittern.language.syntax import Expression

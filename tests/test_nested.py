@@ -22,7 +22,7 @@ from bittern.history.documents import Documents
 from bittern.language.parser import parse
 from bittern.language.printer import print_expression
 from bittern.language.syntax import Compare, Expression, IsNull, Literal, Not
-from bittern.model.typed import MISSING
+from bittern.model.events.typed import MISSING
 from variants import column as variant_column
 from variants import encode
 

@@ -17,12 +17,17 @@ import oracle
 import strategies
 from bittern.language.parser import parse
 from bittern.language.printer import print_expression
+from bittern.literature.clauses.forms import (
+    MOST_CLAUSES,
+    MOST_CNF_CLAUSES,
+    MOST_PREDICATES,
+    by_form,
+)
+from bittern.literature.clauses.normal import Clauses, NormalForms, normal_forms, take
 from bittern.matching.always import Always
 from bittern.matching.contract import Refused
-from bittern.matching.forms import MOST_CLAUSES, MOST_CNF_CLAUSES, MOST_PREDICATES, by_form
-from bittern.matching.normal import Clauses, NormalForms, normal_forms, take
 from bittern.matching.output import Output
-from bittern.model.encoded import event_entries
+from bittern.model.rank.encoded import event_entries
 from subscription_contract import compiled, encoded, part
 
 if TYPE_CHECKING:

@@ -20,13 +20,13 @@ import strategies
 from answers import build, expected
 from bittern.errors import OptionError
 from bittern.language.printer import print_expression
-from bittern.matching import forms as forms_module
-from bittern.matching import opindex_filing as filing_module
-from bittern.matching import opindex_partitions as partitions_module
+from bittern.literature.clauses import forms as forms_module
+from bittern.literature.opindex import filing as filing_module
+from bittern.literature.opindex import partitions as partitions_module
+from bittern.literature.opindex.index import OpIndex, OpIndexBS
+from bittern.literature.opindex.operators import OPERATORS
 from bittern.matching.contract import Refused
-from bittern.matching.cover import cell_mass
-from bittern.matching.opindex import OpIndex, OpIndexBS
-from bittern.matching.opindex_operators import OPERATORS
+from bittern.matching.pivot.cover import cell_mass
 from bittern.matching.scan import Scan
 from subscription_contract import TABLE_1, compiled, encoded, part
 

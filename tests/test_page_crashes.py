@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from bittern.errors import PageError
-from bittern.stabbing.pb.disk import Disk
+from bittern.literature.pb_tree.disk import Disk
 from page_contents import Contents
 
 SECTOR = 512

@@ -17,12 +17,12 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from bittern.engine.jit import i8, i8r, i8w, kernel, u8r, void
 from bittern.errors import OptionError, PageError
-from bittern.stabbing.pb import page_file, page_table, places, views
-from bittern.stabbing.pb.disk import Disk
-from bittern.stabbing.pb.page_file import PageFile
-from bittern.stabbing.pb.pool import (
+from bittern.jit import i8, i8r, i8w, kernel, u8r, void
+from bittern.literature.pb_tree import page_file, page_table, places, views
+from bittern.literature.pb_tree.disk import Disk
+from bittern.literature.pb_tree.page_file import PageFile
+from bittern.literature.pb_tree.pool import (
     DIRTY,
     N_FREE,
     N_PAGES,
@@ -277,7 +277,7 @@ def test_a_forked_child_leaves_lock_and_views_to_its_parent(tmp_path: Path) -> N
     script = f"""
 import os, sys
 from bittern.errors import PageError
-from bittern.stabbing.pb.predicate_file import PredicateFile
+from bittern.literature.pb_tree.predicate_file import PredicateFile
 path = {str(tmp_path / "x.pb")!r}
 writer = PredicateFile.create(path, "integer")
 reader = PredicateFile.open(path)

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from bittern.errors import PageError
-from bittern.stabbing.pb.disk import Disk
-from bittern.stabbing.pb.predicate_file import PredicateFile
-from bittern.stabbing.pb.views import folder_of, oldest_view
+from bittern.literature.pb_tree.disk import Disk
+from bittern.literature.pb_tree.predicate_file import PredicateFile
+from bittern.literature.pb_tree.views import folder_of, oldest_view
 from interrupts import each_fault
 
 OPTIONS = {"cache_bytes": 128 * 512}

@@ -39,11 +39,11 @@ from benchmarks.run import DisagreementError
 import bittern
 from bittern.errors import OptionError
 from bittern.matching.contract import Found, Refused
-from bittern.matching.pivot import Pivot
-from bittern.matching.registry import STRATEGIES
+from bittern.matching.pivot.index import Pivot
+from bittern.matching.registry import STRATEGIES, strategy
 from bittern.matching.scan import Scan
 from bittern.matching.structure import AND, TEST
-from bittern.model.encoded import event_entries
+from bittern.model.rank.encoded import event_entries
 
 THIRD = 1 / 3
 
@@ -311,8 +311,8 @@ def test_rank_space_is_that_of_the_texts(case):
     subscriptions = compiled(tests, n_channels, n_values, **told)
     subscriptions.space.rank.check()
     encoded = subscriptions.space.encode(events, events.n_events)
-    for strategy in (Scan, Pivot):
-        index, numbers = strategy.build(
+    for cls in (Scan, Pivot):
+        index, numbers = cls.build(
             subscriptions.classes, subscriptions.mass, subscriptions.space.rank
         )
         index.check(subscriptions.space.rank.n_channels, subscriptions.space.rank.n_cells)
@@ -358,7 +358,7 @@ MEAN_SIZE = (EVEN.largest + 1) / 2  # the paper prints Gamma_max / 2
 
 def opindex(setting, **parameters):
     subscriptions = drawn(setting)
-    index, _ = STRATEGIES["opindex"].build(
+    index, _ = strategy("opindex").build(
         subscriptions.classes, subscriptions.mass, subscriptions.space.rank, **parameters
     )
     return subscriptions, index
@@ -555,7 +555,8 @@ def test_what_would_take_too_long_is_not_tried(workload):
 
 def test_inserted_ones_are_checked_too(workload):
     subscriptions, events = workload
-    changing = [name for name in seed_003_measure.ALL if hasattr(STRATEGIES.get(name), "insert")]
+    known = [name for name in seed_003_measure.ALL if name in STRATEGIES]
+    changing = [name for name in known if hasattr(strategy(name), "insert")]
     points = compare(subscriptions, {1: events}, ["pivot", *changing], Pace(), insert=True)
     inserted = [point["structure"] for point in points if "us_per_insertion" in point]
     assert inserted == changing
@@ -592,7 +593,7 @@ def test_every_experiment_runs_and_measures_every_strategy(result):
         for name in strategies_of(figure):
             for panel in figure.panels:
                 skipped = (panel.key.endswith("cnf") and name not in seed_003.WITH_CNF) or (
-                    panel.key == "us_per_insertion" and not hasattr(STRATEGIES[name], "insert")
+                    panel.key == "us_per_insertion" and not hasattr(strategy(name), "insert")
                 )
                 n = len(points.of(name, panel.key))
                 assert n == 0 if skipped else n >= 2, (figure.name, name, panel.key)

@@ -12,10 +12,10 @@ import re2
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from bittern.model import regexes as regex_module
-from bittern.model.fragments import MAX_FRAGMENT, like_program, regex_cover
-from bittern.model.pattern_sets import pack_sets, unpack_sets
-from bittern.model.patterns import (
+from bittern.model.patterns import regexes as regex_module
+from bittern.model.patterns.fragments import MAX_FRAGMENT, like_program, regex_cover
+from bittern.model.patterns.packed import pack_sets, unpack_sets
+from bittern.model.patterns.sets import (
     _FAILS,
     _GIVEN_UP,
     CONTAINS,
@@ -26,7 +26,7 @@ from bittern.model.patterns import (
     _in_parallel,
     _n_words,
 )
-from bittern.model.substrings import Substrings
+from bittern.model.patterns.substrings import Substrings
 from oracle import _is_like, _like_items
 
 
@@ -319,12 +319,12 @@ def test_substrings_of_any_bytes(literals, value):
 @given(st.lists(few, max_size=12), st.lists(few, max_size=6))
 def test_few_dense_rows_change_nothing(texts, values):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("bittern.model.substrings.DENSE_ENTRIES", 6)
+        patch.setattr("bittern.model.patterns.substrings.DENSE_ENTRIES", 6)
         agree([CONTAINS] * len(texts), texts, values)
 
 
 def test_every_fan_out_is_searched_right_without_dense_rows(monkeypatch):
-    monkeypatch.setattr("bittern.model.substrings.DENSE_ENTRIES", 1)
+    monkeypatch.setattr("bittern.model.patterns.substrings.DENSE_ENTRIES", 1)
     texts = ["x" + c + d for c in string.ascii_letters for d in "ab"]
     agree([CONTAINS] * len(texts), texts, [*texts[::7], "xaxbaxZb", "xx"])
 

@@ -15,7 +15,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from bittern.errors import OptionError
-from bittern.stabbing.pb.keys import Encoded, check_constants, encode, encode_one, keys_of
+from bittern.literature.pb_tree.keys import Encoded, check_constants, encode, encode_one, keys_of
 from predicate_oracle import rank
 
 INF, NAN = math.inf, math.nan

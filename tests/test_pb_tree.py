@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bittern.errors import OptionError
-from bittern.stabbing.pb import pages as page_words
-from bittern.stabbing.pb.check import Page, check_tree, read_page
-from bittern.stabbing.pb.pages import GT, HEADS, INEQ, LT, NEXT, POINTERS, ROOT
-from bittern.stabbing.pb.tree import Tree, of_numbers
-from bittern.stabbing.pb_tree import MemoryPages, PBPredicates, PBTree
-from bittern.stabbing.predicates import OPERATORS
+from bittern.literature.pb_tree import pages as page_words
+from bittern.literature.pb_tree.check import Page, check_tree, read_page
+from bittern.literature.pb_tree.index import MemoryPages, PBPredicates, PBTree
+from bittern.literature.pb_tree.pages import GT, HEADS, INEQ, LT, NEXT, POINTERS, ROOT
+from bittern.literature.pb_tree.tree import Tree, of_numbers
+from bittern.literature.predicates.contract import OPERATORS
 from predicate_contract import PredicateContract, satisfies
 from stabbing_contract import StabbingContract
 

@@ -31,7 +31,7 @@ from bittern.errors import OptionError, PipelineError
 from bittern.language.parser import parse
 from bittern.service import pipeline_file
 from bittern.service import run as running_pipelines
-from bittern.spark.staging import Staging
+from bittern.spark.sink.staging import Staging
 from bittern.spark.streaming import documents
 from bittern.spark.streaming.documents import StreamHistory
 from bittern.spark.streaming.metrics import BatchReport, Metrics

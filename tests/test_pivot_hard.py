@@ -7,7 +7,7 @@ import pytest
 
 import bittern
 from answers import build, engine, expected
-from bittern.matching.pivot import Pivot
+from bittern.matching.pivot.index import Pivot
 from test_matching import limits
 
 

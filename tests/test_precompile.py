@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import bittern
-from bittern.engine import precompile
+from bittern import precompile
 
 PACKAGE = Path(bittern.__file__).parent
 

@@ -21,10 +21,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from bittern.errors import OptionError
-from bittern.stabbing.pb.check import read_page
-from bittern.stabbing.pb.disk import Disk
-from bittern.stabbing.pb.pages import ROOT
-from bittern.stabbing.pb.predicate_file import PredicateFile
+from bittern.literature.pb_tree.check import read_page
+from bittern.literature.pb_tree.disk import Disk
+from bittern.literature.pb_tree.pages import ROOT
+from bittern.literature.pb_tree.predicate_file import PredicateFile
 from predicate_oracle import OPERATORS, Oracle, found, rank
 
 NEVER_A_DAY = dt.datetime(2000, 2, 29, 12, 0, 0, 500)

@@ -18,11 +18,11 @@ import numpy as np
 import pytest
 
 from bittern.errors import OptionError, PageError
-from bittern.stabbing.pb.disk import Disk
-from bittern.stabbing.pb.page_file import PageFile
-from bittern.stabbing.pb.pool import PLACE_BITS
-from bittern.stabbing.pb.predicate_file import PredicateFile
-from bittern.stabbing.pb.tree import new_tree
+from bittern.literature.pb_tree.disk import Disk
+from bittern.literature.pb_tree.page_file import PageFile
+from bittern.literature.pb_tree.pool import PLACE_BITS
+from bittern.literature.pb_tree.predicate_file import PredicateFile
+from bittern.literature.pb_tree.tree import new_tree
 from predicate_oracle import OPERATORS, Oracle, found
 from test_page_crashes import (
     Recorder,

@@ -35,7 +35,7 @@ from bittern.model.numbers import (
     exact,
     floors_at_scale,
 )
-from bittern.model.rank import (
+from bittern.model.rank.space import (
     BASE,
     COUNT,
     DIRECT,

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bittern.stabbing.keyed_lists import ROOT
-from bittern.stabbing.predicates import OPERATORS
-from bittern.stabbing.red_black import RedBlackPredicates
-from bittern.stabbing.red_black_nodes import LEFT, PARENT, RED, RIGHT, RedBlackTree
+from bittern.literature.predicates.contract import OPERATORS
+from bittern.literature.predicates.keyed_lists import ROOT
+from bittern.literature.predicates.red_black import RedBlackPredicates
+from bittern.literature.predicates.red_black_nodes import LEFT, PARENT, RED, RIGHT, RedBlackTree
 from predicate_contract import PredicateContract, build
 from stabbing_contract import StabbingContract
 

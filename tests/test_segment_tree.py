@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bittern.errors import OptionError, SnapshotError
-from bittern.stabbing.segment_nodes import BOUND, CHILD, path_to, plant
-from bittern.stabbing.segment_tree import SegmentTree
+from bittern.literature.bit_vectors.segment_nodes import BOUND, CHILD, path_to, plant
+from bittern.literature.bit_vectors.segment_tree import SegmentTree
 from stabbing_contract import StabbingContract, brute_force, build, stabs
 from test_interval_index import EXAMPLE_4
 

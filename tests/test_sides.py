@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 import bittern
 from bittern.errors import OptionError, SnapshotError
-from bittern.stabbing import sides, two_sided
+from bittern.literature.predicates import sides, two_sided
+from bittern.literature.predicates.contract import OPERATORS
+from bittern.literature.predicates.sides import PredicateStabbing
 from bittern.stabbing.choose import build_named
-from bittern.stabbing.predicates import OPERATORS
 from bittern.stabbing.registry import structure
-from bittern.stabbing.sides import PredicateStabbing
 from stabbing_contract import Interval, brute_force, build, stabs
 
 NAMES = ("grouped-filter", "red-black")

@@ -16,15 +16,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from bittern.engine import manifest
-from bittern.engine import snapshot as module
-from bittern.engine.manifest import MANIFEST
-from bittern.engine.snapshot import (
+from bittern.engine.snapshot import folder as module
+from bittern.engine.snapshot import manifest
+from bittern.engine.snapshot.folder import (
     check_target,
     read_snapshot,
     verify_snapshot,
     write_snapshot,
 )
+from bittern.engine.snapshot.manifest import MANIFEST
 from bittern.errors import SnapshotError
 from dying import die_before
 
@@ -313,7 +313,7 @@ OPERATIONS = ("write", "fsync", "rename", "mkdir", "unlink", "rmdir")
 
 def test_killed_at_any_point_the_old_or_the_new_snapshot_is_there(tmp_path):
     forks = multiprocessing.get_context("forkserver")
-    forks.set_forkserver_preload(["bittern.engine.snapshot"])
+    forks.set_forkserver_preload(["bittern.engine.snapshot.folder"])
     path = tmp_path / "s"
     outcomes = []
     for last in range(1, 100):
@@ -379,7 +379,7 @@ def test_a_reader_never_mixes_two_snapshots(tmp_path, monkeypatch, another_write
 
 SHARING = """
 import re, sys
-from bittern.engine.snapshot import read_snapshot
+from bittern.engine.snapshot.folder import read_snapshot
 array = read_snapshot(sys.argv[1]).arrays["big"]
 array.sum()
 text = open("/proc/self/smaps").read()

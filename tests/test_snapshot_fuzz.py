@@ -13,8 +13,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from bittern.engine.manifest import FORMAT, MANIFEST, OLDEST_FORMAT, content_id, npy_header
-from bittern.engine.snapshot import read_snapshot, verify_snapshot, write_snapshot
+from bittern.engine.snapshot.folder import read_snapshot, verify_snapshot, write_snapshot
+from bittern.engine.snapshot.manifest import FORMAT, MANIFEST, OLDEST_FORMAT, content_id, npy_header
 from bittern.errors import SnapshotError
 
 ARRAYS = {

@@ -18,10 +18,10 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from bittern.engine.jit import i4w, i8, kernel
 from bittern.errors import OptionError
-from bittern.matching import sorted_lists
-from bittern.matching.sorted_blocks import (
+from bittern.jit import i4w, i8, kernel
+from bittern.literature.sorted_lists import lists as sorted_lists
+from bittern.literature.sorted_lists.blocks import (
     BLOCK,
     FAN,
     FREE,
@@ -33,7 +33,7 @@ from bittern.matching.sorted_blocks import (
     room_for,
     seek,
 )
-from bittern.matching.sorted_lists import Int32s, SortedLists
+from bittern.literature.sorted_lists.lists import Int32s, SortedLists
 from bittern.stabbing.areas import HELD, USED
 
 Pairs = list[tuple[int, int]]

@@ -148,12 +148,12 @@ def test_routing_has_its_invariants(world, home):
 
 def test_routes_lead_to_every_match(world):
     """An event visits the shard of each subscription that it matches, or that one is at home."""
+    from bittern.engine.sharding.chunks import Chunk
+    from bittern.engine.sharding.cutting import cut
+    from bittern.engine.sharding.regions import build_router
     from bittern.engine.subscriptions import read_subscriptions
     from bittern.language.shapes import Shapes
-    from bittern.spark.cutting import cut
-    from bittern.spark.pivots import Chunk
-    from bittern.spark.regions import build_router
-    from bittern.spark.sharded import routes
+    from bittern.spark.sharded.matching import routes
 
     texts = simulate.shop_subscriptions(60, simulate.SkewedDraw(1.0, 5), 500).texts()
     table = pa.table({"id": np.arange(500), "expression": texts})

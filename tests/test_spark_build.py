@@ -15,7 +15,7 @@ from answers import expected
 from bittern.errors import OptionError, SubscriptionError
 from bittern.language.limits import MAX_LENGTH, MAX_PREDICATES
 from bittern.language.printer import print_expression
-from bittern.model.documents import is_json
+from bittern.model.events.documents import is_json
 
 pytest.importorskip("pyspark")
 
@@ -24,10 +24,10 @@ from pyspark.sql import functions as F
 from bittern.spark import build as spark_build
 from bittern.spark import building
 from bittern.spark import match as spark_match
-from bittern.spark.node_cache import attach
 from bittern.spark.reading import pack, read_partition, unpack
 from bittern.spark.samples import sample_table
-from bittern.spark.shards import Shards
+from bittern.spark.sharded.shards import Shards
+from bittern.spark.snapshots.node_cache import attach
 
 REPEATED = "this id was given before; ids are unique"
 

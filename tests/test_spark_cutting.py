@@ -15,18 +15,12 @@ from hypothesis import strategies as st
 import oracle
 import strategies
 from bittern import Index, Matcher
-from bittern.engine.subscriptions import read_subscriptions
-from bittern.language.parser import parse
-from bittern.language.printer import print_expression
-from bittern.language.shapes import Shapes
-from bittern.language.syntax import Compare
-from bittern.model.numbers import exact
-from bittern.model.rank import ANY, BOOLEAN, NUMBER, STRING, TIME
-from bittern.spark.cutting import POINTS, combined, cut, stood_for, thinned
-from bittern.spark.pivots import Chunk
-from bittern.spark.regions import (
+from bittern.engine.sharding.chunks import Chunk
+from bittern.engine.sharding.cutting import POINTS, combined, cut, stood_for, thinned
+from bittern.engine.sharding.regions import (
     EVERY_EVENT,
     NO_EVENT,
+    REGION_BITS,
     Key,
     Ruler,
     Runs,
@@ -40,7 +34,13 @@ from bittern.spark.regions import (
     visits,
     witnesses,
 )
-from bittern.spark.shards import REGION_BITS
+from bittern.engine.subscriptions import read_subscriptions
+from bittern.language.parser import parse
+from bittern.language.printer import print_expression
+from bittern.language.shapes import Shapes
+from bittern.language.syntax import Compare
+from bittern.model.numbers import exact
+from bittern.model.rank.space import ANY, BOOLEAN, NUMBER, STRING, TIME
 
 
 def chunks_of(catalog, n_chunks, sample):

@@ -19,7 +19,7 @@ import bittern.spark
 import oracle
 import strategies
 from bittern.catalog.catalog import Catalog
-from bittern.engine.delta import ALL_ALIVE, Segment, State
+from bittern.engine.live.delta import ALL_ALIVE, Segment, State
 from bittern.errors import HistoryError, OptionError, SubscriptionError
 from bittern.language.parser import parse
 from bittern.language.printer import print_expression
@@ -276,7 +276,7 @@ def test_a_copy_lives_as_long_as_its_process(tmp_path: Path) -> None:
     """Cleaning the cache leaves it alone until then."""
     program = """if True:
         from pathlib import Path
-        from bittern.spark.cache_folder import clean
+        from bittern.spark.snapshots.cache_folder import clean
         from bittern.spark.history_files import _new_folder
 
         for folder in map(Path, (_new_folder("cache"), _new_folder("store"))):

@@ -392,7 +392,7 @@ def test_many_matches_leave_in_several_batches(
     index: bittern.Index, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from bittern.spark import operator
-    from bittern.spark.node_cache import SnapshotRef
+    from bittern.spark.snapshots.node_cache import SnapshotRef
 
     monkeypatch.setattr(operator, "_MOST_MATCHES", 3)
     ref = SnapshotRef(index.write(tmp_path / "shop"), str(tmp_path / "shop"), None)

@@ -19,11 +19,11 @@ from bittern.language.printer import print_expression
 pytest.importorskip("pyspark")
 
 import bittern.spark
-from bittern.spark import shard_build
-from bittern.spark.node_cache import attach
-from bittern.spark.shard_build import build_shards
-from bittern.spark.shards import REGION_BITS
-from bittern.spark.store import CACHE
+from bittern.engine.sharding.regions import REGION_BITS
+from bittern.spark.sharded import building as shard_build
+from bittern.spark.sharded.building import build_shards
+from bittern.spark.snapshots.node_cache import attach
+from bittern.spark.snapshots.store import CACHE
 
 pytestmark = pytest.mark.spark
 

@@ -24,19 +24,19 @@ from hypothesis import strategies as st
 import answers
 import bittern
 import strategies
+from bittern.engine.sharding.regions import REGION_BITS, compared, witnesses
 from bittern.errors import OptionError
 from bittern.language.normalize import normal_form
 from bittern.language.parser import parse
 from bittern.language.printer import print_expression
-from bittern.spark import sharded
 from bittern.spark.attributes import project
-from bittern.spark.gathering import check_identified
-from bittern.spark.node_cache import SnapshotRef
 from bittern.spark.operator import FIRST
 from bittern.spark.planning import plan
-from bittern.spark.regions import compared, witnesses
-from bittern.spark.sharded import Router, Visitor, match_shards, salts
-from bittern.spark.shards import REGION_BITS, Shards
+from bittern.spark.sharded import matching as sharded
+from bittern.spark.sharded.gathering import check_identified
+from bittern.spark.sharded.matching import Router, Visitor, match_shards, salts
+from bittern.spark.sharded.shards import Shards
+from bittern.spark.snapshots.node_cache import SnapshotRef
 from steady import PATIENCE
 
 spark_test = pytest.mark.spark
@@ -301,7 +301,7 @@ def test_pieces_hold_each_match_once_and_mark_each_event_once(
 def test_a_visit_goes_to_the_same_task_whatever_the_order_of_events(
     spark: Any, frame: Any, shards: Shards, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A stage that is recomputed in another order must not move a visit: spark/sharded.py."""
+    """A stage that is recomputed in another order must not move a visit."""
     from pyspark.sql import functions as F
 
     monkeypatch.setattr(sharded, "n_tasks", lambda *_: 9)

@@ -16,10 +16,12 @@ pytest.importorskip("pyspark")
 
 from bittern import Index
 from bittern.errors import OptionError
-from bittern.spark import operator, part_files, sink
+from bittern.spark import operator
 from bittern.spark.operator import flat
-from bittern.spark.part_files import REPORT, Table, Task
-from bittern.spark.staging import Staging, local_path
+from bittern.spark.sink import part_files
+from bittern.spark.sink import writing as sink
+from bittern.spark.sink.part_files import REPORT, Table, Task
+from bittern.spark.sink.staging import Staging, local_path
 from dying import die_before
 
 TAIL = [
@@ -339,7 +341,7 @@ def reachable(path: Path) -> list:
 
 def test_killed_at_any_point_one_complete_table_is_there(tmp_path):
     forks = multiprocessing.get_context("forkserver")
-    forks.set_forkserver_preload(["bittern.spark.sink"])
+    forks.set_forkserver_preload(["bittern.spark.sink.writing"])
     old, new, bad = [0], [1, 2, 3], [2]
     outcomes = []
     for last in range(1, 100):

@@ -21,15 +21,15 @@ from pathlib import Path
 import pytest
 
 from bittern import Index
-from bittern.engine.manifest import MANIFEST
-from bittern.engine.snapshot import verify_snapshot
+from bittern.engine.snapshot.folder import verify_snapshot
+from bittern.engine.snapshot.manifest import MANIFEST
 from bittern.errors import OptionError, SnapshotError
 from bittern.files import let_go
-from bittern.spark import cache_folder, node_cache, transport
-from bittern.spark.node_cache import SnapshotRef, attach, clean, keep, put
+from bittern.spark.snapshots import cache_folder, node_cache, transport
+from bittern.spark.snapshots.node_cache import SnapshotRef, attach, clean, keep, put
 
 pytest.importorskip("pyspark")
-from bittern.spark import store as stores
+from bittern.spark.snapshots import store as stores
 from steady import PATIENCE, wait_until
 
 EXPRESSIONS = {7: "price < 10", 8: "color = 'red' AND price >= 3", 9: "name LIKE 'a%'"}
@@ -513,8 +513,11 @@ def is_waited_for(path):
 START = """
 import json, os, sys, traceback
 from bittern import Index
-from bittern.spark import cache_folder, node_cache, store, transport
-from bittern.spark.node_cache import SnapshotRef, attach, put
+from bittern.spark.snapshots import cache_folder
+from bittern.spark.snapshots import node_cache
+from bittern.spark.snapshots import store
+from bittern.spark.snapshots import transport
+from bittern.spark.snapshots.node_cache import SnapshotRef, attach, put
 arguments = sys.argv[1:]
 def stay():
     print("done", flush=True)

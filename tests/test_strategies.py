@@ -22,11 +22,11 @@ from hypothesis.stateful import run_state_machine_as_test
 import bittern
 import strategies
 from answers import build, expected
-from bittern.engine import compact as compact_module
+from bittern.engine.live import compact as compact_module
 from bittern.errors import OptionError, SnapshotError, SubscriptionError
 from bittern.language.printer import print_expression
 from bittern.matching.contract import ChangingIndex
-from bittern.matching.registry import STRATEGIES
+from bittern.matching.registry import STRATEGIES, strategy
 from subscription_contract import (
     DOMAIN,
     WORLDS,
@@ -49,11 +49,11 @@ from test_matching import SHAPES, small_events
 if TYPE_CHECKING:
     from bittern.language.syntax import Expression
     from bittern.matching.compile import Compiled
-    from bittern.model.encoded import EncodedEvents
+    from bittern.model.rank.encoded import EncodedEvents
 
 #: Strategies that hold every expression whose normal form is not too large.
 TAKE_ALL = sorted(set(STRATEGIES) - {"kindex"})
-CHANGING = [name for name in sorted(STRATEGIES) if issubclass(STRATEGIES[name], ChangingIndex)]
+CHANGING = [name for name in sorted(STRATEGIES) if issubclass(strategy(name), ChangingIndex)]
 
 every_strategy = pytest.mark.parametrize("name", sorted(STRATEGIES))
 
@@ -78,7 +78,7 @@ def agrees(index: bittern.Index, catalog: dict[str, str], events: list[dict[str,
 
 @pytest.mark.parametrize(
     ("name", "world"),
-    [(name, world) for name in sorted(STRATEGIES) for world in worlds_of(STRATEGIES[name])],
+    [(name, world) for name in sorted(STRATEGIES) for world in worlds_of(strategy(name))],
 )
 def test_any_catalog_agrees_with_the_oracle(name: str, world: str) -> None:
     expression, event = WORLDS[world]
@@ -100,7 +100,7 @@ def test_any_catalog_agrees_with_the_oracle(name: str, world: str) -> None:
             strategy=name,
             sample=sample,
             on_error="skip",
-            parameters=parameters_for(STRATEGIES[name], world),
+            parameters=parameters_for(strategy(name), world),
         )
         assert name not in TAKE_ALL or not index.bad
         agrees(index, catalog, events)
@@ -175,7 +175,7 @@ def test_a_large_and_skewed_catalog(name: str) -> None:
     rank, n = catalog.rank, len(catalog.classes)
     batch = encoded(catalog, events)
     right = truth(catalog, batch)
-    cls = STRATEGIES[name]
+    cls = strategy(name)
     parameters = parameters_for(cls, "integers")
     index, live = held(cls, catalog, range(n), sample=events[:50], **parameters)
     index.check(rank.n_channels, rank.n_cells)
@@ -224,7 +224,7 @@ def test_thousands_of_attributes(name: str) -> None:
     """So many that batches are sparse by themselves."""
     catalog, batch, right = wide_catalog()
     assert not len(batch.by_event.matrix)
-    cls = STRATEGIES[name]
+    cls = strategy(name)
     index, live = held(cls, catalog, range(len(catalog.classes)), **parameters_for(cls, "integers"))
     index.check(catalog.rank.n_channels, catalog.rank.n_cells)
     found = pairs(index, batch)
@@ -237,7 +237,7 @@ def test_threads_may_share_an_index(name: str) -> None:
     """Kernels run without the interpreter's lock: what they write must be each call's own."""
     texts, events = skewed_catalog()
     catalog = compiled(list(texts.values()))
-    cls = STRATEGIES[name]
+    cls = strategy(name)
     index, live = held(cls, catalog, range(len(catalog.classes)), **parameters_for(cls, "integers"))
     batches = [encoded(catalog, events[start::3] * 3) for start in range(3)]
     right = [expected_pairs(truth(catalog, batch), live) for batch in batches]
@@ -254,7 +254,7 @@ def test_threads_may_share_an_index(name: str) -> None:
 
 @pytest.mark.parametrize("name", CHANGING)
 def test_any_history_agrees_with_scan(name: str) -> None:
-    machine = type("TheHistory", (History,), {"cls": STRATEGIES[name]})
+    machine = type("TheHistory", (History,), {"cls": strategy(name)})
     run_state_machine_as_test(
         machine,
         settings=settings(
@@ -270,7 +270,7 @@ def test_any_history_agrees_with_scan(name: str) -> None:
 def test_live_changes_and_compaction_keep_the_strategy(name: str) -> None:
     texts, events = skewed_catalog()
     catalog = dict(list(texts.items())[:400])
-    parameters = parameters_for(STRATEGIES[name], "integers")
+    parameters = parameters_for(strategy(name), "integers")
     index = build(catalog, strategy=name, parameters=parameters)
     events = events[:40]
     with (
@@ -307,7 +307,7 @@ def test_check_is_safe_on_damaged_arrays(name: str) -> None:
     shapes |= {f"more {i}": f"a = {i % 5} AND b < {i} AND c != 3" for i in range(120)}
     events = small_events()
     catalog = compiled(list(shapes.values()))
-    rank, cls = catalog.rank, STRATEGIES[name]
+    rank, cls = catalog.rank, strategy(name)
     index, _ = held(cls, catalog, range(len(catalog.classes)))
     arrays, parameters = index.arrays(), index.parameters
     batch = encoded(catalog, events)
@@ -333,7 +333,7 @@ def test_check_is_safe_on_damaged_arrays(name: str) -> None:
 
 @every_strategy
 def test_unknown_parameters_name_the_strategy_and_what_it_has(name: str) -> None:
-    takes = STRATEGIES[name].takes()
+    takes = strategy(name).takes()
     has = f"has only {', '.join(takes)}" if takes else "has none"
     message = f"the strategy {name} has no parameter 'colour': it {has}"
     with pytest.raises(OptionError, match=re.escape(message)):
@@ -345,7 +345,7 @@ def test_unknown_parameters_name_the_strategy_and_what_it_has(name: str) -> None
 
 @pytest.mark.parametrize(
     ("name", "parameter"),
-    [(name, parameter) for name in sorted(STRATEGIES) for parameter in STRATEGIES[name].takes()],
+    [(name, parameter) for name in sorted(STRATEGIES) for parameter in strategy(name).takes()],
 )
 def test_bad_values_of_parameters_are_refused_before_anything_is_read(
     name: str, parameter: str

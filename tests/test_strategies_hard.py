@@ -10,12 +10,12 @@ import pytest
 import bittern
 from bittern.engine.index import expected_events
 from bittern.errors import OptionError
-from bittern.matching.betree import BETree
+from bittern.literature.betree.index import BETree
+from bittern.literature.counting.index import Counting
+from bittern.literature.opindex.index import OpIndex, OpIndexBS
 from bittern.matching.contract import ChangingIndex, Refused
-from bittern.matching.counting import Counting
-from bittern.matching.opindex import OpIndex, OpIndexBS
-from bittern.matching.registry import STRATEGIES
-from bittern.model.rank import under
+from bittern.matching.registry import STRATEGIES, strategy
+from bittern.model.rank.space import under
 from bittern.service import cli
 from bittern.stabbing.choose import build_named
 from subscription_contract import (
@@ -83,11 +83,11 @@ def test_betree_deletes_as_many_classes_as_numbers(classes: list[int], numbers: 
 
 # ------------------------------------------------------------------ what is not there
 
-CHANGING = [name for name in sorted(STRATEGIES) if issubclass(STRATEGIES[name], ChangingIndex)]
+CHANGING = [name for name in sorted(STRATEGIES) if issubclass(strategy(name), ChangingIndex)]
 
 
-@pytest.mark.parametrize("strategy", CHANGING)
-def test_what_is_not_there_is_not_deleted(strategy: str) -> None:
+@pytest.mark.parametrize("name", CHANGING)
+def test_what_is_not_there_is_not_deleted(name: str) -> None:
     """One wrong class or number among those to delete, and the index is as it was."""
     held_texts = ["a = 1 AND b = 2", "a = 2", "a = 1 OR b = 2", "b IS NULL", "b = 1 AND b = 3"]
     too_large = " AND ".join(any_of(f"x{i}_", 6, "= 1 AND y = 2") for i in range(6))
@@ -96,7 +96,7 @@ def test_what_is_not_there_is_not_deleted(strategy: str) -> None:
     assert catalog.class_of.tolist() == [*inside, other, refused]
     events = encoded(catalog, [{"a": a, "b": b, "c": 3} for a in (1, 2, 3) for b in (None, 1, 2)])
     right = truth(catalog, events)
-    index, live = held(STRATEGIES[strategy], catalog, inside)
+    index, live = held(strategy(name), catalog, inside)
     assert isinstance(index, ChangingIndex)
     numbers = [number for number, _ in sorted(live.items(), key=lambda item: item[1])]
     with pytest.raises(Refused):

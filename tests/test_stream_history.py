@@ -18,13 +18,13 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from bittern.engine.delta import ALL_ALIVE, Segment, State
 from bittern.engine.index import Index
+from bittern.engine.live.delta import ALL_ALIVE, Segment, State
 from bittern.errors import PipelineError
-from bittern.model.typed import TypedReader
+from bittern.model.events.typed import TypedReader
 from bittern.spark import remembered
-from bittern.spark.part_files import Table
 from bittern.spark.remembered import HistoryMatcher
+from bittern.spark.sink.part_files import Table
 from bittern.spark.streaming import documents
 from bittern.spark.streaming.documents import StreamHistory, readable
 from bittern.spark.streaming.outbox import Outbox

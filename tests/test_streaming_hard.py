@@ -17,7 +17,7 @@ pytest.importorskip("sqlalchemy")
 
 from bittern.catalog.catalog import Catalog
 from bittern.errors import CatalogError, OptionError, PipelineError
-from bittern.spark import cache_folder, transport
+from bittern.spark.snapshots import cache_folder, transport
 from bittern.spark.streaming import Edge, Files, Metrics, Pipeline, eventual, sources, steps
 from bittern.spark.streaming import builder as builder_module
 from bittern.spark.streaming.batch import Batch, Sink
@@ -181,7 +181,8 @@ def test_bases_that_were_replaced_can_be_cleaned(
 
 def forget_opened() -> None:
     """Have this process use what it has published, and nothing that it only looked at."""
-    from bittern.spark import node_cache, views
+    from bittern.spark import views
+    from bittern.spark.snapshots import node_cache
 
     views._states.clear()
     node_cache._opened.clear()

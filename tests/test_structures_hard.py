@@ -11,7 +11,9 @@ import pytest
 from numpy.typing import NDArray
 
 from bittern.errors import OptionError
-from bittern.stabbing import cei, constructs, contract, interval_tree, skip_nodes, slots
+from bittern.literature.constructs import family as constructs
+from bittern.literature.is_list import nodes as skip_nodes
+from bittern.stabbing import cei, contract, interval_tree, slots
 from bittern.stabbing.choose import RECOMMENDED, build_named
 from bittern.stabbing.contract import MAX_DOMAIN, StabbingIndex
 from bittern.stabbing.registry import STRUCTURES, structure

@@ -10,9 +10,9 @@ import pytest
 pytest.importorskip("pyspark")
 
 from bittern.errors import SnapshotError
-from bittern.spark import cache_folder, node_cache
-from bittern.spark import store as stores
-from bittern.spark.node_cache import SnapshotRef
+from bittern.spark.snapshots import cache_folder, node_cache
+from bittern.spark.snapshots import store as stores
+from bittern.spark.snapshots.node_cache import SnapshotRef
 from bittern.spark.told import component, file_name, read_told, whole, words
 
 TRAVERSALS = [

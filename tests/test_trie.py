@@ -12,9 +12,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from answers import build
-from bittern.engine.jit import i4w, i8, kernel
-from bittern.matching.trie import TRIE, Trie, innermost
-from bittern.model.rank import ORDERED, REVERSED, STRING, RankSpace
+from bittern.jit import i4w, i8, kernel
+from bittern.literature.opindex.trie import TRIE, Trie, innermost
+from bittern.model.rank.space import ORDERED, REVERSED, STRING, RankSpace
 
 
 @kernel(i8, TRIE, i8, i4w)

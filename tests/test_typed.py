@@ -17,9 +17,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import variants
-from bittern.engine.jit import i8, i8r, i8w, kernel, u1r, u1w, u8, u8r, u8w, void
 from bittern.errors import EventError, OptionError
-from bittern.model.typed import (
+from bittern.jit import i8, i8r, i8w, kernel, u1r, u1w, u8, u8r, u8w, void
+from bittern.model.events.typed import (
     BOOLEAN,
     MISSING,
     NUMBER,

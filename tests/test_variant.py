@@ -24,8 +24,8 @@ import strategies
 from answers import build, engine, expected
 from bittern.errors import EventError
 from bittern.language.printer import print_expression
-from bittern.model.typed import MISSING, TypedReader
-from bittern.model.variant_values import REJECT_REASONS
+from bittern.model.events.typed import MISSING, TypedReader
+from bittern.model.events.variant_values import REJECT_REASONS
 from variants import MARKED, Layout, column, encode, metadata_of, primitive, value_of
 
 if TYPE_CHECKING:
@@ -381,7 +381,7 @@ matcher = bittern.Matcher(bittern.Index.build(test_variant.FUZZ_CATALOG))
 variants = [test_variant.mangled(generator) for _ in range(200)]
 variants += [(generator.randbytes(9), generator.randbytes(9)) for _ in range(50)]
 variants += [(b"\\x02" + generator.randbytes(9), b"\\x01\\x01\\x00\\x01a") for _ in range(100)]
-from bittern.model.documents import read_variants
+from bittern.model.events.documents import read_variants
 
 for variant in variants:  # one by one: what is read behind its end raises IndexError
     read_variants(column([variant]), matcher.index.encoder.table)

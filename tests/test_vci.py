@@ -8,16 +8,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bittern.errors import OptionError, SnapshotError
-from bittern.stabbing.constructs import ConstructIndex
-from bittern.stabbing.covering import BitmapIndex
-from bittern.stabbing.lci import LCI
-from bittern.stabbing.lci_bc import ClippedLCI
-from bittern.stabbing.lci_bv import VirtualLCI
-from bittern.stabbing.lci_dt import TableLCI
-from bittern.stabbing.sci import SCI
-from bittern.stabbing.sci_bc import ClippedSCI
-from bittern.stabbing.sci_bv import VirtualSCI
-from bittern.stabbing.sci_dt import TableSCI
+from bittern.literature.constructs.covering import BitmapIndex
+from bittern.literature.constructs.family import ConstructIndex
+from bittern.literature.constructs.lci import LCI
+from bittern.literature.constructs.lci_bc import ClippedLCI
+from bittern.literature.constructs.lci_bv import VirtualLCI
+from bittern.literature.constructs.lci_dt import TableLCI
+from bittern.literature.constructs.sci import SCI
+from bittern.literature.constructs.sci_bc import ClippedSCI
+from bittern.literature.constructs.sci_bv import VirtualSCI
+from bittern.literature.constructs.sci_dt import TableSCI
 from stabbing_contract import StabbingContract, build, stabs
 
 SIMPLE = (SCI, ClippedSCI, VirtualSCI, TableSCI)

@@ -27,17 +27,18 @@ pytest.importorskip("pyspark")
 
 import bittern
 from answers import build, expected
-from bittern.engine import layers as layers_module
-from bittern.engine.compact import Child
-from bittern.engine.layers import Layers
+from bittern.engine.live import layers as layers_module
+from bittern.engine.live.compact import Child
+from bittern.engine.live.layers import Layers
 from bittern.engine.matcher import StateMatcher
 from bittern.engine.subscriptions import read_subscriptions
 from bittern.errors import SnapshotError
 from bittern.language.shapes import Shapes
-from bittern.spark import node_cache, views
-from bittern.spark import store as stores
-from bittern.spark.node_cache import SnapshotRef
+from bittern.spark import views
 from bittern.spark.operator import Operator
+from bittern.spark.snapshots import node_cache
+from bittern.spark.snapshots import store as stores
+from bittern.spark.snapshots.node_cache import SnapshotRef
 from bittern.spark.views import Carried, View, view_of
 from steady import PATIENCE
 from test_live import EVENTS, HOLDS, TEXTS, HeldBack

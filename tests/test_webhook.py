@@ -26,13 +26,14 @@ from hypothesis import strategies as st
 
 pytest.importorskip("pyspark")
 
+from bittern.delivery import addresses
+from bittern.delivery import lanes as delivery
+from bittern.delivery.addresses import RefusedError, is_allowed, networks, parse, resolve
+from bittern.delivery.lanes import Delivery, Outcome, Terms, Time
+from bittern.delivery.posting import Answer, Post, Request, UnreachableError, check_headers
 from bittern.errors import OptionError
-from bittern.spark.part_files import Table
-from bittern.spark.streaming import addresses, delivery
-from bittern.spark.streaming.addresses import RefusedError, is_allowed, networks, parse, resolve
-from bittern.spark.streaming.delivery import Delivery, Outcome, Terms, Time
+from bittern.spark.sink.part_files import Table
 from bittern.spark.streaming.letters import Task, pieces
-from bittern.spark.streaming.posting import Answer, Post, Request, UnreachableError, check_headers
 from bittern.spark.streaming.webhook import Webhook, url_in
 from steady import PATIENCE, free_port
 from webhook_receivers import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 
-from bittern.engine.work_folder import WorkFolder
+from bittern.engine.live.work_folder import WorkFolder
 from interrupts import each_fault
 
 

@@ -27,7 +27,7 @@ import numpy as np
 from benchmarks.draw import Draw, Ints
 from benchmarks.history.world import ATTRIBUTES, PLACE, Family, Records, Subscriptions
 from benchmarks.run import DisagreementError
-from bittern.engine.jit import b1, f8r, i8, i8r, inline, kernel, u1w, void
+from bittern.jit import b1, f8r, i8, i8r, inline, kernel, u1w, void
 
 OPERATORS = ("=", "!=", "<", "<=", ">", ">=")
 #: Of a family, in this order: number of constants on the event, on the document, of joins,

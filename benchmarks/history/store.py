@@ -32,7 +32,7 @@ import pyarrow.parquet as pq
 
 from benchmarks.history.world import World
 from bittern.history.documents import Documents
-from bittern.model.typed import TypedReader
+from bittern.model.events.typed import TypedReader
 
 DOCUMENTS = 1_000_000
 #: Events of an append, and how many such appends are timed.

@@ -29,7 +29,7 @@ from benchmarks.papers.figure import (
     up_to_x,
 )
 from benchmarks.papers.measure import half_open, load_kernels, measure, progress
-from bittern.stabbing import cost
+from bittern.literature.constructs import cost
 from bittern.stabbing.registry import structure
 
 if TYPE_CHECKING:

@@ -26,13 +26,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.draw import Draw, Floats, Ints
-from bittern.engine.jit import i4r, i8, i8r, kernel, u1w
+from bittern.jit import i4r, i8, i8r, kernel, u1w
 from bittern.matching.classes import Classes, StructureArrays, classify
-from bittern.matching.cover import cell_mass
+from bittern.matching.pivot.cover import cell_mass
 from bittern.matching.structure import Nested, Structure
-from bittern.model.encoded import EncodedEvents, encode_pairs
 from bittern.model.numbers import NumberColumns
-from bittern.model.rank import NUMBER, STRING, RankSpace, build_rank_space
+from bittern.model.rank.encoded import EncodedEvents, encode_pairs
+from bittern.model.rank.space import NUMBER, STRING, RankSpace, build_rank_space
 from bittern.model.strings import StringTable
 
 if TYPE_CHECKING:

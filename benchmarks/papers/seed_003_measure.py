@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from bittern.model.encoded import EncodedEvents
+    from bittern.model.rank.encoded import EncodedEvents
 
 LABELS = {
     "opindex": "OpIndex",

@@ -29,9 +29,9 @@ from benchmarks.pb_tree.peers import Given
 from benchmarks.pb_tree.truth import Truth
 from benchmarks.pb_tree.workloads import POINTS
 from benchmarks.spark.session import progress
-from bittern.stabbing.pb.frames import FEWEST
-from bittern.stabbing.pb.predicate_file import PredicateFile
-from bittern.stabbing.pb.tree import PAGE_BYTES
+from bittern.literature.pb_tree.frames import FEWEST
+from bittern.literature.pb_tree.predicate_file import PredicateFile
+from bittern.literature.pb_tree.tree import PAGE_BYTES
 
 #: Values that are searched together first, so that an index that fits into the cache is there.
 WARM = 100_000

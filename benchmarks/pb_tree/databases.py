@@ -35,7 +35,7 @@ import numpy as np
 from benchmarks.draw import Floats, Ints
 from benchmarks.pb_tree.peers import Given, Int32s, Peer, offsets_of
 from benchmarks.pb_tree.workloads import Predicates, ordered_keys
-from bittern.stabbing.predicates import AT_LEAST, AT_MOST, EQUAL, GREATER, LESS, UNEQUAL
+from bittern.literature.predicates.contract import AT_LEAST, AT_MOST, EQUAL, GREATER, LESS, UNEQUAL
 
 EQUALS, UNEQUALS, LESSER, GREATER_SIDE = range(4)
 SIDES = {

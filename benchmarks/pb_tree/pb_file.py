@@ -9,8 +9,8 @@ from typing import Any
 from benchmarks.draw import Floats, Ints
 from benchmarks.pb_tree.peers import Given, Int32s, Peer
 from benchmarks.pb_tree.workloads import Predicates
-from bittern.stabbing.pb.predicate_file import PredicateFile
-from bittern.stabbing.predicates import OPERATORS
+from bittern.literature.pb_tree.predicate_file import PredicateFile
+from bittern.literature.predicates.contract import OPERATORS
 
 #: Memory for everything: more bytes than a predicate takes, and enough for a small index.
 BYTES_EACH, LEAST_BYTES = 150, 16 << 20

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from benchmarks.draw import Floats, Ints
 from benchmarks.pb_tree.workloads import Predicates, ordered_keys
-from bittern.stabbing.predicates import (
+from bittern.literature.predicates.contract import (
     AT_LEAST,
     AT_MOST,
     EQUAL,
@@ -312,7 +312,7 @@ class PBInMemory(PredicatesInMemory):
 
     @classmethod
     def _class(cls) -> type[PredicateIndex]:
-        from bittern.stabbing.pb_tree import PBPredicates
+        from bittern.literature.pb_tree.index import PBPredicates
 
         return PBPredicates
 
@@ -324,7 +324,7 @@ class GroupedFilter(PredicatesInMemory):
 
     @classmethod
     def _class(cls) -> type[PredicateIndex]:
-        from bittern.stabbing.grouped_filter import GroupedPredicates
+        from bittern.literature.predicates.grouped_filter import GroupedPredicates
 
         return GroupedPredicates
 
@@ -336,6 +336,6 @@ class RedBlack(PredicatesInMemory):
 
     @classmethod
     def _class(cls) -> type[PredicateIndex]:
-        from bittern.stabbing.red_black import RedBlackPredicates
+        from bittern.literature.predicates.red_black import RedBlackPredicates
 
         return RedBlackPredicates

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from benchmarks.draw import Floats, Ints
 from benchmarks.pb_tree.workloads import Predicates
 from benchmarks.run import DisagreementError, agree
-from bittern.stabbing.predicates import AT_LEAST, AT_MOST, EQUAL, GREATER, LESS, UNEQUAL
+from bittern.literature.predicates.contract import AT_LEAST, AT_MOST, EQUAL, GREATER, LESS, UNEQUAL
 
 #: Values whose ids are compared one by one.
 COMPARED = 20

@@ -23,7 +23,7 @@ from benchmarks.pb_tree.pb_file import PBTree, adjusted
 from benchmarks.pb_tree.peers import Given
 from benchmarks.pb_tree.workloads import THRESHOLDS, WIDE, Predicates
 from benchmarks.spark.session import progress
-from bittern.stabbing.predicates import EQUAL, GREATER
+from bittern.literature.predicates.contract import EQUAL, GREATER
 
 #: Of the predicates, how many have an operator other than ``=``.
 SHARES = (0.0, 0.001, 0.01, 0.1, 0.5, 1.0)

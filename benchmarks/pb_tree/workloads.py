@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.draw import Draw, Floats, Ints
-from bittern.stabbing.predicates import (
+from bittern.literature.predicates.contract import (
     AT_LEAST,
     AT_MOST,
     EQUAL,

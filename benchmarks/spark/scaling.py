@@ -139,7 +139,7 @@ def _texts(workload: workloads.Workload, folder: Path) -> Path:
 
 def _sizes(folder: Path, refs: Any) -> dict[str, Any]:
     """Bytes that matching maps, and bytes on disk, of some snapshots."""
-    from bittern.spark.node_cache import attach
+    from bittern.spark.snapshots.node_cache import attach
 
     disk = [sum(f.stat().st_size for f in (folder / "store" / r.id).iterdir()) for r in refs]
     return {"matching_bytes": [attach(ref).nbytes for ref in refs], "disk_bytes": disk}

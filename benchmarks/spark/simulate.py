@@ -26,16 +26,16 @@ from benchmarks.draw import Draw, Floats, Ints
 from benchmarks.generators import SHOP_EVENT, SHOP_VALUES, shop_events, shop_subscriptions
 from benchmarks.spark.session import Setting, progress
 from bittern.engine.matcher import Matcher
+from bittern.engine.sharding.chunks import Chunk
+from bittern.engine.sharding.cutting import cut
+from bittern.engine.sharding.regions import Runs, build_router, presence
 from bittern.engine.subscriptions import read_subscriptions
 from bittern.language.shapes import Shapes
-from bittern.spark.cutting import cut
-from bittern.spark.pivots import Chunk
-from bittern.spark.regions import Runs, build_router, presence
-from bittern.spark.sharded import routes, salts
+from bittern.spark.sharded.matching import routes, salts
 
 if TYPE_CHECKING:
-    from bittern.spark.cutting import Cut
-    from bittern.spark.pivots import Assigned
+    from bittern.engine.sharding.chunks import Assigned
+    from bittern.engine.sharding.cutting import Cut
 
 SKEWS = (0.0, 0.5, 1.0)
 SHARDS = (4, 16, 64, 256)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from bittern.catalog.catalog import Catalog
     from bittern.engine.explain import explain
     from bittern.engine.index import Index
-    from bittern.engine.live import LiveMatcher
+    from bittern.engine.live.matcher import LiveMatcher
     from bittern.engine.matcher import Matcher
     from bittern.language.parser import parse
     from bittern.model.matches import Matches
@@ -40,7 +40,7 @@ _HOMES = {
     "Catalog": "bittern.catalog.catalog",
     "Index": "bittern.engine.index",
     "Intervals": "bittern.stabbing.intervals",
-    "LiveMatcher": "bittern.engine.live",
+    "LiveMatcher": "bittern.engine.live.matcher",
     "Matcher": "bittern.engine.matcher",
     "Matches": "bittern.model.matches",
     "explain": "bittern.engine.explain",

@@ -102,7 +102,7 @@ def _nothing(*_: Any) -> None:
 
 def _arm(stage: str, batch: int) -> None:
     """Have this driver die at a stage of a batch, if the stage is one of Bittern's steps."""
-    from bittern.spark.staging import Staging
+    from bittern.spark.sink.staging import Staging
     from bittern.spark.streaming.pins import Checkpoint
 
     def at_pin(_: Any, batch_id: int, *__: Any) -> None:

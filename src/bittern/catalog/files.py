@@ -30,7 +30,7 @@ import pyarrow.parquet
 
 from bittern.catalog.rows import ABSENT, FIELDS, REMEDY, values_of
 from bittern.errors import BadSubscription, BitternError, CatalogError, OptionError
-from bittern.model.columns import plain
+from bittern.model.events.columns import plain
 
 #: Formats by the extensions of files.
 SUFFIXES = {

@@ -27,7 +27,7 @@ import pyarrow as pa
 from bittern.catalog.files import Rows, batch_rows, present, read_file
 from bittern.catalog.rows import ABSENT, FIELDS, Subscription, values_of
 from bittern.errors import BadSubscription, OptionError
-from bittern.model.columns import from_frame
+from bittern.model.events.columns import from_frame
 
 _PART = 20_000
 _FORMS = (

@@ -22,7 +22,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from bittern.engine.live import LiveMatcher
+from bittern.engine.live.matcher import LiveMatcher
 from bittern.engine.unanswered import needs_history
 from bittern.errors import EventError
 from bittern.language.literals import attribute_parts
@@ -50,8 +50,8 @@ from bittern.language.syntax import (
     Regex,
 )
 from bittern.language.trees import walk
-from bittern.model.documents import is_variant_column
-from bittern.model.mappings import LISTS, plain_value
+from bittern.model.events.documents import is_variant_column
+from bittern.model.events.mappings import LISTS, plain_value
 from bittern.model.numbers import exact
 
 Truth = bool | None

@@ -1,9 +1,9 @@
 """The index: a catalog of subscriptions, compiled. Built once, immutable, shared by matchers.
 
 ``Index.build`` reads texts (``engine/subscriptions.py``), compiles them into rank space and classes
-(``matching/compile.py``) and files the classes in a subscription index (``matching/pivot.py``).
-``save`` writes its arrays as a snapshot (``engine/snapshot.py``) and ``open`` maps them: every
-process of a host shares one copy.
+(``matching/compile.py``) and files the classes in a subscription index
+(``matching/pivot/index.py``). ``save`` writes its arrays as a snapshot
+(``engine/snapshot/folder.py``) and ``open`` maps them: every process of a host shares one copy.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from bittern.engine.snapshot import read_snapshot, write_snapshot
+from bittern.engine.snapshot.folder import read_snapshot, write_snapshot
 from bittern.engine.subscriptions import Progress, Subscriptions, read_subscriptions
 from bittern.errors import (
     BadSubscription,
@@ -31,14 +31,14 @@ from bittern.language.shapes import Shapes
 from bittern.language.templates import Template
 from bittern.matching.compile import Compiled, compile_catalog
 from bittern.matching.contract import Refused, SubscriptionIndex
-from bittern.matching.cover import cell_mass
+from bittern.matching.pivot.cover import cell_mass
 from bittern.matching.registry import strategy as strategy_named
-from bittern.model.events import Encoder
+from bittern.model.events.encoder import Encoder
 from bittern.model.ids import Ids, arrow_text
 from bittern.model.matches import Subscribers
-from bittern.model.pattern_sets import pack_sets, unpack_sets
-from bittern.model.patterns import PatternSet
-from bittern.model.rank import COUNT, PATTERN, RankSpace, under
+from bittern.model.patterns.packed import pack_sets, unpack_sets
+from bittern.model.patterns.sets import PatternSet
+from bittern.model.rank.space import COUNT, PATTERN, RankSpace, under
 from bittern.model.strings import arrow_strings
 
 _NONE_TIMED: dict[str, float] = {}

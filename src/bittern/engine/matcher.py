@@ -5,23 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from bittern.engine.delta import State, state_weights
+from bittern.engine.answers import Answers
 from bittern.engine.index import Index
+from bittern.engine.live.delta import State, state_weights
 from bittern.engine.unanswered import alive_and_answered, answered, tell_unanswered
 from bittern.errors import EventError, OptionError
-from bittern.model.columns import from_frame
+from bittern.model.events.columns import from_frame
+from bittern.model.events.mistyped import Strays, listed
+from bittern.model.events.reads import Encoded, readable_rows
 from bittern.model.matches import Matches, best, concatenate, merge
-from bittern.model.mistyped import Strays, listed
-from bittern.model.reads import Encoded, readable_rows
-
-if TYPE_CHECKING:
-    from bittern.engine.joins import Joins
 
 #: Events matched at once: enough to visit each posting list for many, few enough for the cache.
 BLOCK = 16_384
@@ -49,11 +47,11 @@ class Matcher:
         """Which subscriptions does each event satisfy? O(values + candidates).
 
         ``events`` is an Arrow table, record batch or array, a list of mappings or of JSON texts, or
-        one of them (``model/events.py`` lists the forms). ``limit`` keeps the k matches of highest
-        weight per event, best first, ties by id. ``json`` names columns of a table whose text is
-        JSON objects: their fields are attributes beside the other columns. Events that cannot be
-        read match nothing and are listed in ``matches.rejects``; those with
-        a value that no subscription compares are in ``matches.mistyped``.
+        one of them (``model/events/encoder.py`` lists the forms). ``limit`` keeps the k matches of
+        highest weight per event, best first, ties by id. ``json`` names columns of a table whose
+        text is JSON objects: their fields are attributes beside the other columns. Events that
+        cannot be read match nothing and are listed in ``matches.rejects``; those with a value that
+        no subscription compares are in ``matches.mistyped``.
         """
         check_limit(limit)
         totals, marks = new_totals(), answered(self.index)
@@ -73,7 +71,7 @@ class StateMatcher:
     Without joins, subscriptions with EXISTS or FORALL match nothing.
     """
 
-    def __init__(self, state: State, joins: Joins | None = None) -> None:
+    def __init__(self, state: State, joins: Answers | None = None) -> None:
         self._state = state
         self._joins = joins
         self.last_statistics: dict[str, int] = {}

@@ -26,7 +26,7 @@ import pyarrow as pa
 from bittern.errors import BadSubscription, ExpressionError, OptionError, SubscriptionError
 from bittern.language.shapes import Shapes
 from bittern.language.templates import Template
-from bittern.model.columns import from_frame, plain
+from bittern.model.events.columns import from_frame, plain
 from bittern.model.ids import Ids, id_problem, normal_id
 
 #: Called with (stage, done, total); total is 0 where it is not known.

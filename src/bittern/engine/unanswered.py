@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow.compute as pc
 
-from bittern.engine.delta import ALL_ALIVE
 from bittern.engine.index import Index
+from bittern.engine.live.delta import ALL_ALIVE
 from bittern.errors import BadSubscription
 from bittern.language.lexer import QUANTIFIERS, tokens
 from bittern.language.shapes import Shapes

@@ -56,7 +56,7 @@ from bittern.history.document_file import (
     translated,
 )
 from bittern.history.segments import StoredEvents, merge, pack, unpack
-from bittern.model.typed import Typed, TypedReader
+from bittern.model.events.typed import Typed, TypedReader
 
 #: So many segments of one level become one of the next: a level is so many bits of documents.
 _FAN, _LEVEL_BITS = 8, 3

@@ -24,9 +24,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bittern.engine.jit import i8, i8r, i8w, i8w2, inline, kernel, tuple_type, u1w, u8w, void
-from bittern.model.hashing import Key, hash_pair, secret_key
-from bittern.model.typed import (
+from bittern.jit import i8, i8r, i8w, i8w2, inline, kernel, tuple_type, u1w, u8w, void
+from bittern.model.events.typed import (
     MISSING,
     OTHER,
     STRING,
@@ -35,6 +34,7 @@ from bittern.model.typed import (
     put_string,
     string_stop,
 )
+from bittern.model.hashing import Key, hash_pair, secret_key
 
 #: What a summary is asked about a document (``history/summaries.py``).
 NEWEST, MAX, MIN, DISTINCT, KINDS, COUNT, LIST = range(7)

@@ -25,8 +25,8 @@ from bittern.errors import OptionError
 from bittern.history.documents import Documents
 from bittern.history.passes import live_from
 from bittern.history.sections import Batch, Mask
-from bittern.model.reads import readable_rows
-from bittern.model.typed import TypedReader
+from bittern.model.events.reads import readable_rows
+from bittern.model.events.typed import TypedReader
 
 
 def check_keep(keep: int | None) -> None:

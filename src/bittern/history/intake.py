@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bittern.engine.jit import i8r, inline, tuple_type
 from bittern.history.groups import (
     AGE,
     ARRIVAL,
@@ -33,7 +32,8 @@ from bittern.history.groups import (
 from bittern.history.listed import add_listed
 from bittern.history.lookups import pass_all
 from bittern.history.summaries import add_to_group
-from bittern.model.typed import TIME
+from bittern.jit import i8r, inline, tuple_type
+from bittern.model.events.typed import TIME
 
 Int64s = npt.NDArray[np.int64]
 

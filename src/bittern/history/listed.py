@@ -20,7 +20,6 @@ from typing import Any
 
 import numpy as np
 
-from bittern.engine.jit import inline
 from bittern.history.groups import (
     N_STEPS,
     PART_KIND,
@@ -36,7 +35,8 @@ from bittern.history.groups import (
     value_of,
 )
 from bittern.history.outcomes import ABOVE, APART, BELOW, EQUAL
-from bittern.model.typed import STRING, compare
+from bittern.jit import inline
+from bittern.model.events.typed import STRING, compare
 
 #: A residual is so many numbers: place of the value, good outcomes, code of what it is compared to.
 RESIDUAL = 3

@@ -22,7 +22,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bittern.engine.jit import i8r, i8r2, inline, tuple_type, u1r
 from bittern.history.groups import (
     AGE,
     ARRIVAL,
@@ -37,7 +36,8 @@ from bittern.history.groups import (
 )
 from bittern.history.listed import is_listed
 from bittern.history.summaries import newest
-from bittern.model.typed import TIME
+from bittern.jit import i8r, i8r2, inline, tuple_type, u1r
+from bittern.model.events.typed import TIME
 
 Int64s = npt.NDArray[np.int64]
 #: Columns of a lookup. VALUE: code of the value compared, or NO_VALUE; LAST: a window of so many

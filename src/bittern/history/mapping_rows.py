@@ -31,9 +31,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bittern.errors import EventError
-from bittern.model.mappings import MAX_DEPTH, Flattened, Names, flatten
+from bittern.model.events.mappings import MAX_DEPTH, Flattened, Names, flatten
+from bittern.model.events.sinks import Sink
 from bittern.model.numbers import Number
-from bittern.model.sinks import Sink
 from bittern.model.strings import arrow_strings, gather_strings
 from bittern.model.tagged import EXACT, STRING, TaggedValues
 

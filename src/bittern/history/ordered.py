@@ -32,7 +32,6 @@ import numpy as np
 import numpy.typing as npt
 from pyroaring import BitMap
 
-from bittern.engine.jit import i4r, i4w, i8, i8r, i8w, inline, kernel, u1r, u1w, void
 from bittern.history.ordered_runs import (
     Places,
     Run,
@@ -44,8 +43,9 @@ from bittern.history.ordered_runs import (
     sort,
 )
 from bittern.history.outcomes import ABOVE, APART, BELOW, EQUAL
+from bittern.jit import i4r, i4w, i8, i8r, i8w, inline, kernel, u1r, u1w, void
 from bittern.matching.growing import longer
-from bittern.model.typed import (
+from bittern.model.events.typed import (
     MISSING,
     OTHER,
     STRING,

@@ -20,8 +20,8 @@ import numpy as np
 import numpy.typing as npt
 from pyroaring import BitMap
 
-from bittern.engine.jit import i4r, i4w, i8, i8r, inline, kernel, u1r, void
-from bittern.model.typed import compare
+from bittern.jit import i4r, i4w, i8, i8r, inline, kernel, u1r, void
+from bittern.model.events.typed import compare
 
 #: Marks in a run, and the fewest places between two.
 MOST_MARKS, LEAST_STEP = 256, 1024

@@ -24,12 +24,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bittern.engine.jit import frozen, i4w, i8, i8r, i8r2, i8w, kernel, u1r, u1r2
 from bittern.history.groups import GROUPS_TYPE, SPECS, Groups, Specs, comparable, renew
 from bittern.history.intake import INTAKE, Intake, is_taken
 from bittern.history.lookups import ENTRY, LOOKUPS, NEEDS, Lookups, is_found
 from bittern.history.rows import Rows
-from bittern.model.typed import STRING, Typed
+from bittern.jit import frozen, i4w, i8, i8r, i8r2, i8w, kernel, u1r, u1r2
+from bittern.model.events.typed import STRING, Typed
 
 #: Why a pass stopped.
 _DONE, _NO_ROOM, _NO_OUTPUT = range(3)

@@ -44,7 +44,7 @@ from bittern.history.passes import Pass
 from bittern.history.rows import Rows
 from bittern.language.syntax import Compare, Value, Window
 from bittern.language.terms import Condition, Entry, Term
-from bittern.model.typed import Typed, TypedReader
+from bittern.model.events.typed import Typed, TypedReader
 
 Int64s = npt.NDArray[np.int64]
 #: Parts of a key: the document's row, and the code of what it equals.

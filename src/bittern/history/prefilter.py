@@ -19,10 +19,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bittern.engine.jit import i8, i8r, i8w, kernel, u1r, void
 from bittern.history.implied import Constraint
 from bittern.history.rows import Rows
 from bittern.history.sections import Batch, Conditions, ConditionsOf
+from bittern.jit import i8, i8r, i8w, kernel, u1r, void
 
 Int64s = npt.NDArray[np.int64]
 

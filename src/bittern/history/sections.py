@@ -3,7 +3,7 @@
 The first entries make the first section, entries that come later one of their own, built from the
 documents that are there by then. A batch passes each section in turn::
 
-    events -> values of the section's attributes   (model/typed.py)
+    events -> values of the section's attributes   (model/events/typed.py)
            -> its conditions that are TRUE         (matched like subscriptions)
            -> one pass over its summaries          (history/passes.py)
            -> document sets for what is pending    (history/sets.py)
@@ -26,13 +26,13 @@ from bittern.history.rows import Rows
 from bittern.history.sets import DocumentSets
 from bittern.language.syntax import Pair
 from bittern.language.terms import Entry
-from bittern.model.typed import Typed, TypedReader
+from bittern.model.events.typed import Typed, TypedReader
 
 Mask = npt.NDArray[np.bool_]
 
 
 class Conditions(Protocol):
-    """Expressions that are matched like subscriptions (``engine/conditions.py``)."""
+    """Expressions that are matched like subscriptions (``history/conditions.py``)."""
 
     def __call__(self, events: Any, json: Any) -> Rows:
         """Which of them are TRUE for each event of a batch, in whatever form it comes."""

@@ -37,13 +37,13 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from bittern.history.mapping_rows import add_values
-from bittern.model.attributes import Attributes
-from bittern.model.columns import plain
-from bittern.model.documents import is_json, is_variant_column
-from bittern.model.events import EventReader
-from bittern.model.mappings import Names, path_part
-from bittern.model.reads import Rejects
-from bittern.model.sinks import Sink
+from bittern.model.events.attributes import Attributes
+from bittern.model.events.columns import plain
+from bittern.model.events.documents import is_json, is_variant_column
+from bittern.model.events.encoder import EventReader
+from bittern.model.events.mappings import Names, path_part
+from bittern.model.events.reads import Rejects
+from bittern.model.events.sinks import Sink
 
 #: What a block's rows are: events of a table, of an array, or the values of mappings.
 TABLE, ARRAY, MAPPINGS = "table", "array", "mappings"

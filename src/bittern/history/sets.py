@@ -32,14 +32,14 @@ import numpy as np
 import numpy.typing as npt
 from pyroaring import BitMap
 
-from bittern.engine.jit import b1w, i8, i8r, kernel, u1r, void
 from bittern.errors import OptionError
 from bittern.history.ordered import OrderedIndex, Value, outcome
 from bittern.history.ordered_runs import Places, bitmap_of, bytes_of, places_of
 from bittern.history.outcomes import ANYHOW, APART, EQUAL, OUTCOMES
+from bittern.jit import b1w, i8, i8r, kernel, u1r, void
 from bittern.language.syntax import Pair, Window
 from bittern.language.terms import Term
-from bittern.model.typed import MISSING, TIME, Typed
+from bittern.model.events.typed import MISSING, TIME, Typed
 
 #: So many documents are looked at one by one before sets are made.
 FEW = 2048

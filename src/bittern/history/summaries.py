@@ -31,7 +31,6 @@ from typing import Any
 
 import numpy as np
 
-from bittern.engine.jit import inline
 from bittern.history.groups import (
     AGE,
     COUNT,
@@ -53,7 +52,8 @@ from bittern.history.groups import (
     keep_string,
     move_row,
 )
-from bittern.model.typed import STRING, compare
+from bittern.jit import inline
+from bittern.model.events.typed import STRING, compare
 
 
 @inline

@@ -17,14 +17,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bittern.engine.jit import i4r, i4r2, i4w, i8, i8w, kernel
+from bittern.jit import i4r, i4r2, i4w, i8, i8w, kernel
 from bittern.matching.checks import check_jumps, check_starts, check_tests
 from bittern.matching.classes import Classes
 from bittern.matching.compile import ranges
 from bittern.matching.output import Output
 from bittern.matching.program import accepts
 from bittern.matching.scan import programs
-from bittern.model.encoded import EVENTS, EncodedEvents
+from bittern.model.rank.encoded import EVENTS, EncodedEvents
 
 
 @kernel(i8, i4r, i4r, i4r, i4r2, EVENTS, i8, i4w, i4w, i8w)

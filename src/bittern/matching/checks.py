@@ -55,7 +55,7 @@ def check_jumps(lengths: npt.NDArray[np.int64], rows: Int32s) -> None:
 
 
 def check_filed(filed: tuple[npt.NDArray[Any], ...], n_channels: int, n_cells: int) -> None:
-    """The arrays of ``matching/pivot.py``, which explains them, are sound and fit together."""
+    """The arrays of ``pivot/index.py``, which explains them, are sound and fit together."""
     heads, bounds, lows, highs, starts, rows, several, always = filed
     n_classes, n_postings = len(several), len(lows)
     assert heads.shape == bounds.shape == (n_postings, 2), "postings differ in number"

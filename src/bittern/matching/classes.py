@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bittern.engine.jit import (
+from bittern.jit import (
     folded_product,
     frozen,
     i4,

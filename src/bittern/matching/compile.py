@@ -29,8 +29,8 @@ from bittern.matching.classes import Classes, StructureArrays, classify
 from bittern.matching.expand import ABSENT, FIRST_READER, Expanded, Expander
 from bittern.matching.structure import AND, TEST, Structure
 from bittern.model.numbers import NumberColumns
-from bittern.model.patterns import PatternSet
-from bittern.model.rank import (
+from bittern.model.patterns.sets import PatternSet
+from bittern.model.rank.space import (
     BOOLEAN,
     PATTERN,
     REVERSED,

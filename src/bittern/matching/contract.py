@@ -18,11 +18,11 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from bittern.engine.jit import i4r, i8r, i8w, kernel, void
 from bittern.errors import OptionError
+from bittern.jit import i4r, i8r, i8w, kernel, void
 from bittern.matching.classes import Classes
-from bittern.model.encoded import EncodedEvents
-from bittern.model.rank import RankSpace
+from bittern.model.rank.encoded import EncodedEvents
+from bittern.model.rank.space import RankSpace
 
 #: Tests, rows and postings are numbered in 32 bits.
 MOST_ROWS = 2**31 - 1

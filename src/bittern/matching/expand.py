@@ -40,8 +40,8 @@ from bittern.language.syntax import (
 from bittern.language.templates import Slot, Template
 from bittern.matching.structure import AND, OR, TEST, Nested
 from bittern.model.numbers import exact
-from bittern.model.patterns import CONTAINS, LIKE, REGEX
-from bittern.model.rank import ANY, BOOLEAN, NUMBER, PATTERN, REVERSED, STRING, TIME
+from bittern.model.patterns.sets import CONTAINS, LIKE, REGEX
+from bittern.model.rank.space import ANY, BOOLEAN, NUMBER, PATTERN, REVERSED, STRING, TIME
 
 #: Bounds that need no constant.
 START, END, ABSENT = 0, 1, 2

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from bittern.engine.jit import inline
+from bittern.jit import inline
 
 
 class Output:

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from bittern.engine.jit import inline
-from bittern.model.encoded import cell_of
+from bittern.jit import inline
+from bittern.model.rank.encoded import cell_of
 
 
 @inline

@@ -15,13 +15,13 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from bittern.engine.jit import i4r, i4r2, i4w, i4w2, i8, i8r, i8w, kernel, void
+from bittern.jit import i4r, i4r2, i4w, i4w2, i8, i8r, i8w, kernel, void
 from bittern.matching.checks import check_jumps, check_starts, check_tests
 from bittern.matching.classes import STRUCTURES, Classes
 from bittern.matching.contract import Found, SubscriptionIndex, check_size
 from bittern.matching.program import accepts, write_program
-from bittern.model.encoded import EVENTS, EncodedEvents
-from bittern.model.rank import RankSpace
+from bittern.model.rank.encoded import EVENTS, EncodedEvents
+from bittern.model.rank.space import RankSpace
 
 
 @kernel(void, i4r, i4r, i4r, i8r, i4r, i4r, STRUCTURES, i4r, i4w2)

@@ -15,13 +15,12 @@ from typing import Any, Self, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from bittern.engine.jit import b1, i4r, i4w, i8r, kernel
 from bittern.errors import OptionError
+from bittern.jit import b1, i4r, i4w, i8r, kernel
 from bittern.matching.contract import SubscriptionIndex
-from bittern.model.rank import under
-from bittern.stabbing.choose import AUTO, build_named, check_name
+from bittern.model.rank.space import under
 from bittern.stabbing.contract import StabbingIndex
-from bittern.stabbing.registry import structure
+from bittern.stabbing.registry import AUTO, build_named, check_name, structure
 
 Int32s: TypeAlias = npt.NDArray[np.int32]
 

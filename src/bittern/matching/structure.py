@@ -1,8 +1,8 @@
 """The Boolean structure that many expressions share, apart from their predicates.
 
 An expression in normal form is a tree of AND and OR over *tests*; a test is one closed interval of
-cells in one channel (see ``model/rank.py``). ``price < 10 AND (color = 'red' OR size != 4)`` has
-four tests (``!=`` is two intervals) and this structure, nodes in prefix order::
+cells in one channel (see ``model/rank/space.py``). ``price < 10 AND (color = 'red' OR size != 4)``
+has four tests (``!=`` is two intervals) and this structure, nodes in prefix order::
 
     node       0    1  2   3  4   5  6
     operator   AND  T  OR  T  OR  T  T          T: a test, numbered from left to right

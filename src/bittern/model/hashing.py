@@ -26,7 +26,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from bittern.engine.jit import folded_product, inline
+from bittern.jit import folded_product, inline
 
 Key: TypeAlias = npt.NDArray[np.uint64]
 

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from bittern.engine.jit import i4, i4r, i4w, i8r, i8w, kernel, u1r, void
+from bittern.jit import i4, i4r, i4w, i8r, i8w, kernel, u1r, void
 from bittern.model.ids import Ids
 
 _ONE = np.uint64(1)

@@ -27,7 +27,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from bittern.engine.jit import (
+from bittern.errors import EventError, SnapshotError
+from bittern.jit import (
     folded_product,
     i4r,
     i4w,
@@ -42,7 +43,6 @@ from bittern.engine.jit import (
     u8w,
     void,
 )
-from bittern.errors import EventError, SnapshotError
 from bittern.model.hashing import KEY_WORDS, hash_last, key_of
 
 

@@ -30,11 +30,11 @@ from bittern.service.advice import Advice, Measurement, as_json, as_text, disagr
 from bittern.service.picture import scatter
 from bittern.service.progress import Progress
 from bittern.service.report import count, say
-from bittern.stabbing.choose import checked_memory, choose, ranked
+from bittern.stabbing.choose import choose, ranked
 from bittern.stabbing.contract import Int32s
 from bittern.stabbing.estimate import Estimate
 from bittern.stabbing.intervals import Intervals
-from bittern.stabbing.registry import structure
+from bittern.stabbing.registry import checked_memory, structure
 from bittern.stabbing.summary import Summary
 
 MEASURED_UP_TO = 1 << 28

@@ -110,7 +110,7 @@ def _run_command(options: argparse.Namespace) -> int:
 
 
 def _build(options: argparse.Namespace) -> int:
-    from bittern.engine import snapshot  # noqa: PLC0415 (cold start)
+    from bittern.engine.snapshot import folder as snapshot  # noqa: PLC0415 (cold start)
     from bittern.service import tables  # noqa: PLC0415
     from bittern.service.progress import Progress  # noqa: PLC0415
 
@@ -257,10 +257,10 @@ def _as_id(text: str, index: Any) -> str | int:
 
 
 def _inspect(options: argparse.Namespace) -> int:
-    from bittern.engine import snapshot  # noqa: PLC0415 (cold start)
+    from bittern.engine.snapshot import folder as snapshot  # noqa: PLC0415 (cold start)
     from bittern.history import document_file  # noqa: PLC0415
+    from bittern.literature.pb_tree.page_table import is_page_file  # noqa: PLC0415
     from bittern.service import history_commands, predicate_commands, tables  # noqa: PLC0415
-    from bittern.stabbing.pb.page_table import is_page_file  # noqa: PLC0415
 
     tables.standard_output()  # raises where nobody would see the report
     if document_file.holds_documents(options.snapshot):

@@ -15,9 +15,9 @@ import argparse
 import json
 from typing import Any
 
+from bittern.literature.pb_tree.predicate_file import PredicateFile
+from bittern.literature.pb_tree.tree import LISTS
 from bittern.service.report import print_table, say
-from bittern.stabbing.pb.predicate_file import PredicateFile
-from bittern.stabbing.pb.tree import LISTS
 
 
 def inspect(options: argparse.Namespace) -> int:

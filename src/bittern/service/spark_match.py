@@ -2,9 +2,9 @@
 
 JSON lines are matched as text, without a guess at their schema; their fields are still there to be
 keys (``--event-id``), as text. CSV gets its types from Spark, which reads it twice for that.
-Parquet is written by the tasks themselves (``spark/sink.py``), the rest by Spark's own writers,
-beside its place, and then renamed: whatever fails, OUT is as it was. Where OUT is no path but a URI
-of Hadoop's, such as ``s3a://...``, Spark's own writers write all forms, in place.
+Parquet is written by the tasks themselves (``spark/sink/writing.py``), the rest by Spark's own
+writers, beside its place, and then renamed: whatever fails, OUT is as it was. Where OUT is no path
+but a URI of Hadoop's, such as ``s3a://...``, Spark's own writers write all forms, in place.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from collections.abc import Iterator
 from typing import Any
 
 from bittern import spark as bittern_spark
-from bittern.engine.manifest import MANIFEST
 from bittern.engine.replace import new_temporary, only_writer, put_in_place
+from bittern.engine.snapshot.manifest import MANIFEST
 from bittern.errors import BadSubscription, BitternError, OptionError, SnapshotError
 from bittern.service.progress import Progress
 from bittern.service.report import SHOWN_BAD, count, list_bad, print_table, say
 from bittern.service.tables import format_of
 from bittern.spark import session
-from bittern.spark.transport import local_path, read_id
+from bittern.spark.snapshots.transport import local_path, read_id
 
 _LINE = "event"  # the column that holds a line of JSON
 _COUNTED = ("events", "candidates", "matches", "rejects", "snapshot")

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from bittern.spark.building import build
     from bittern.spark.frames import match
     from bittern.spark.planning import plan
-    from bittern.spark.sink import write
+    from bittern.spark.sink.writing import write
     from bittern.spark.sql import register
     from bittern.spark.streaming.pipeline import Pipeline
 
@@ -38,7 +38,7 @@ _HOMES = {
     "match": "bittern.spark.frames",
     "plan": "bittern.spark.planning",
     "register": "bittern.spark.sql",
-    "write": "bittern.spark.sink",
+    "write": "bittern.spark.sink.writing",
 }
 
 

@@ -8,7 +8,7 @@ For subscriptions over ``price`` and ``seller.country``, and ``id`` as the key::
 Transfer costs a microsecond or two for each row and grows with every column, so the JVM leaves out
 what no subscription mentions. Map, variant and JSON columns hold attributes that only their
 content tells, and cross whole; of an array only whether it is there. Everything else is as in
-``model/events.py``.
+``model/events/encoder.py``.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from pyspark.sql.types import (
 )
 
 from bittern.errors import OptionError
-from bittern.model.mappings import Names, path_part
+from bittern.model.events.mappings import Names, path_part
 from bittern.spark.arrow_types import arrow_type
 
 

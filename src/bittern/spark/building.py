@@ -44,15 +44,15 @@ from bittern.engine.index import Index
 from bittern.engine.subscriptions import Progress, check_columns
 from bittern.errors import BadSubscription, OptionError, SubscriptionError
 from bittern.spark.attributes import names_of
-from bittern.spark.node_cache import SnapshotRef
 from bittern.spark.past import without_quantifiers
 from bittern.spark.reading import read, writable
 from bittern.spark.samples import check_sample, sample_table
-from bittern.spark.shard_build import build_shards
-from bittern.spark.shards import Shards
-from bittern.spark.store import publish
+from bittern.spark.sharded.building import build_shards
+from bittern.spark.sharded.shards import Shards
+from bittern.spark.snapshots.node_cache import SnapshotRef
+from bittern.spark.snapshots.store import publish
 from bittern.spark.workers import able, check_workers
-from bittern.stabbing.choose import check_name as check_stabbing
+from bittern.stabbing.registry import check_name as check_stabbing
 
 #: Spark's setting of how many bytes one index may have before it is cut, and its default.
 SHARD_BYTES_CONF = "spark.bittern.shard.bytes"

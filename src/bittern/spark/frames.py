@@ -24,12 +24,10 @@ from pyspark.sql.types import StructType
 from bittern.engine.index import Index
 from bittern.engine.matcher import check_limit
 from bittern.errors import OptionError
-from bittern.model.mappings import path_part
+from bittern.model.events.mappings import path_part
 from bittern.spark.arrow_types import arrow_schema
 from bittern.spark.attributes import check_columns, is_case_sensitive, names_of, project, quoted
 from bittern.spark.building import Built, build
-from bittern.spark.gathering import check_identified
-from bittern.spark.node_cache import SnapshotRef, attach
 from bittern.spark.operator import (
     CANDIDATES,
     FIRST,
@@ -46,9 +44,11 @@ from bittern.spark.operator import (
 )
 from bittern.spark.past import Past, has_quantifiers
 from bittern.spark.samples import can_carry, sample_table
-from bittern.spark.sharded import match_shards
-from bittern.spark.shards import Shards
-from bittern.spark.store import publish
+from bittern.spark.sharded.gathering import check_identified
+from bittern.spark.sharded.matching import match_shards
+from bittern.spark.sharded.shards import Shards
+from bittern.spark.snapshots.node_cache import SnapshotRef, attach
+from bittern.spark.snapshots.store import publish
 from bittern.spark.workers import check_workers
 
 #: Names that keys cannot have.

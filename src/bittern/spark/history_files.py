@@ -42,13 +42,13 @@ from pyspark.sql.types import StructType, VariantType
 
 from bittern.errors import HistoryError, OptionError, SnapshotError
 from bittern.files import at_exit
-from bittern.spark import transport
 from bittern.spark.attributes import carriers, check_columns, is_case_sensitive
-from bittern.spark.cache_folder import cache_root, mark
 from bittern.spark.operator import Batches, Named, blocks, placed
-from bittern.spark.part_files import SPARK_SCHEMA, nullable_inside, row_of
 from bittern.spark.remembered import Remembered, part_files
-from bittern.spark.store import ARTIFACTS, CACHE, destination
+from bittern.spark.sink.part_files import SPARK_SCHEMA, nullable_inside, row_of
+from bittern.spark.snapshots import transport
+from bittern.spark.snapshots.cache_folder import cache_root, mark
+from bittern.spark.snapshots.store import ARTIFACTS, CACHE, destination
 from bittern.spark.told import file_name
 from bittern.spark.workers import able
 

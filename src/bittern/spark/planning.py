@@ -44,12 +44,12 @@ from bittern.spark.building import (
     shard_count,
 )
 from bittern.spark.frames import mistyped, names_in, refusal
-from bittern.spark.node_cache import SnapshotRef, attach
 from bittern.spark.samples import ROWS
-from bittern.spark.sharded import n_tasks, routed, salts
-from bittern.spark.shards import Shards
-from bittern.spark.store import ARTIFACTS, CACHE, destination
-from bittern.spark.transport import read_id
+from bittern.spark.sharded.matching import n_tasks, routed, salts
+from bittern.spark.sharded.shards import Shards
+from bittern.spark.snapshots.node_cache import SnapshotRef, attach
+from bittern.spark.snapshots.store import ARTIFACTS, CACHE, destination
+from bittern.spark.snapshots.transport import read_id
 from bittern.spark.workers import able
 
 _SHOWN_SHARDS, _SHOWN_NAMES = 12, 20

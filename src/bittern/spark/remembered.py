@@ -1,7 +1,7 @@
 """The documents that a task compares events with: which they are, and a process that has them.
 
 A closure carries the names of files, in order of arrival. A worker process reads them the first
-time, and keeps what the join phase (``engine/joins.py``) knows of their documents for the tasks to
+time, and keeps what the join phase (``history/joins.py``) knows of their documents for the tasks to
 come, which most often ask for the same, or for some more::
 
     parts of a task   what the process has   what it does
@@ -34,19 +34,19 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs
 
-from bittern.engine.delta import State
 from bittern.engine.index import Index
-from bittern.engine.joins import Joins
+from bittern.engine.live.delta import State
 from bittern.engine.matcher import StateMatcher
 from bittern.errors import HistoryError, SnapshotError
 from bittern.history.history import History
+from bittern.history.joins import Joins
 from bittern.history.segments import can_say
 from bittern.language.quantifiers import is_hidden, quantified_of
 from bittern.language.syntax import Join, OfDocument, Pair, Quantified
 from bittern.language.trees import walk
-from bittern.model.mappings import Names
+from bittern.model.events.mappings import Names
 from bittern.model.matches import Matches
-from bittern.spark import transport
+from bittern.spark.snapshots import transport
 
 #: Documents that are read at once.
 _ROWS = 1 << 15

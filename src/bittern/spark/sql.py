@@ -28,7 +28,6 @@ from bittern.engine.matcher import Matcher, check_limit
 from bittern.errors import OptionError
 from bittern.spark.attributes import names_of
 from bittern.spark.frames import names_in, resolve
-from bittern.spark.node_cache import SnapshotRef, attach
 from bittern.spark.operator import (
     SUBSCRIPTION,
     Operator,
@@ -38,6 +37,7 @@ from bittern.spark.operator import (
     subscription_ids,
 )
 from bittern.spark.past import refuse_quantifiers
+from bittern.spark.snapshots.node_cache import SnapshotRef, attach
 
 
 def register(

@@ -8,10 +8,10 @@
       layer 1   Carried 77c0...       the 9,000 that were added since, as bytes in the closure
       layer 2   Carried 01de...       the last 300
 
-It is a state of ``engine/layers.py`` on its way to other processes. The snapshot changes when it is
-compacted, the deltas with every version, so these travel with the task: a thousand subscriptions
-are some 100 KB, no file is written, none has to be removed. A delta that has outgrown that
-(``CARRIED`` bytes) goes the way of snapshots.
+It is a state of ``engine/live/layers.py`` on its way to other processes. The snapshot changes when
+it is compacted, the deltas with every version, so these travel with the task: a thousand
+subscriptions are some 100 KB, no file is written, none has to be removed. A delta that has outgrown
+that (``CARRIED`` bytes) goes the way of snapshots.
 
 Two processes that match against views of the same version find the same, whatever their layers.
 Cost: a process decodes a delta once, and joins the ids once for each view: O(subscriptions) bytes.
@@ -32,12 +32,12 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from bittern.engine.delta import ALL_ALIVE, Segment, State
 from bittern.engine.index import Index
+from bittern.engine.live.delta import ALL_ALIVE, Segment, State
 from bittern.engine.matcher import StateMatcher
 from bittern.errors import SnapshotError
 from bittern.model.ids import Ids
-from bittern.spark.node_cache import SnapshotRef, attach
+from bittern.spark.snapshots.node_cache import SnapshotRef, attach
 
 #: A delta of more bytes is published like a snapshot.
 CARRIED = 4 << 20

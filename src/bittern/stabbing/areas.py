@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bittern.engine.jit import inline
+from bittern.jit import inline
 
 if TYPE_CHECKING:
     from bittern.stabbing.contract import Int32s

@@ -1,7 +1,7 @@
 """A line cut by the ends of intervals: every value of one kind has a place on it.
 
-A rank space (``model/rank.py``) with a single channel. Its m constants, the distinct ends, cut the
-line into 2m + 1 *places*, and a value has one of them::
+A rank space (``model/rank/space.py``) with a single channel. Its m constants, the distinct ends,
+cut the line into 2m + 1 *places*, and a value has one of them::
 
     ends 10, 99.5    place   0: (.. 10)   1: 10   2: (10 .. 99.5)   3: 99.5   4: (99.5 ..)
 
@@ -31,8 +31,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from bittern.engine.jit import frozen
-from bittern.model.cells import float_pairs, integer_pairs, string_pairs
+from bittern.jit import frozen
 from bittern.model.numbers import (
     BEYOND_INT64,
     INT64_MAX,
@@ -41,7 +40,16 @@ from bittern.model.numbers import (
     NumberColumns,
     exact,
 )
-from bittern.model.rank import COUNT, DIRECT, FINE, NUMBER, STRING, RankArrays, build_rank_space
+from bittern.model.rank.cells import float_pairs, integer_pairs, string_pairs
+from bittern.model.rank.space import (
+    COUNT,
+    DIRECT,
+    FINE,
+    NUMBER,
+    STRING,
+    RankArrays,
+    build_rank_space,
+)
 from bittern.model.strings import StringTable, arrow_strings
 from bittern.stabbing.contract import Int32s
 from bittern.stabbing.guide import Guide
@@ -145,7 +153,7 @@ class Axis:
 
 
 def _placed(pairs: Any, rank: RankArrays, data: tuple[Any, ...], valid: Any, n: int) -> Int32s:
-    """Run a kernel of ``model/cells.py`` and put its (cell, row) pairs back in order."""
+    """Run a kernel of ``model/rank/cells.py`` and put its (cell, row) pairs back in order."""
     packed = np.empty(n, np.uint64)
     written = int(pairs(rank, 0, *data, valid, packed, 0))
     if written == n:

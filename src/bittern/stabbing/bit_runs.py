@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bittern.engine.jit import i4r, i4w, i8, i8r, i8w, inline, kernel, prefetch, u8r, void
+from bittern.jit import i4r, i4w, i8, i8r, i8w, inline, kernel, prefetch, u8r, void
 from bittern.stabbing.bit_words import count_row
 from bittern.stabbing.bitmaps import NO_BITS, ONE_BIT, count_bits, lowest_bit
 from bittern.stabbing.runs import Runs, add_run

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from bittern.engine.jit import i4r, i4w, i8r, i8w, inline, kernel, u8w, void
+from bittern.jit import i4r, i4w, i8r, i8w, inline, kernel, u8w, void
 from bittern.stabbing.bitmaps import NO_BITS, ONE_BIT
 from bittern.stabbing.contract import check_bytes
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from bittern.engine.jit import i4r, i4w, i8, i8w, inline, kernel, u8r, u8w, void
+from bittern.jit import i4r, i4w, i8, i8w, inline, kernel, u8r, u8w, void
 from bittern.stabbing.areas import HELD, USED, move_to_end, rank, room_to_move
 from bittern.stabbing.bitmaps import NO_BITS, ONE_BIT, count_bits
 

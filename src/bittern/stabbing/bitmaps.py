@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from bittern.engine.jit import inline
+from bittern.jit import inline
 
 NO_BITS, ONE_BIT = np.uint64(0), np.uint64(1)
 """Typed for kernels: uint64 with a plain int would become a float there."""

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bittern.engine.jit import i4r, i4w, i8, i8r, i8w, inline, kernel, void
+from bittern.jit import i4r, i4w, i8, i8r, i8w, inline, kernel, void
 
 if TYPE_CHECKING:
     from bittern.stabbing.contract import Int32s, Int64s

@@ -36,8 +36,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from bittern.engine.jit import i4r, i4w, i8, i8r, i8w, inline, kernel, prefetch, read_only, void
 from bittern.errors import OptionError
+from bittern.jit import i4r, i4w, i8, i8r, i8w, inline, kernel, prefetch, read_only, void
 from bittern.stabbing.blocks import block_level, decompose_one
 from bittern.stabbing.contract import (
     MAX_DOMAIN,

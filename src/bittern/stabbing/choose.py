@@ -33,17 +33,8 @@ from bittern.errors import OptionError
 from bittern.stabbing.contract import StabbingIndex, as_int32, check_intervals
 from bittern.stabbing.estimate import Estimate, in_bytes
 from bittern.stabbing.predict import estimates
-from bittern.stabbing.registry import STRUCTURES, structure
+from bittern.stabbing.registry import STRUCTURES, checked_memory, structure
 from bittern.stabbing.summary import Summary
-
-AUTO = "auto"
-"""The name that asks for a choice."""
-
-ALLOWANCE = 16 * 2**20
-"""Bytes that an index may take however few intervals there are."""
-
-BYTES_PER_INTERVAL = 64
-"""Bytes that it may take for each interval beside."""
 
 RECOMMENDED = ("dlist", "cei", "interval-tree", "interval")
 """What is chosen from: the fastest, the one that shares entries, the smallest, and the fastest of
@@ -65,11 +56,6 @@ class Choice:
     nanoseconds: float
     """Predicted, per value."""
     reasons: tuple[str, ...]
-
-
-def default_memory(n: int) -> int:
-    """Bytes that an index of n intervals may take unless somebody says otherwise."""
-    return ALLOWANCE + BYTES_PER_INTERVAL * n
 
 
 def choose(lows: ArrayLike, highs: ArrayLike, domain: int, *, memory: int | None = None) -> Choice:
@@ -177,25 +163,6 @@ def _reasons(first: Estimate, each: list[Estimate], summary: Summary, memory: in
         yield f"{shown(faster)} would be faster and needs {in_bytes(faster.bytes)}"
 
 
-def checked_memory(memory: int | None, n: int) -> int:
-    """Return the limit that holds; OptionError if it is none."""
-    if memory is None:
-        return default_memory(n)
-    if isinstance(memory, bool) or not isinstance(memory, int) or memory < 1:
-        raise OptionError(f"the memory for a stabbing index is {memory!r}: give bytes from 1 on")
-    return memory
-
-
-def check_name(name: str, memory: int | None = None) -> None:
-    """Refuse an unknown name, and a limit of memory where nothing is to be chosen."""
-    if name == AUTO:
-        checked_memory(memory, 0)
-        return
-    structure(name)
-    if memory is not None:
-        raise OptionError(f'a limit of memory is for stabbing="{AUTO}", not for {name!r}')
-
-
 def build_chosen(
     lows: ArrayLike, highs: ArrayLike, ids: ArrayLike, domain: int, memory: int | None = None
 ) -> StabbingIndex:
@@ -216,24 +183,3 @@ def build_chosen(
         each = [
             replace(one, bytes=index.nbytes) if one.name == choice.name else one for one in each
         ]
-
-
-def build_named(
-    name: str,
-    lows: ArrayLike,
-    highs: ArrayLike,
-    domain: int,
-    memory: int | None = None,
-    cuts: ArrayLike | None = None,
-) -> StabbingIndex:
-    """Build the structure of this name, or the one to choose if it is "auto"; ids are positions.
-
-    ``cuts``, the first cells of the attributes, are for those that ask for them.
-    """
-    check_name(name, memory)
-    ids = np.arange(len(np.asarray(lows)), dtype=np.int32)
-    if name == AUTO:
-        return build_chosen(lows, highs, ids, domain, memory)
-    made = structure(name)
-    parameters = {"cuts": cuts} if "cuts" in made.parameter_names() else {}
-    return made.build(lows, highs, ids, domain=domain, **parameters)

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bittern.engine.jit import f8, f8r, i4r, i4w, kernel, u1r, void
+from bittern.jit import f8, f8r, i4r, i4w, kernel, u1r, void
 from bittern.stabbing.areas import rank
 from bittern.stabbing.contract import Int32s
 

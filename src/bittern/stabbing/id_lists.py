@@ -33,8 +33,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from bittern.engine.jit import b1, i4r, i4w, i8, i8w, kernel, void
 from bittern.errors import OptionError
+from bittern.jit import b1, i4r, i4w, i8, i8w, kernel, void
 from bittern.stabbing.areas import HELD, USED, check_areas, move_to_end, rank, room_to_move
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from bittern.engine.jit import i4r2, i4w, i4w2, i8, i8w, inline, kernel, void
+from bittern.jit import i4r2, i4w, i4w2, i8, i8w, inline, kernel, void
 
 # Columns of a node's row.
 KEY, LEFT, RIGHT, BEGIN, END, LIMIT = range(6)

@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bittern.engine.jit import i4r, i4r2, i4w, i8, i8w, kernel, read_only, void
+from bittern.jit import i4r, i4r2, i4w, i8, i8w, kernel, read_only, void
 from bittern.stabbing.areas import check_areas
 from bittern.stabbing.contract import MAX_DOMAIN, Int32s, Int64s, StabbingIndex, as_values, unfit
 from bittern.stabbing.interval_nodes import (

@@ -1,46 +1,65 @@
-"""Predicted bytes and search work of every structure, from a summary of the intervals.
+"""Predicted bytes and search work of a structure, from a summary of the intervals.
 
-Bytes are exact wherever the layout is decided by the domain and the lengths: directories and
-bitmaps always, the entries of Dlist, UI, SCI and LCI too; those of CEI on average over all
-positions. Trees and bit vectors are estimated (``stabbing/predict_trees.py``), and so are predicate
-indexes, whose search depends on which intervals are bounded on one side and how many candidates
-the others make (``stabbing/predict_predicates.py``).
+Bytes are exact wherever the layout is decided by the domain and the lengths: directories always,
+the entries of Dlist too; those of CEI on average over all positions. Trees and bit vectors are
+estimated. The structures of ``literature/`` are predicted there (``literature/predictions``), and
+only where somebody compares them.
 
-A list is taken to be nonempty with the chance 1 - exp(-mean length): entries fall anywhere.
+A list is taken to be nonempty with the chance 1 - exp(-mean length): entries fall anywhere. Where
+neither decides, intervals are assumed to begin anywhere with the same chance, and lengths within an
+octave to be spread evenly up to what their mean allows.
+
+Slots of bit vectors are ordered by left end, so 64 neighbours, one *word*, begin within ``span``
+cells. A value d cells behind such a word is in an interval of it with the chance that one of 64 is
+longer than d; added up over all words before the value, that is how many words a row has::
+
+    words              |....|....|....|....|   value       span = 64 * domain / n
+    S(d) = share of lengths > d       <-- d -->|           words per row = sum of 1 - exp(-64 S(d))
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from importlib import import_module
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bittern.stabbing import cost
 from bittern.stabbing.cei import n_lists as cei_lists
 from bittern.stabbing.cei import n_masks as cei_masks
-from bittern.stabbing.constructs import LOGARITHMIC, MAX_LONGEST, SIMPLE, Scheme
-from bittern.stabbing.estimate import Estimate, Work, copied, misses
+from bittern.stabbing.estimate import Estimate, Work, copied, descent, misses
 from bittern.stabbing.id_lists import MAX_ENTRIES
-from bittern.stabbing.predict_predicates import PREDICATES
-from bittern.stabbing.predict_trees import TREES
 from bittern.stabbing.summary import OCTAVES, Summary
 
-_LARGEST_SCI = 64  # a value has L * L / 2 constructs: more are never worth it
+Family: TypeAlias = Callable[[str, Summary], Iterator[Estimate]]
+"""Predicts a structure with each value of its parameter that may be worth trying."""
+
+WORD = 12
+"""Bytes of a word of a bit vector and its number."""
+SLOT = 12
+"""Bytes of an interval in its slot."""
+_UNLIMITED = 2**63
+_FIRST_WORD = 0.9
+_LEFT_BETWEEN = 0.45
+_STEPS = 8  # points per octave at which the share of longer intervals is taken
 
 
 def estimates(name: str, summary: Summary) -> list[Estimate]:
     """Estimate one structure, with each value of its parameter that may be worth trying."""
-    return list(_FAMILIES[name](name, summary))
+    family = _FAMILIES.get(name)
+    if family is None:
+        family = import_module("bittern.literature.predictions").FAMILIES[name]
+    return list(family(name, summary))
 
 
-def _nonempty(entries: NDArray[np.float64], lists: NDArray[np.float64]) -> NDArray[np.float64]:
+def nonempty(entries: NDArray[np.float64], lists: NDArray[np.float64]) -> NDArray[np.float64]:
     """Chance that a list holds anything, where so many entries are spread over so many lists."""
     return -np.expm1(-entries / np.maximum(lists, 1.0))
 
 
-def _powers(most: int) -> range:
+def powers(most: int) -> range:
     """Which 2**k to try as longest construct: those up to ``most``, but not 1, which is Dlist."""
     k = most.bit_length() - 1
     return range(min(1, k), k + 1)
@@ -49,9 +68,10 @@ def _powers(most: int) -> range:
 # Lists per cell: Dlist and UI
 
 
-def _per_cell(name: str, summary: Summary) -> Iterator[Estimate]:
+def per_cell(name: str, summary: Summary) -> Iterator[Estimate]:
+    """Lists per cell: exact."""
     entries = int(summary.cells.sum())
-    directory = 4 * (cost.ui_constructs(summary.domain) + 1)
+    directory = 4 * (summary.domain + 1)
     found = 1 - math.exp(-summary.ids_per_value)
     waits = misses(1, directory) + copied(found, summary.ids_per_value, 4 * entries)
     work = Work(headers=1, lists=found, ids=summary.ids_per_value, misses=waits)
@@ -62,14 +82,14 @@ def _per_cell(name: str, summary: Summary) -> Iterator[Estimate]:
 
 
 def _cei(name: str, summary: Summary) -> Iterator[Estimate]:
-    for bits in _powers(1 << max(summary.domain - 1, 0).bit_length()):
+    for bits in powers(1 << max(summary.domain - 1, 0).bit_length()):
         by_level = cei_entries(summary, bits)
         entries = float(by_level.sum())
         directory = 4 * (cei_lists(summary.domain, bits) + 1)
         shape = 24
         size = directory + 4 * cei_masks(summary.domain, bits) + shape + 4 * round(entries)
         lists = np.maximum(summary.domain / 2.0 ** np.arange(bits + 1), 1.0)
-        found = _nonempty(by_level, lists)
+        found = nonempty(by_level, lists)
         # A level is visited when anything is in it among the 64 cells of its mask.
         span = np.maximum(2.0 ** np.arange(bits + 1), 64.0)
         visited = float(-np.expm1(-by_level * span / max(summary.domain, 1)).sum())
@@ -86,7 +106,7 @@ def _cei(name: str, summary: Summary) -> Iterator[Estimate]:
 def cei_entries(summary: Summary, bits: int) -> NDArray[np.float64]:
     """Entries by level of blocks, exactly, on average over all positions of the intervals.
 
-    As in ``cost.cei_mean``: an interval of w cells has one block of each level below b on
+    An interval of w cells has one block of each level below b on
     average, and the rest, (w + 1) / 2**b - 1, of level b = min(bits, log2 w).
     """
     entries = np.zeros(bits + 1)
@@ -97,86 +117,92 @@ def cei_entries(summary: Summary, bits: int) -> NDArray[np.float64]:
     return entries
 
 
-# Virtual construct intervals: SCI and LCI, found in four ways
+# Bit vectors and trees
 
 
-def construct_entries(scheme: Scheme, summary: Summary, longest: int) -> NDArray[np.float64]:
-    """Entries by length of constructs; exact for LCI, exact in total for SCI."""
-    k = longest.bit_length() - 1
-    below = float((summary.bits[:k] * 2.0 ** np.arange(k)).sum())
-    whole = (float(summary.cells.sum()) - below) / longest
-    if scheme.logarithmic:
-        return np.append(summary.bits[:k], whole)
-    entries = np.zeros(longest)
-    for v in range(k):  # lengths 2**v .. 2**(v+1) - 1 are constructs themselves
-        entries[(1 << v) - 1 : (2 << v) - 1] += summary.counts[v] / (1 << v)
-    rests = summary.n - float(summary.multiples[k] + summary.counts[:k].sum())
-    entries[:-1] += rests / max(longest - 1, 1)
-    entries[-1] += whole
-    return entries
+def longer_than(summary: Summary, cells: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Share of the intervals that have more cells than that."""
+    total = np.zeros_like(cells)
+    for v in range(OCTAVES):
+        if summary.counts[v]:
+            least = 2.0**v
+            mean = summary.cells[v] / summary.counts[v]
+            width = max(2 * (mean - least), 1.0)
+            total += summary.counts[v] * np.clip((least + width - cells) / width, 0.0, 1.0)
+    return total / max(summary.n, 1)
 
 
-def _constructs(scheme: Scheme, way: str) -> Callable[[str, Summary], Iterator[Estimate]]:
-    def family(name: str, summary: Summary) -> Iterator[Estimate]:
-        most = min(MAX_LONGEST if scheme.logarithmic else _LARGEST_SCI, max(summary.domain, 1))
-        for k in _powers(most):
-            yield _construct(name, scheme, way, summary, 1 << k)
-
-    return family
-
-
-def _construct(name: str, scheme: Scheme, way: str, summary: Summary, longest: int) -> Estimate:
-    domain = summary.domain
-    lengths = scheme.lengths(longest).astype(np.float64)
-    per = len(lengths)
-    by_length = construct_entries(scheme, summary, longest)
-    constructs = cost.lci_constructs if scheme.logarithmic else cost.sci_constructs
-    covering_segment = cost.lci_segment if scheme.logarithmic else cost.sci_segment
-    n_lists, segment = constructs(domain, longest), covering_segment(longest)
-    directory = 4 * (n_lists + 1)
-    tables = 4 * (per + longest + 1 + longest)
-    size = directory + 4 * round(float(by_length.sum())) + tables
-    active = _nonempty(by_length, np.full(per, float(domain)))
-    found = float((lengths * active).sum())
-    work = {"ids": summary.ids_per_value, "lists": found}
-    lines = found
-    if way in ("bitmap", "clipped"):
-        width = -(-(segment if way == "clipped" else n_lists) // 64)
-        bitmap = 8 * domain * width
-        size += bitmap + 24
-        work["words"] = 1 + segment / 64
-        work["misses"] = misses(1 + segment / 512, bitmap) + misses(found, directory)
-    elif way == "virtual":
-        work["headers"] = segment
-        work["steps"] = (longest - 1) * float(active.sum())
-        work["misses"] = misses(1 + segment / 16, directory)
-    else:
-        # The lists of one beginning are neighbours and copied as one.
-        later = np.cumsum(by_length[::-1])[::-1] / max(domain, 1)
-        shorter = np.append(0.0, lengths[:-1])
-        lines = float(((lengths - shorter) * -np.expm1(-later)).sum())
-        work["headers"] = 2 * longest
-        work["lists"] = lines
-        work["misses"] = misses(1 + longest * per / 16, directory)
-    items = 4 * float(by_length.sum())
-    work["misses"] += copied(lines, summary.ids_per_value, items)
-    return Estimate(name, {"longest": longest}, size, Work(**work))
+def words_per_row(summary: Summary) -> float:
+    """Nonzero words in the bit vector of an elementary interval that is in any interval."""
+    if not summary.n:
+        return 0.0
+    span = 64.0 * summary.domain / summary.n
+    octaves = int(np.flatnonzero(summary.counts)[-1]) + 1
+    edges = np.append(0.0, 2.0 ** np.linspace(0, octaves, octaves * _STEPS + 1))
+    middles = (edges[1:] + edges[:-1]) / 2
+    found = -np.expm1(-64 * longer_than(summary, middles))
+    # The first word is the one that the value itself is somewhere in.
+    return max(1.0, _FIRST_WORD + float((np.diff(edges) * found).sum()) / span)
 
 
-_Family = Callable[[str, Summary], Iterator[Estimate]]
+def depth(nodes: float) -> float:
+    """Steps on the way down a balanced tree."""
+    return math.log2(nodes + 1)
 
-_FAMILIES: dict[str, _Family] = {
-    "dlist": _per_cell,
-    "ui": _per_cell,
+
+def covered(summary: Summary) -> float:
+    """Chance that a value is in any interval."""
+    return 1 - math.exp(-summary.ids_per_value)
+
+
+def interval_rows(name: str, summary: Summary) -> Iterator[Estimate]:
+    """A bit vector per elementary interval."""
+    nodes = summary.occupied
+    per_row = words_per_row(summary)
+    in_rows = WORD * nodes * per_row
+    size = 8 * nodes + 4 * (nodes + 1) + in_rows + SLOT * summary.n
+    steps = depth(nodes)
+    words = per_row * covered(summary)
+    lines = misses(2, 4 * nodes) + misses(1, in_rows) + misses(words, 4 * summary.n)
+    work = Work(steps=steps, words=words, bits=summary.ids_per_value, misses=lines)
+    yield Estimate(name, {}, round(size), work)
+
+
+def _interval_tree(name: str, summary: Summary) -> Iterator[Estimate]:
+    nodes = tree_nodes(summary)
+    size = 20 * summary.n + 24 * nodes
+    steps = depth(nodes)
+    lists = min(steps, summary.ids_per_value)
+    list_length = summary.n / max(nodes, 1.0)
+    compared = steps * (1 + math.log2(list_length + 1))
+    work = Work(
+        steps=compared,
+        lists=lists,
+        ids=summary.ids_per_value,
+        misses=copied(2 * lists, summary.ids_per_value, 20 * summary.n),
+        waits=descent(steps, 24 * nodes),
+    )
+    yield Estimate(name, {}, round(size), work, _UNLIMITED)
+
+
+def tree_nodes(summary: Summary) -> float:
+    """Nodes of an interval tree: as many gaps as are left when an interval rarely fits into one.
+
+    Keys g cells apart leave n/domain * (cells that 1 - S adds up to, from 0 to g) intervals
+    between two of them; splitting ends where that is about a half.
+    """
+    if not summary.n:
+        return 0.0
+    gaps = 2.0 ** np.linspace(0, OCTAVES, OCTAVES * _STEPS + 1)
+    steps = np.diff(np.append(0.0, gaps))
+    left = summary.n / summary.domain * np.cumsum(steps * (1 - longer_than(summary, gaps)))
+    gap = float(np.interp(_LEFT_BETWEEN, left, gaps))
+    return min(summary.domain / gap, float(summary.points), float(summary.n))
+
+
+_FAMILIES: dict[str, Family] = {
+    "dlist": per_cell,
     "cei": _cei,
-    "sci": _constructs(SIMPLE, "bitmap"),
-    "sci-bc": _constructs(SIMPLE, "clipped"),
-    "sci-bv": _constructs(SIMPLE, "virtual"),
-    "sci-dt": _constructs(SIMPLE, "table"),
-    "lci": _constructs(LOGARITHMIC, "bitmap"),
-    "lci-bc": _constructs(LOGARITHMIC, "clipped"),
-    "lci-bv": _constructs(LOGARITHMIC, "virtual"),
-    "lci-dt": _constructs(LOGARITHMIC, "table"),
-    **TREES,
-    **PREDICATES,
+    "interval": interval_rows,
+    "interval-tree": _interval_tree,
 }

@@ -33,10 +33,10 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bittern.engine.jit import i4r, i4r2, i4w, i8, i8r, i8w, kernel, u8r, u8w, void
 from bittern.errors import OptionError
+from bittern.jit import i4r, i4r2, i4w, i8, i8r, i8w, kernel, u8r, u8w, void
+from bittern.literature.bit_vectors.cluster_index import ClusterIndex
 from bittern.stabbing.bitmaps import NO_BITS, ONE_BIT, count_bits, lowest_bit, words_for
-from bittern.stabbing.cluster_index import ClusterIndex
 from bittern.stabbing.contract import Int32s, Int64s, StabbingIndex, as_int32, as_values
 from bittern.stabbing.registry import structure as structure_of
 

@@ -1,36 +1,53 @@
-"""Stabbing indexes by name. A structure's module is imported when it is first asked for."""
+"""Stabbing indexes by name. A structure's module is imported when it is first asked for.
+
+Those that ``stabbing="auto"`` chooses from (``stabbing/choose.py``) stand in this room, the others
+in ``literature/``. No import leads from here to there: a module is named by text, and a process
+that never asks for its structure never loads it.
+"""
 
 from __future__ import annotations
 
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+import numpy as np
+from numpy.typing import ArrayLike
+
 from bittern.errors import OptionError
 
 if TYPE_CHECKING:
     from bittern.stabbing.contract import StabbingIndex
 
+AUTO = "auto"
+"""The name that asks for a choice."""
+
+ALLOWANCE = 16 * 2**20
+"""Bytes that an index may take however few intervals there are."""
+
+BYTES_PER_INTERVAL = 64
+"""Bytes that it may take for each interval beside."""
+
 STRUCTURES = {
-    "dlist": "dlist.Dlist",
-    "sci": "sci.SCI",
-    "sci-bc": "sci_bc.ClippedSCI",
-    "sci-bv": "sci_bv.VirtualSCI",
-    "sci-dt": "sci_dt.TableSCI",
-    "lci": "lci.LCI",
-    "lci-bc": "lci_bc.ClippedLCI",
-    "lci-bv": "lci_bv.VirtualLCI",
-    "lci-dt": "lci_dt.TableLCI",
-    "is-list": "is_list.ISList",
-    "ui": "ui.UI",
-    "cei": "cei.CEI",
-    "cluster": "cluster_index.ClusterIndex",
-    "interval": "interval_index.IntervalIndex",
-    "hybrid": "hybrid_index.HybridIndex",
-    "segment-tree": "segment_tree.SegmentTree",
-    "interval-tree": "interval_tree.IntervalTree",
-    "grouped-filter": "grouped_filter.GroupedFilter",
-    "red-black": "red_black.RedBlack",
-    "pb-tree": "pb_tree.PBTree",
+    "dlist": "stabbing.dlist.Dlist",
+    "cei": "stabbing.cei.CEI",
+    "interval-tree": "stabbing.interval_tree.IntervalTree",
+    "interval": "stabbing.interval_index.IntervalIndex",
+    "ui": "literature.constructs.ui.UI",
+    "sci": "literature.constructs.sci.SCI",
+    "sci-bc": "literature.constructs.sci_bc.ClippedSCI",
+    "sci-bv": "literature.constructs.sci_bv.VirtualSCI",
+    "sci-dt": "literature.constructs.sci_dt.TableSCI",
+    "lci": "literature.constructs.lci.LCI",
+    "lci-bc": "literature.constructs.lci_bc.ClippedLCI",
+    "lci-bv": "literature.constructs.lci_bv.VirtualLCI",
+    "lci-dt": "literature.constructs.lci_dt.TableLCI",
+    "is-list": "literature.is_list.index.ISList",
+    "cluster": "literature.bit_vectors.cluster_index.ClusterIndex",
+    "hybrid": "literature.bit_vectors.hybrid_index.HybridIndex",
+    "segment-tree": "literature.bit_vectors.segment_tree.SegmentTree",
+    "grouped-filter": "literature.predicates.grouped_filter.GroupedFilter",
+    "red-black": "literature.predicates.red_black.RedBlack",
+    "pb-tree": "literature.pb_tree.index.PBTree",
 }
 """Module and class of every structure under its name; a new one is added here and nowhere else."""
 
@@ -38,9 +55,63 @@ STRUCTURES = {
 def structure(name: str) -> type[StabbingIndex]:
     """Return the structure of this name; OptionError lists the known names."""
     try:
-        module, cls = STRUCTURES[name].split(".")
+        module, _, cls = STRUCTURES[name].rpartition(".")
     except (KeyError, TypeError):
         known = ", ".join(sorted(STRUCTURES))
         raise OptionError(f"no stabbing index is called {name!r}: choose from {known}") from None
-    found: type[StabbingIndex] = getattr(import_module(f"bittern.stabbing.{module}"), cls)
+    found: type[StabbingIndex] = getattr(import_module(f"bittern.{module}"), cls)
     return found
+
+
+def default_memory(n: int) -> int:
+    """Bytes that an index of n intervals may take unless the caller says otherwise."""
+    return ALLOWANCE + BYTES_PER_INTERVAL * n
+
+
+def checked_memory(memory: int | None, n: int) -> int:
+    """Return the limit that holds; OptionError if it is none."""
+    if memory is None:
+        return default_memory(n)
+    if isinstance(memory, bool) or not isinstance(memory, int) or memory < 1:
+        raise OptionError(f"the memory for a stabbing index is {memory!r}: give bytes from 1 on")
+    return memory
+
+
+def check_name(name: str, memory: int | None = None) -> None:
+    """Refuse an unknown name, and a limit of memory where nothing is to be chosen."""
+    if name == AUTO:
+        checked_memory(memory, 0)
+        return
+    structure(name)
+    if memory is not None:
+        raise OptionError(f'a limit of memory is for stabbing="{AUTO}", not for {name!r}')
+
+
+def build_chosen(
+    lows: ArrayLike, highs: ArrayLike, ids: ArrayLike, domain: int, memory: int | None = None
+) -> StabbingIndex:
+    """Build the structure to choose; what that takes is loaded by now and not before."""
+    choose = import_module("bittern.stabbing.choose")
+    found: StabbingIndex = choose.build_chosen(lows, highs, ids, domain, memory)
+    return found
+
+
+def build_named(
+    name: str,
+    lows: ArrayLike,
+    highs: ArrayLike,
+    domain: int,
+    memory: int | None = None,
+    cuts: ArrayLike | None = None,
+) -> StabbingIndex:
+    """Build the structure of this name, or the one to choose if it is "auto"; ids are positions.
+
+    ``cuts``, the first cells of the attributes, are for those that ask for them.
+    """
+    check_name(name, memory)
+    ids = np.arange(len(np.asarray(lows)), dtype=np.int32)
+    if name == AUTO:
+        return build_chosen(lows, highs, ids, domain, memory)
+    made = structure(name)
+    parameters = {"cuts": cuts} if "cuts" in made.parameter_names() else {}
+    return made.build(lows, highs, ids, domain=domain, **parameters)

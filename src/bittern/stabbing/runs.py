@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bittern.engine.jit import i4r, i4w, i8, inline, kernel, prefetch, void
+from bittern.jit import i4r, i4w, i8, inline, kernel, prefetch, void
 from bittern.stabbing.contract import Located
 
 if TYPE_CHECKING:

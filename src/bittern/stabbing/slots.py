@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from bittern.engine.jit import read_only
 from bittern.errors import OptionError
+from bittern.jit import read_only
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

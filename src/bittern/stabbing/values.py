@@ -28,9 +28,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from bittern.errors import OptionError
-from bittern.model.columns import plain, read_column
+from bittern.model.events.columns import plain, read_column
 from bittern.model.numbers import BEYOND, INT64_MAX, INT64_MIN, WHOLE_FLOATS, exact
-from bittern.model.rank import KIND_NAMES, NUMBER, STRING, TIME
+from bittern.model.rank.space import KIND_NAMES, NUMBER, STRING, TIME
 
 Scalar: TypeAlias = int | float | Decimal | bytes
 """One value in the form that is equal for equal values: see ``canonical``."""

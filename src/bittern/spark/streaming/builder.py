@@ -28,7 +28,7 @@ of very many it names some and tells how many more there are (``"unnamed"``).
 
 Cost: a version with c changes takes a query for them and O(c) to index them, some more now and then
 when deltas are folded; a base of a million subscriptions takes some ten seconds, in a process of
-its own while deltas go on (``engine/compact.py``).
+its own while deltas go on (``engine/live/compact.py``).
 """
 
 from __future__ import annotations
@@ -47,16 +47,16 @@ from pyspark.sql import SparkSession
 
 from bittern.catalog.catalog import Catalog
 from bittern.engine.index import Index
-from bittern.engine.layers import COMPACT_ROWS, COMPACT_SHARE, Layers
-from bittern.engine.snapshot import read_snapshot
+from bittern.engine.live.layers import COMPACT_ROWS, COMPACT_SHARE, Layers
+from bittern.engine.snapshot.folder import read_snapshot
 from bittern.engine.subscriptions import read_subscriptions
 from bittern.errors import BadSubscription, CatalogError, OptionError, SnapshotError
 from bittern.language.shapes import Shapes
-from bittern.spark import node_cache, transport
-from bittern.spark import store as stores
-from bittern.spark.cache_folder import cache_root
-from bittern.spark.node_cache import SnapshotRef, attach
 from bittern.spark.past import REMEDY, has_quantifiers, lacks_history, without_quantifiers
+from bittern.spark.snapshots import node_cache, transport
+from bittern.spark.snapshots import store as stores
+from bittern.spark.snapshots.cache_folder import cache_root
+from bittern.spark.snapshots.node_cache import SnapshotRef, attach
 from bittern.spark.told import component, read_told, whole, words
 from bittern.spark.views import View, view_of
 

@@ -13,9 +13,9 @@
 
 A batch is matched with the documents of the batches before it, so its own events are written before
 it is matched: then the next batch finds them whatever happens to this one. A folder takes its name
-in one rename when all of it is on disk (``spark/staging.py``), and is never written again. Events
-that cannot be read become no documents. The order of documents is that of batches, of files by
-name, and of rows; it is settled once for all when the folder has its name.
+in one rename when all of it is on disk (``spark/sink/staging.py``), and is never written again.
+Events that cannot be read become no documents. The order of documents is that of batches, of files
+by name, and of rows; it is settled once for all when the folder has its name.
 
 Reading thousands of small folders would be slow, so folders are folded: eight that are neighbours,
 by number of the batch, become one, and eight of those, until it has ``_FULL`` bytes. A folder of a
@@ -52,14 +52,14 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from bittern.errors import HistoryError, PipelineError
-from bittern.model.documents import is_json
-from bittern.model.typed import TypedReader
+from bittern.model.events.documents import is_json
+from bittern.model.events.typed import TypedReader
 from bittern.spark.arrow_types import report_schema
 from bittern.spark.attributes import can_cross, quoted
 from bittern.spark.operator import Batches, Named, placed
-from bittern.spark.part_files import PartFile, Table, row_of
 from bittern.spark.remembered import Remembered, part_files
-from bittern.spark.staging import Staging
+from bittern.spark.sink.part_files import PartFile, Table, row_of
+from bittern.spark.sink.staging import Staging
 from bittern.spark.streaming.outbox import BATCH, Outbox
 from bittern.spark.streaming.pins import create_once
 from bittern.spark.told import NUMBER, read_told, whole

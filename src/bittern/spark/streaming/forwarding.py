@@ -33,7 +33,7 @@ from pyspark.sql import functions as F
 from bittern.errors import OptionError
 from bittern.spark.attributes import is_case_sensitive, names_of, quoted
 from bittern.spark.operator import SUBSCRIPTION
-from bittern.spark.part_files import VERSION
+from bittern.spark.sink.part_files import VERSION
 from bittern.spark.streaming.batch import Batch, Sink, as_json
 from bittern.spark.streaming.outbox import BATCH, QUERY
 from bittern.spark.streaming.sources import (

@@ -29,11 +29,11 @@ from datetime import UTC, datetime
 import pyarrow as pa
 from pyspark import TaskContext
 
+from bittern.delivery.addresses import networks, shown
+from bittern.delivery.lanes import Delivery, Outcome, Pair, Terms
+from bittern.delivery.posting import Post, Request
 from bittern.spark.operator import Batches
-from bittern.spark.part_files import Table, row_of
-from bittern.spark.streaming.addresses import networks, shown
-from bittern.spark.streaming.delivery import Delivery, Outcome, Pair, Terms
-from bittern.spark.streaming.posting import Post, Request
+from bittern.spark.sink.part_files import Table, row_of
 
 #: Characters of matches in a request, unless a single match has more.
 _MOST_CHARACTERS = 1 << 20

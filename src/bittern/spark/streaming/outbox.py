@@ -12,9 +12,9 @@
       .batch=2.<token>.writing/    tasks are writing it; hidden from whoever reads the table
 
 ``spark.read.parquet("matches")`` gives one table with a column ``batch``. A folder takes its name
-in one rename when all of it is on disk (``spark/staging.py``), so a reader never sees half a batch.
-One that is there says that its batch was written, and it is not written again: that is what makes
-delivery exactly-once, since Spark itself may run a batch several times.
+in one rename when all of it is on disk (``spark/sink/staging.py``), so a reader never sees half a
+batch. One that is there says that its batch was written, and it is not written again: that is what
+makes delivery exactly-once, since Spark itself may run a batch several times.
 
 Batches are numbered by query, so two queries cannot share a table: the second would take the
 first's folders for its own. ``claim`` refuses that.
@@ -33,7 +33,7 @@ from pyspark.sql import DataFrame, SparkSession
 from bittern.engine.replace import only_writer
 from bittern.errors import OptionError, PipelineError
 from bittern.files import sync
-from bittern.spark.staging import Staging, local_path
+from bittern.spark.sink.staging import Staging, local_path
 from bittern.spark.streaming.pins import create_once
 from bittern.spark.told import NUMBER, read_told, words
 

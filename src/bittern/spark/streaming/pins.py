@@ -40,7 +40,7 @@ from typing import Any, Self
 
 from bittern.errors import PipelineError
 from bittern.files import Opened, sync, try_hold
-from bittern.spark.staging import local_path
+from bittern.spark.sink.staging import local_path
 from bittern.spark.told import component, read_told, whole, words
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY

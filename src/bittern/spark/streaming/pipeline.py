@@ -40,9 +40,9 @@ from bittern.errors import BitternError, OptionError, PipelineError
 from bittern.history.history import check_keep
 from bittern.spark import session
 from bittern.spark.frames import names_in
-from bittern.spark.part_files import VERSION
 from bittern.spark.past import order_of
-from bittern.spark.staging import local_path
+from bittern.spark.sink.part_files import VERSION
+from bittern.spark.sink.staging import local_path
 from bittern.spark.streaming.batch import After, Sink
 from bittern.spark.streaming.documents import StreamHistory
 from bittern.spark.streaming.files import Files

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pyspark import Broadcast
 from pyspark.sql import SparkSession
 
-from bittern.engine.delta import State
+from bittern.engine.live.delta import State
 from bittern.engine.matcher import StateMatcher
 from bittern.spark.views import View
 

@@ -23,7 +23,7 @@ from bittern.spark.operator import SUBSCRIPTION, Operator, Reference, output_sch
 from bittern.spark.past import attributes_needed, has_quantifiers, in_order
 from bittern.spark.remembered import AfterDocuments
 from bittern.spark.samples import sample_table
-from bittern.spark.sink import fill
+from bittern.spark.sink.writing import fill
 from bittern.spark.streaming.batch import After, Batch, Sink
 from bittern.spark.streaming.builder import Builder
 from bittern.spark.streaming.documents import StreamHistory

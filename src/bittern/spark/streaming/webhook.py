@@ -51,17 +51,17 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from bittern.delivery.addresses import networks
+from bittern.delivery.lanes import Pair, Terms
+from bittern.delivery.posting import check_headers
 from bittern.errors import OptionError
 from bittern.spark.arrow_types import report_schema
 from bittern.spark.attributes import quoted
 from bittern.spark.operator import SUBSCRIPTION
-from bittern.spark.part_files import Table
-from bittern.spark.staging import Staging, local_path
-from bittern.spark.streaming.addresses import networks
+from bittern.spark.sink.part_files import Table
+from bittern.spark.sink.staging import Staging, local_path
 from bittern.spark.streaming.batch import Batch, Sink, as_json
-from bittern.spark.streaming.delivery import Pair, Terms
 from bittern.spark.streaming.letters import COUNTS, REPORT, Task
-from bittern.spark.streaming.posting import check_headers
 
 logger = logging.getLogger("bittern")
 

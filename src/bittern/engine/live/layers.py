@@ -1,0 +1,427 @@
+"""Subscriptions that change: a snapshot, deltas on top of it, and marks of what is gone.
+
+What readers see is a *state*: an immutable tuple of segments, the big one first. A segment is an
+index and a mark for each of its subscriptions that is still alive::
+
+    segment 0   the snapshot: 1,000,000 subscriptions      alive 1 1 0 1 1 1 ...
+    segment 1   a delta of 9,000                           alive 1 1 1 0 ...
+    segment 2   a delta of 300
+    changes     what was subscribed and unsubscribed since the last seal: read, not yet indexed
+
+A change is one entry of a dictionary, made under the lock: a few microseconds. ``seal`` makes the
+changes visible: it indexes the rows as a new small segment, folding in older ones that are not much
+larger, so that there are few segments and each row is indexed a few times at most; it copies the
+marks of segments that lost subscriptions; and it swaps the state. Matching runs without the lock on
+the state it took, and never blocks a writer for longer than a seal.
+
+When the deltas have grown to a fifth of the snapshot, a separate process folds everything into a
+new snapshot (``engine/live/compact.py``) while matching goes on; the result is swapped in, with the
+changes made meanwhile on top.
+
+Whatever is made anew is made completely and then put in place by one assignment
+(``engine/live/delta.py``): an exception at any moment leaves all of a change, or nothing. For the
+same reason a forked child finds something whole: it goes on with a copy, from the parent's last
+change.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import threading
+import weakref
+from collections.abc import Iterable
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from bittern.engine.index import Index
+from bittern.engine.live.compact import Compaction
+from bittern.engine.live.delta import (
+    ALL_ALIVE,
+    Found,
+    Held,
+    Row,
+    Segment,
+    State,
+    new_delta,
+    rebased,
+)
+from bittern.engine.live.work_folder import WorkFolder
+from bittern.engine.subscriptions import weight_problem
+from bittern.engine.unanswered import needs_history, refused
+from bittern.errors import (
+    BadSubscription,
+    CompactionError,
+    ExpressionError,
+    OptionError,
+    SubscriptionError,
+    UnknownSubscriptionError,
+)
+from bittern.language.shapes import Shapes
+from bittern.model.ids import id_problem, normal_id
+
+logger = logging.getLogger("bittern")
+
+#: A delta of up to this many rows is rebuilt rather than kept beside a new one.
+SMALL_DELTA = 1024
+#: So is one that is at most this many times as large as what is folded into it.
+FOLD_RATIO = 4
+#: Compaction starts when deltas and dead subscriptions exceed both.
+COMPACT_ROWS = 20_000
+COMPACT_SHARE = 0.2
+#: Shapes of expressions that are gone are kept up to this many.
+SPARE_SHAPES = 10_000
+#: Seconds that ``close`` waits for a compaction before it stops it.
+CLOSE_SECONDS = 60.0
+
+_NOWHERE = Found(is_subscribed=False, row=None, segment=-1, position=-1)
+
+
+class Layers:
+    """Subscriptions that change, and the states that readers match on. Threads may share one.
+
+    ``version`` is that of the last changes that ``apply`` took, ``base_version`` the one that the
+    snapshot was made of. A forked child may use it: what it changes is its own.
+    """
+
+    def __init__(
+        self, index: Index | None = None, version: int = 0, *, without_history: str = ""
+    ) -> None:
+        """Begin with an index.
+
+        ``without_history``, if given, says that there is none, and what to do about it: then a
+        subscription with EXISTS or FORALL is bad.
+        """
+        self._without_history = without_history
+        self._lock = threading.RLock()
+        self._shapes = Shapes()
+        index = index if index is not None else Index.build({})
+        state = State.of([Segment(index, ALL_ALIVE, 0, None)])
+        self._held = Held(state, version, version, {}, len(index))
+        #: Some recent events, for the choice of pivots when the next snapshot is made.
+        self.sample: Any = None
+        self._compacting: Compaction | None = None
+        self._compact_from = _compact_from(index)
+        self._work: Path | None = None
+        self._work_folder = WorkFolder()
+        self._remove_folder = weakref.finalize(self, self._work_folder.remove)
+        self._is_closed = False
+        _all.add(self)
+
+    @property
+    def version(self) -> int:
+        """That of the last changes that ``apply`` took."""
+        return self._held.version
+
+    @property
+    def base_version(self) -> int:
+        """The version that the snapshot was made of."""
+        return self._held.base_version
+
+    # -- changes -------------------------------------------------------------------------------
+
+    def subscribe(self, id_: str | int, expression: str, weight: float | None = None) -> None:
+        """Add a subscription; ``SubscriptionError`` if it is bad or the id is taken."""
+        id_ = normal_id(id_)
+        with self._lock:
+            found = self._find(id_)
+            if found.is_subscribed:
+                raise SubscriptionError(
+                    [BadSubscription(id_, 0, "this id is subscribed already; use replace")]
+                )
+            self._held.put(self._read(id_, expression, weight), found)
+            self._tidy()
+
+    def unsubscribe(self, id_: str | int) -> None:
+        """Remove a subscription; ``UnknownSubscriptionError`` if there is none with this id."""
+        id_ = normal_id(id_)
+        with self._lock:
+            self._held.drop(id_, self._known(id_))
+            self._tidy()
+
+    def replace(self, id_: str | int, expression: str, weight: float | None = None) -> None:
+        """Give a subscription another expression, in one step: no match sees neither or both.
+
+        It keeps its weight, unless another one is given.
+        """
+        id_ = normal_id(id_)
+        with self._lock:
+            row = self._read(id_, expression, weight)
+            found = self._known(id_)
+            if weight is None:
+                row = row._replace(weight=self._held.weight(found))
+            self._held.put(row, found)
+            self._tidy()
+
+    def apply(
+        self,
+        removed: Iterable[str | int],
+        put: Iterable[tuple[str | int, str, float | None]],
+        version: int,
+    ) -> list[BadSubscription]:
+        """Take in all that changed up to a version, in one step; returns what is bad of it.
+
+        An id of ``put`` that is there gets the new expression, one of ``removed`` that is not there
+        stays away. Where the new expression is bad, the subscription is gone.
+        """
+        bad: list[BadSubscription] = []
+        with self._lock:
+            held = self._held.copy()
+            for id_ in map(normal_id, removed):
+                found = _find(held, id_)
+                if found.is_subscribed:
+                    held.drop(id_, found)
+            for given, expression, weight in put:
+                id_ = normal_id(given)
+                found = _find(held, id_)
+                try:
+                    held.put(self._read(id_, expression, weight), found)
+                except SubscriptionError as wrong:
+                    bad += wrong.bad
+                    if found.is_subscribed:
+                        held.drop(id_, found)
+            held.version = version
+            self._held = held
+            self._tidy()
+        return bad
+
+    def _read(self, id_: Any, expression: Any, weight: Any) -> Row:
+        problem = id_problem(id_)
+        problem = problem or weight_problem(weight)
+        if problem is not None:
+            raise SubscriptionError([BadSubscription(id_, 0, problem)])
+        try:
+            shape, parameters = self._shapes.read(expression)
+        except ExpressionError as wrong:
+            bad = BadSubscription(id_, wrong.position, wrong.message)
+            raise SubscriptionError([bad]) from None
+        template = self._shapes.templates[shape]
+        if self._without_history and needs_history(template):
+            raise SubscriptionError([refused(id_, expression, self._without_history)])
+        return Row(id_, expression, weight, template, parameters)
+
+    def _find(self, id_: Any) -> Found:
+        return _find(self._held, id_)
+
+    def _known(self, id_: Any) -> Found:
+        found = self._find(id_)
+        if not found.is_subscribed:
+            raise UnknownSubscriptionError(f"no subscription has the id {id_!r}")
+        return found
+
+    def _tidy(self) -> None:
+        """After a change: forget what is not needed, and compact if it is time."""
+        rows = self._held.in_deltas + len(self._held.changes)
+        if len(self._shapes.templates) > 4 * rows + SPARE_SHAPES:
+            self._shapes = Shapes()  # these were mostly of expressions that are gone
+        if self._changed() > self._compact_from and self._running is None:
+            self._compact_because_due()
+
+    def __contains__(self, id_: object) -> bool:
+        with self._lock:
+            return self._find(normal_id(id_)).is_subscribed
+
+    def __len__(self) -> int:
+        return self._held.count
+
+    def expression(self, id_: str | int) -> str:
+        """The text of a subscription."""
+        with self._lock:
+            return self._held.text(self._known(normal_id(id_)))
+
+    def seal(self) -> State:
+        """Make every change so far visible; returns the state to match on. O(changes)."""
+        with self._lock:
+            if self._held.changes:
+                self._held = _sealed(self._held)
+            return self._held.state
+
+    def base(self) -> tuple[Index, int]:
+        """The snapshot, and the version that it was made of."""
+        held = self._held
+        return held.state.segments[0].index, held.base_version
+
+    # -- compaction ----------------------------------------------------------------------------
+
+    def compact(self) -> Index:
+        """Fold all changes so far into a new snapshot, and wait for it; returns its index.
+
+        Other threads may match and change subscriptions meanwhile.
+        """
+        while True:
+            with self._lock:
+                if self._is_closed:
+                    raise OptionError(
+                        "it is closed: what was sealed can be matched, nothing compacted"
+                    )
+                running = self._running
+                if running is None:
+                    compaction = self._start_compaction()
+                    break
+            running.join()
+        compaction.join()
+        if compaction.failure is not None:
+            raise compaction.failure
+        assert compaction.index is not None
+        return compaction.index
+
+    def save(self, path: str | Path) -> str:
+        """Compact, then write the snapshot to ``path``; returns its id."""
+        return self.compact().save(path)
+
+    @property
+    def _running(self) -> Compaction | None:
+        """The compaction under way; one that has ended without a word is not."""
+        running = self._compacting
+        return running if running is not None and running.is_alive() else None
+
+    def _changed(self) -> int:
+        held = self._held
+        return held.in_deltas + held.state.segments[0].dead + len(held.changes)
+
+    def _compact_because_due(self) -> None:
+        """Compact in the background; what stands in the way of it is no failure of a change."""
+        if self._is_closed:
+            return
+        try:
+            self._start_compaction()
+        except Exception as failure:  # noqa: BLE001  no thread, no disk, no memory
+            self._postpone(failure)
+
+    def _postpone(self, failure: BaseException) -> None:
+        """Try again only when much more has changed."""
+        self._compact_from = 2 * self._changed()
+        logger.error("bittern: compaction failed; the changes stay in memory: %s", failure)
+
+    def _start_compaction(self) -> Compaction:
+        state, version = self.seal(), self.version
+        if not self._work_folder.is_usable():  # somebody removed it, or this is a forked child
+            self._take_folder(WorkFolder())
+        base, *deltas = state.segments
+        compaction = Compaction(
+            self._work_folder.new(),
+            base.index,
+            base.alive,
+            [row for delta in deltas for row in delta.living()],
+            self.sample,
+            lambda done: self._finish(done, version),
+        )
+        self._compacting = compaction
+        try:
+            compaction.start()  # it cannot finish before this thread lets go of the lock
+        except BaseException:
+            self._compacting = None  # if it runs nevertheless, its result is not taken
+            raise
+        return compaction
+
+    def _take_folder(self, folder: WorkFolder) -> None:
+        remove_old = self._remove_folder
+        self._work_folder, self._work = folder, None
+        self._remove_folder = weakref.finalize(self, folder.remove)
+        remove_old()
+
+    def _finish(self, compaction: Compaction, version: int) -> None:
+        """Put the new snapshot in place, with what changed since it was begun on top."""
+        unused: Path | None = compaction.work
+        with self._lock:
+            if self._compacting is compaction:
+                try:
+                    if compaction.failure is None:
+                        unused = self._swap(compaction, version)
+                    else:
+                        self._postpone(compaction.failure)
+                except BaseException as failure:
+                    compaction.index = None
+                    compaction.failure = CompactionError(f"its result was not taken: {failure}")
+                    self._postpone(failure)
+                    if not isinstance(failure, Exception):
+                        raise
+                finally:
+                    self._compacting = None
+        if unused is not None:
+            shutil.rmtree(unused, ignore_errors=True)
+
+    def _swap(self, compaction: Compaction, version: int) -> Path | None:
+        """Returns the folder that is needed no more: what is mapped stays readable without."""
+        index, unused = compaction.index, self._work
+        assert index is not None
+        held = rebased(self._held, index, version, compaction.kept, compaction.added)
+        compact_from, shapes = _compact_from(index), Shapes()
+        self._held = held
+        self._compact_from, self._shapes, self._work = compact_from, shapes, compaction.work
+        return unused
+
+    def close(self) -> None:
+        """Wait for a compaction that is under way, but not for ever, and remove temporary files.
+
+        One that has not ended by then is stopped, and its result not taken.
+        """
+        with self._lock:
+            self._is_closed = True
+            running = self._compacting
+        if running is not None:
+            running.end(CLOSE_SECONDS)
+            self._compacting = None
+        self._work_folder.remove()
+        self._remove_folder.detach()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _after_fork(self) -> None:
+        """Replace, in a child, what a thread of the parent may hold; the thread is not here."""
+        self._lock = threading.RLock()
+        self._compacting = None
+
+
+#: Of this process, so that its children find them usable.
+_all: weakref.WeakSet[Layers] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for layers in _all:
+        layers._after_fork()  # noqa: SLF001
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
+def _find(held: Held, id_: Any) -> Found:
+    return held.find(id_) if id_problem(id_) is None else _NOWHERE
+
+
+def _sealed(held: Held) -> Held:
+    """The same with all changes in segments. O(changes), and what is folded into them."""
+    dying: dict[int, list[int]] = {}
+    rows: list[Row] = []
+    for change in held.changes.values():
+        if change.segment >= 0:
+            dying.setdefault(change.segment, []).append(change.position)
+        if change.row is not None:
+            rows.append(change.row)
+    segments = list(held.state.segments)
+    for number, positions in dying.items():
+        segments[number] = segments[number].without(positions)
+    if rows:
+        while len(segments) > 1:
+            alive = len(segments[-1].index) - segments[-1].dead
+            if alive > SMALL_DELTA and alive > FOLD_RATIO * len(rows):
+                break
+            rows = [*segments.pop().living(), *rows]
+        segments.append(new_delta(rows))
+    return Held(State.of(segments), held.version, held.base_version, {}, held.count)
+
+
+def _compact_from(index: Index) -> int:
+    """How many changes make a compaction worth it."""
+    return max(COMPACT_ROWS, int(COMPACT_SHARE * len(index)))

@@ -1,0 +1,33 @@
+"""Conditions: constant expressions on documents and events, matched like subscriptions.
+
+What the join table and the pre-filter want to know of a batch is which of their conditions are
+TRUE for each of its events; that is what an index is for. O(values + candidates) for a batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from bittern.engine.index import Index
+from bittern.engine.live.delta import ALL_ALIVE
+from bittern.engine.matcher import match_read, new_totals
+from bittern.history.mapping_rows import readable
+from bittern.history.rows import Rows
+
+
+class IndexedConditions:
+    """Some expressions, by number."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self._index = Index.build(enumerate(texts))
+
+    def __call__(self, events: Any, json: str | Sequence[str]) -> Rows:
+        """Which of them are TRUE for each event of a block; of an unreadable one none are."""
+        encoded = self._index.encoder.encode(events, json)
+        if encoded.rejects:
+            encoded = self._index.encoder.encode(readable(events, encoded.rejects), json)
+        found, _ = match_read(self._index, encoded, ALL_ALIVE, new_totals())
+        return Rows(found.offsets, found.subscriptions.astype(np.int64))

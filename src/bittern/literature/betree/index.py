@@ -1,0 +1,396 @@
+"""BE-Tree: clauses in a tree that is cut by attribute and by value in turns (seed 003, section 3).
+
+A c-node holds clauses (its l-node) and has a p-directory: one p-node for each channel that it is
+partitioned by. A p-node is the top of a c-directory: c-nodes that halve its channel's cells as far
+as there are clauses enough. A clause is filed in one c-node, reached through channels that it has
+and intervals that enclose its predicates on them, so an event follows only p-nodes whose channel it
+has, and of a c-directory only the intervals that contain its cell::
+
+    S1  A = 2 AND B IN (3, 6, 9)        root  []
+    S2  A <= 8 AND C >= 2                |-- p-node A  all cells [S2]
+    S3  C = 6 AND B <= 4 AND ...         |     |-- left half  [S1 S4]
+    S4  A = 2                            |-- p-node B  all cells []
+                                               |-- left half  [S3]
+
+An expression is a clause in disjunctive form; a class is reported once for an event, whichever of
+its clauses hold. Classes that no tree can look up are run for each event (``matching/always.py``).
+
+The original keeps inverted lists of bitmaps in its leaves. Here a leaf lists its clauses, each with
+its most selective predicate that is not on the path, and what gets past this has all its predicates
+evaluated, up to the first that fails. The parts:
+
+    betree_nodes     c-nodes, and the table of all p-directories
+    betree_clauses   clauses as rows of predicates
+    betree_runs      what c-nodes list, as it changes
+    betree_cuts      which cut pays most, and making it
+    betree_changes   insertion and deletion
+    betree_match     leading events through the tree
+    betree_pack      everything in order of the tree, without gaps
+
+Cost of an event: the c-nodes that it is led to, and what they list. Memory: 48 bytes for a c-node,
+16 for each clause and p-node listed, 16 for a clause and each of its predicates, 16 to 32 for a
+p-node in the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from bittern.errors import OptionError
+from bittern.literature.betree.changes import delete, insert
+from bittern.literature.betree.checking import check_tree
+from bittern.literature.betree.clauses import (
+    DELETED,
+    NO_CLAUSE,
+    are_there,
+    lay_out,
+    n_rows,
+)
+from bittern.literature.betree.cuts import CUT, N_STATES, NO_CUT, PENDING_ROOM
+from bittern.literature.betree.match import match
+from bittern.literature.betree.nodes import (
+    AREAS,
+    CAPACITY,
+    CHANNEL,
+    DELETED_ROWS,
+    FREE_NODE,
+    HIGH,
+    LEFT,
+    N_CLAUSES,
+    N_FIGURES,
+    N_PNODES,
+    N_SEVERAL,
+    NO_CHANNEL,
+    NODE_WIDTH,
+    NONE,
+    PARENT,
+    RIGHT,
+    ROOT,
+    USED_ITEMS,
+    USED_NODES,
+    USED_ROWS,
+    enter_again,
+    shape_of,
+)
+from bittern.literature.betree.packing import pack, table_of
+from bittern.literature.clauses.normal import Clauses, normal_forms
+from bittern.matching.always import Always
+from bittern.matching.checks import check_channels
+from bittern.matching.classes import Classes
+from bittern.matching.contract import (
+    NOT_THERE,
+    ChangingIndex,
+    Found,
+    Refused,
+    are_numbers,
+    check_size,
+)
+from bittern.matching.growing import Column, longer
+from bittern.matching.output import Output
+from bittern.model.hashing import secret_multiplier
+from bittern.model.rank.encoded import EncodedEvents, event_entries
+from bittern.model.rank.space import RankSpace
+
+Int32s = npt.NDArray[np.int32]
+
+_LEAST_ROOM = 64
+
+
+class BETree(ChangingIndex):
+    """A tree of clauses, cut by channel and by value; see the module for the layout."""
+
+    name: ClassVar[str] = "betree"
+
+    def __init__(
+        self, arrays: Mapping[str, npt.NDArray[Any]], always: Always, capacity: int
+    ) -> None:
+        """Take packed arrays as they are."""
+        self._nodes, self._items, self._rows = arrays["nodes"], arrays["items"], arrays["rows"]
+        self._slots, self._firsts = arrays["slots"], Column(arrays["firsts"])
+        self._bases, self._frequencies = arrays["bases"], arrays["frequencies"]
+        self._figures = arrays["figures"].copy()
+        self._always = always
+        self._capacity = capacity
+        self._owned = False  # whether arrays may be changed, and have room
+        self._packed = True
+
+    @classmethod
+    def build(
+        cls,
+        classes: Classes,
+        mass: npt.NDArray[np.float64],
+        rank: RankSpace,
+        *,
+        capacity: int = 5,
+    ) -> tuple[Self, Int32s]:
+        """Insert one class after the other; a c-node is cut when it has over ``capacity`` clauses.
+
+        Where no cut pays, it keeps more. Seed 003 measures what the capacity trades (section 7.2):
+        a smaller one takes longer to build and is faster to match.
+        """
+        bases = np.array(rank.arrays.bases, dtype=np.int32)
+        nodes = np.zeros((1, NODE_WIDTH), dtype=np.int32)
+        for column in (CHANNEL, LEFT, RIGHT, PARENT):
+            nodes[ROOT, column] = NONE
+        nodes[ROOT, CHANNEL], nodes[ROOT, HIGH] = NO_CHANNEL, -1
+        nodes[ROOT, CAPACITY] = capacity
+        figures = np.zeros(N_FIGURES, dtype=np.int64)
+        figures[USED_NODES] = 1
+        figures[FREE_NODE] = NONE
+        figures[AREAS:] = NONE
+        empty: dict[str, npt.NDArray[Any]] = {
+            "nodes": nodes,
+            "items": np.empty((0, 4), dtype=np.int32),
+            "rows": np.empty((0, 4), dtype=np.int32),
+            "slots": table_of(0, secret_multiplier()),
+            "firsts": np.empty(0, dtype=np.int32),
+            "bases": bases,
+            "frequencies": np.diff(mass[bases]),
+            "figures": figures,
+        }
+        none = np.empty(0, dtype=np.int32)
+        tree = cls(empty, Always.of(classes, none, none), capacity)
+        numbers = tree.insert(classes)
+        tree._pack()
+        return tree, numbers
+
+    @classmethod
+    def check_parameters(cls, parameters: Mapping[str, Any]) -> None:
+        """Also refuse a capacity that is no positive integer."""
+        super().check_parameters(parameters)
+        capacity = parameters.get("capacity", 5)
+        if type(capacity) is not int or not 0 < capacity < 2**30:
+            raise OptionError(f"a c-node's capacity is a positive integer, not {capacity!r}")
+
+    # -- matching ------------------------------------------------------------------------------
+
+    def match(self, events: EncodedEvents) -> Found:
+        """Lead each event through the tree. O(c-nodes reached + what they list)."""
+        offsets, entries = event_entries(events, self._bases)
+        cells = np.full(len(self._bases) - 1, -1, dtype=np.int32)
+        # Only what is touched of these is ever made.
+        queue = np.empty(int(self._figures[USED_NODES]), dtype=np.int32)
+        survivors = np.empty(1 + int(self._figures[N_CLAUSES]), dtype=np.int32)
+        n_stamps = self._n_classes if self._figures[N_SEVERAL] else 0
+        stamps = np.zeros(n_stamps, dtype=np.int32)
+        candidates = np.zeros(events.n_events, dtype=np.int64)
+        out = Output()
+        while True:
+            match(
+                self._nodes,
+                self._items,
+                self._rows,
+                self._slots,
+                offsets,
+                entries,
+                cells,
+                queue,
+                survivors,
+                stamps,
+                candidates,
+                out.rows,
+                out.classes,
+                out.state,
+            )
+            if out.state[0] == events.n_events:
+                break
+            out.make_room(int(out.state[1]) + 8 * events.n_events)
+        self._always.match(events, out)
+        n = int(out.state[2])
+        return Found(out.rows[:n], out.classes[:n], candidates + len(self._always.classes))
+
+    # -- changes -------------------------------------------------------------------------------
+
+    @property
+    def _n_classes(self) -> int:
+        return len(self._firsts)
+
+    def insert(self, classes: Classes) -> Int32s:
+        """Insert clause by clause: amortised O(path + capacity x predicates) for each."""
+        forms = normal_forms(classes, cnf=False)
+        first, more = self._n_classes, len(classes)
+        check_size("classes", first + more)
+        check_size("predicates and intervals", int(self._figures[USED_ROWS]) + n_rows(forms.dnf))
+        numbers = np.arange(first, first + more, dtype=np.int32)
+        self._own()
+        self._firsts.extended(more)[first:] = NO_CLAUSE
+        if len(forms.dnf):
+            self._insert_clauses(forms.dnf, numbers)
+        if len(forms.always):
+            own = numbers[forms.always]
+            self._always = self._always.with_more(Always.of(classes, forms.always, own))
+        return numbers
+
+    def _insert_clauses(self, clauses: Clauses, numbers: Int32s) -> None:
+        figures, needed = self._figures, n_rows(clauses)
+        if figures[USED_ROWS] + needed > len(self._rows):
+            if 2 * figures[DELETED_ROWS] > figures[USED_ROWS]:
+                self._pack()
+                self._own()
+            used = int(figures[USED_ROWS])
+            more = used + needed + (used >> 1) - len(self._rows)
+            self._rows = longer(self._rows, max(0, more))
+        start = int(figures[USED_ROWS])
+        places = lay_out(clauses, numbers, self._bases, self._frequencies, self._rows, start)
+        figures[USED_ROWS] += needed
+        begins = np.flatnonzero(np.diff(clauses.owners, prepend=-1))
+        self._firsts.items[numbers[clauses.owners[begins]]] = places[begins]
+        figures[N_SEVERAL] += np.count_nonzero(np.diff(begins, append=len(clauses)) > 1)
+        if start == 0:  # all at once: as much as it may well take
+            self._nodes = longer(self._nodes, _LEAST_ROOM + len(clauses) // 2)
+            self._items = longer(self._items, _LEAST_ROOM + 2 * len(clauses))
+        n_channels = len(self._frequencies)
+        marks, shares = np.zeros(n_channels, dtype=np.int64), np.empty(n_channels)
+        counts, touched = np.zeros((2, n_channels), dtype=np.int32)
+        pending = np.empty(_LEAST_ROOM, dtype=np.int32)
+        state = np.zeros(N_STATES, dtype=np.int64)
+        state[CUT] = NO_CUT
+        while not insert(
+            self._nodes,
+            self._items,
+            self._rows,
+            self._slots,
+            figures,
+            self._bases,
+            self._frequencies,
+            self._capacity,
+            places,
+            marks,
+            counts,
+            shares,
+            touched,
+            pending,
+            state,
+        ):
+            if state[PENDING_ROOM] > len(pending):
+                pending = longer(pending, int(state[PENDING_ROOM]))
+            else:
+                self._make_room()
+
+    def _make_room(self) -> None:
+        """Room for more of whatever is used up, in proportion, so that it costs O(1) for each."""
+        figures = self._figures
+        nodes, items = int(figures[USED_NODES]), int(figures[USED_ITEMS])
+        if figures[FREE_NODE] < 0 and nodes == len(self._nodes):
+            self._nodes = longer(self._nodes, _LEAST_ROOM + (nodes >> 1))
+        elif 2 * (figures[N_PNODES] + 1) > len(self._slots) - 1:
+            slots = table_of(2 * int(figures[N_PNODES]), self._slots[-1])
+            enter_again(self._slots, slots)
+            self._slots = slots
+        else:
+            check_size("places in c-nodes", items)
+            self._items = longer(self._items, _LEAST_ROOM + len(self._items) // 2)
+
+    def delete(self, classes: Classes, numbers: Int32s) -> None:
+        """Take classes out, and c-nodes that become empty: O(clauses)."""
+        numbers = np.ascontiguousarray(numbers, dtype=np.int32)
+        if numbers.shape != (len(classes),):
+            raise OptionError(f"{len(classes)} classes to delete have {len(numbers)} numbers")
+        try:
+            forms = normal_forms(classes, cnf=False)
+        except Refused:
+            raise OptionError(NOT_THERE) from None
+        wanted = np.empty((n_rows(forms.dnf), 4), dtype=np.int32)
+        places = lay_out(forms.dnf, numbers, self._bases, self._frequencies, wanted, 0)
+        firsts = self._firsts.items
+        if not (
+            are_numbers(numbers, len(classes), self._n_classes)
+            and (firsts[numbers] != DELETED).all()
+            and np.count_nonzero(firsts[numbers] >= 0) == len(np.unique(forms.dnf.owners))
+            and are_there(wanted, places, self._rows, firsts)
+            and self._always.holds(classes, forms.always, numbers)
+        ):
+            raise OptionError(NOT_THERE)
+        self._own()
+        delete(
+            self._nodes,
+            self._items,
+            self._rows,
+            self._slots,
+            self._figures,
+            self._capacity,
+            self._firsts.extended(0),
+            numbers,
+        )
+        if len(forms.always):
+            self._always = self._always.without(numbers)
+
+    def _own(self) -> None:
+        """Before a change: arrays of its own, with some room."""
+        self._packed = False
+        if self._owned:
+            return
+        self._nodes = longer(self._nodes, len(self._nodes) >> 2)
+        self._items = longer(self._items, len(self._items) >> 2)
+        self._rows = longer(self._rows, len(self._rows) >> 2)
+        self._slots = self._slots.copy()
+        self._owned = True
+
+    def _pack(self) -> None:
+        """Everything in order, without gaps and room; what was given away stays as it is."""
+        self._nodes, self._items, self._rows, self._slots = pack(
+            self._nodes, self._items, self._rows, self._firsts.extended(0), self._figures
+        )
+        self._owned = False
+        self._packed = True
+
+    # -- looking inside ------------------------------------------------------------------------
+
+    def _held(self) -> dict[str, npt.NDArray[Any]]:
+        return {
+            "nodes": self._nodes,
+            "items": self._items,
+            "rows": self._rows,
+            "slots": self._slots,
+            "firsts": self._firsts.items,
+            "bases": self._bases,
+            "frequencies": self._frequencies,
+            "figures": self._figures.copy(),
+            **self._always.arrays(),
+        }
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """All arrays, packed if there were changes; the next change copies."""
+        if not self._packed:
+            self._pack()
+        self._firsts.share()
+        return self._held()
+
+    @classmethod
+    def from_arrays(
+        cls, arrays: Mapping[str, npt.NDArray[Any]], parameters: Mapping[str, Any]
+    ) -> Self:
+        """Search these arrays in place."""
+        return cls(arrays, Always.from_arrays(arrays), parameters["capacity"])
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The capacity."""
+        return {"capacity": self._capacity}
+
+    @property
+    def nbytes(self) -> int:
+        """What its arrays occupy, their room included."""
+        return sum(array.nbytes for array in self._held().values())
+
+    def statistics(self) -> dict[str, Any]:
+        """Clauses, c-nodes, p-nodes, and how deep and how full the tree is. O(c-nodes x depth)."""
+        return {
+            "classes": self._n_classes,
+            "clauses": int(self._figures[N_CLAUSES]),
+            "always": len(self._always.classes),
+            "p_nodes": int(self._figures[N_PNODES]),
+            **shape_of(self._nodes[: self._figures[USED_NODES]]),
+        }
+
+    def check(self, n_channels: int, n_cells: int) -> None:
+        """Clauses, c-nodes, directories and free lists are sound and fit together."""
+        self._always.check(self._n_classes, n_channels, n_cells)
+        check_channels(self._bases, n_channels, n_cells)
+        check_tree(self._held(), self._capacity)
+        filed = self._firsts.items[self._always.classes] != NO_CLAUSE
+        assert not filed.any(), "an always-candidate is filed or deleted"

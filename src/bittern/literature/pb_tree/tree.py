@@ -1,0 +1,202 @@
+"""A PB+tree over pages, wherever these are: in memory, mapped, or in a file with a bounded cache.
+
+::
+
+    Tree ── pages.pool, ints, longs    the frames, and what is in them        (``pool``)
+         ── pages.tree                 root, height, heads and tails, counts  (``pages``)
+         ── pages.free                 numbers of free pages
+
+A kernel that changes pages comes back when it has run out of them or of clean frames. Then
+``make_room`` sees to it and the kernel goes on where it was. A kernel that only searches needs no
+room: what it reads takes the place of what it read before.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+import numpy as np
+
+from bittern.literature.pb_tree.delete import delete_rows
+from bittern.literature.pb_tree.insert import MOST_LEVELS, insert_rows, plant
+from bittern.literature.pb_tree.pages import (
+    ADJUSTED,
+    BRANCHES,
+    DELETED,
+    HEIGHT,
+    INSERTED,
+    KEYS,
+    LEAF_SIDS,
+    LEAVES,
+    LIST_KEYS,
+    LIST_NODES,
+    LIST_SIDS,
+    PAGE_WORDS,
+    PENDING,
+    READJUSTED,
+    SPILLS,
+)
+from bittern.literature.pb_tree.pool import N_FREE, N_PAGES, TREE_SIZE
+from bittern.literature.pb_tree.search import COPY, COPY_COUNTED, COUNT_ONLY, NODES, search
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from bittern.stabbing.contract import Int32s, Int64s
+
+PAGE_BYTES = 4096
+
+LISTS = ("inequality", "greater_than", "less_than")
+"""The lists in words, in the order of their numbers."""
+
+_NO_SIDS = np.empty(0, np.int32)
+
+
+class Bounds(NamedTuple):
+    """Prefixes of the first and the last key of each value's attribute; empty if there is one."""
+
+    firsts: NDArray[np.uint64]
+    lasts: NDArray[np.uint64]
+
+
+_NO_BOUNDS = Bounds(np.empty(0, np.uint64), np.empty(0, np.uint64))
+
+
+class Keys(NamedTuple):
+    """Keys in their order-preserving form: see ``keys``; without lengths, all are numbers."""
+
+    prefixes: NDArray[np.uint64]
+    lengths: Int32s
+    starts: Int64s
+    tails: Int32s
+
+
+class Pages(Protocol):
+    """Where a tree's pages are."""
+
+    @property
+    def pool(self) -> Int64s:
+        """What is in which frame; see ``pool``."""
+
+    @property
+    def ints(self) -> Int32s:
+        """The frames as words ..."""
+
+    @property
+    def longs(self) -> NDArray[np.uint64]:
+        """... and as longs."""
+
+    @property
+    def tree(self) -> Int64s:
+        """The numbers of the tree; see ``pages``."""
+
+    @property
+    def free(self) -> Int32s:
+        """A stack of free pages."""
+
+    def make_room(self) -> None:
+        """Have pages to allocate and clean frames; the arrays may be others afterwards."""
+
+
+def of_numbers(numbers: Int64s) -> Keys:
+    """Whole numbers as keys."""
+    prefixes = numbers.view(np.uint64) ^ np.uint64(1 << 63)
+    return Keys(prefixes, np.empty(0, np.int32), np.empty(0, np.int64), np.empty(0, np.int32))
+
+
+def new_tree(page_bytes: int) -> Int64s:
+    """The numbers of a tree that is not planted yet."""
+    tree = np.zeros(TREE_SIZE, np.int64)
+    tree[N_PAGES] = 1  # 0 is no page
+    tree[PAGE_WORDS] = page_bytes // 4
+    return tree
+
+
+class Tree:
+    """Predicates in pages. Nothing is checked here; one thread changes it at a time."""
+
+    def __init__(self, pages: Pages) -> None:
+        self.pages = pages
+        self._path = np.zeros(2 * MOST_LEVELS + 5, np.int64)
+        self._scratch = np.zeros(3 + int(pages.tree[PAGE_WORDS]) // 4, np.int32)
+
+    def plant(self) -> None:
+        """Make the pages of an empty tree."""
+        pages = self.pages
+        plant(pages.pool, pages.ints, pages.longs, pages.tree, pages.free)
+
+    def insert(self, keys: Keys, operators: NDArray[np.uint8], sids: Int32s) -> None:
+        """Add predicates, one after the other; ascending keys leave full pages."""
+        row, pages = 0, self.pages
+        while row < len(sids) or pages.tree[PENDING]:
+            row = insert_rows(
+                pages.pool, pages.ints, pages.longs, pages.tree, pages.free,
+                *keys, operators, sids, row, self._path, self._scratch,
+            )  # fmt: skip
+            if row < len(sids) or pages.tree[PENDING]:
+                pages.make_room()
+
+    def delete(self, keys: Keys, operators: NDArray[np.uint8], sids: Int32s) -> NDArray[np.uint8]:
+        """Take predicates out, one after the other; 1 for each that was there."""
+        row, pages = 0, self.pages
+        done = np.zeros(len(sids), np.uint8)
+        while row < len(sids):
+            row = delete_rows(
+                pages.pool, pages.ints, pages.longs, pages.tree, pages.free,
+                *keys, operators, sids, row, self._path, self._scratch, done,
+            )  # fmt: skip
+            if row < len(sids):
+                pages.make_room()
+        return done
+
+    def search(
+        self,
+        values: Keys,
+        cursors: Int64s,
+        sids: Int32s | None = None,
+        *,
+        counted: Int32s | None = None,
+        bounds: Bounds = _NO_BOUNDS,
+    ) -> Int32s:
+        """Count, or write, the sids of ascending values from ``cursors`` on, which move on.
+
+        Counting returns where they were found. Who gives that back as ``counted`` to write the
+        sids of the same values saves the way to them.
+        """
+        pages, task = self.pages, COUNT_ONLY
+        if sids is None:
+            sids = _NO_SIDS
+        else:
+            task = COPY if counted is None else COPY_COUNTED
+        nodes = np.empty((NODES, len(cursors)), np.int32) if counted is None else counted
+        search(
+            pages.pool, pages.ints, pages.longs, pages.tree, *values,
+            *bounds, nodes, cursors, sids, task,
+        )  # fmt: skip
+        return nodes
+
+    def statistics(self) -> dict[str, int | float]:
+        """The numbers of the tree, in words: O(1)."""
+        tree = self.pages.tree
+        inserted, deleted = int(tree[INSERTED]), int(tree[DELETED])
+        found: dict[str, int | float] = {
+            "page_bytes": int(tree[PAGE_WORDS]) * 4,
+            "height": int(tree[HEIGHT]) + 1,
+            "keys": int(tree[KEYS]),
+            "entries": int(tree[LEAF_SIDS] + tree[LIST_SIDS : LIST_SIDS + 3].sum()),
+            "pages": int(tree[N_PAGES] - tree[N_FREE]) - 1,
+            "free_pages": int(tree[N_FREE]),
+            "branch_pages": int(tree[BRANCHES]),
+            "leaf_pages": int(tree[LEAVES]),
+            "spill_pages": int(tree[SPILLS]),
+            "leaf_sids": int(tree[LEAF_SIDS]),
+        }
+        for which, name in enumerate(LISTS):
+            found[f"{name}_keys"] = int(tree[LIST_KEYS + which])
+            found[f"{name}_sids"] = int(tree[LIST_SIDS + which])
+            found[f"{name}_pages"] = int(tree[LIST_NODES + which])
+        found["inserted"], found["deleted"] = inserted, deleted
+        found["leaves_adjusted"] = int(tree[ADJUSTED])
+        found["leaves_adjusted_per_insert"] = int(tree[ADJUSTED]) / max(inserted, 1)
+        found["leaves_adjusted_per_delete"] = int(tree[READJUSTED]) / max(deleted, 1)
+        return found

@@ -1,0 +1,209 @@
+"""Pivot and verify: Bittern's own subscription index.
+
+Each class is filed under its pivot cover (``matching/pivot/cover.py``) in one stabbing index over
+the global axis of cells; a filed pivot is a *posting*. A batch visits the postings of each distinct
+cell once for all events that carry it, and verifies::
+
+    postings, in order of their lowest cell and of the inline test's channel, so that neighbours
+    on the axis are near in memory:
+      heads     (channel, class)   channel of the first residual test, which is kept inline: most
+                                   candidates are rejected here without touching anything else;
+                                   ~class where nothing is left to test after it
+      bounds    (low, high)        of that test
+      lows, highs                  the pivot's own interval
+    classes, numbered in order of their first posting:
+      starts -> rows (channel, low, high, jump)   what is left to test (``matching/program.py``)
+      several  1 where a class has several pivots; its rows then begin with the pivots, their
+               number in the jump column, and the program follows
+
+``model = 'x' AND price <= 9 AND size = 4`` filed under ``model`` keeps ``size = 4`` inline and one
+row for ``price <= 9``. A test that always holds uses the events' extra column.
+
+An event that satisfies several pivots of a class finds it several times; only the first pivot in
+order that holds reports it. Classes that no index can cover (``a IS NULL``) are on the ``always``
+list and run in full for each event.
+
+An OR at the top is taken apart first (``matching/pivot/alternatives.py``): then "class" above is a
+part, ``owners`` has the class of each, and a class found by several of its parts is reported once.
+
+Cost: O(pairs + candidates) per batch; 24 bytes per posting, plus the stabbing index's, plus 16
+per row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from bittern.jit import frozen
+from bittern.matching.always import run_programs
+from bittern.matching.checks import check_filed, check_parts
+from bittern.matching.classes import Classes
+from bittern.matching.contract import Found, candidates_of
+from bittern.matching.output import Output
+from bittern.matching.pivot.alternatives import alternatives, once
+from bittern.matching.pivot.filing import file_classes
+from bittern.matching.pivot.match import PENDING, PivotArrays, match_postings
+from bittern.matching.stabbed import Chosen, StabbedIndex
+from bittern.model.rank.encoded import EncodedEvents
+from bittern.model.rank.space import RankSpace
+
+#: Postings looked up at once: bounds memory, and keeps them in the cache until they are verified.
+CHUNK = 1 << 17
+#: Matches to make room for at first, at most; where fewer are candidates, as many as they.
+ROOM = 1 << 22
+
+
+_NO_OWNERS = np.empty(0, dtype=np.int32)
+_NO_REPEATS = np.empty(0, dtype=np.uint8)
+
+
+def _number_owners(
+    owners: npt.NDArray[np.int32], numbers: npt.NDArray[np.int32], n_classes: int
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+    """The class of each part by the part's number, and the number of each class.
+
+    Classes are numbered as their first parts are, so that subscribers are near as well.
+    """
+    firsts = np.full(n_classes, len(numbers), dtype=np.int32)
+    np.minimum.at(firsts, owners, numbers)
+    class_numbers = np.empty(n_classes, dtype=np.int32)
+    class_numbers[np.argsort(firsts, kind="stable")] = np.arange(n_classes, dtype=np.int32)
+    by_number = np.empty(len(numbers), dtype=np.int32)
+    by_number[numbers] = class_numbers[owners]
+    return by_number, class_numbers
+
+
+class Pivot(StabbedIndex):
+    """Candidates by stabbing, then verification; see the module for the layout."""
+
+    name: ClassVar[str] = "pivot"
+
+    def __init__(
+        self,
+        arrays: PivotArrays,
+        owners: npt.NDArray[np.int32],
+        repeats: npt.NDArray[np.uint8],
+        chosen: Chosen,
+    ) -> None:
+        self._arrays = frozen(arrays)
+        self._owners = owners
+        self._repeats = repeats
+        self.chosen = chosen
+
+    @classmethod
+    def build(
+        cls,
+        classes: Classes,
+        mass: npt.NDArray[np.float64],
+        rank: RankSpace,
+        *,
+        stabbing: str = "cei",
+        stabbing_memory: int | None = None,
+    ) -> tuple[Self, npt.NDArray[np.int32]]:
+        """Choose covers, file the classes under them, index the filed intervals."""
+        taken = alternatives(classes)
+        filed, numbers = file_classes(
+            classes if taken is None else taken.parts, mass, rank.n_channels
+        )
+        arrays = PivotArrays(*filed)
+        bases = rank.arrays.bases
+        chosen = Chosen.build(stabbing, stabbing_memory, arrays.lows, arrays.highs, bases)
+        if taken is None:
+            return cls(arrays, _NO_OWNERS, _NO_REPEATS, chosen), numbers
+        owners, numbers = _number_owners(taken.owners, numbers, len(classes))
+        repeats = np.empty_like(taken.repeats)
+        repeats[numbers] = taken.repeats
+        return cls(arrays, owners, repeats, chosen), numbers
+
+    def match(self, events: EncodedEvents) -> Found:
+        """Candidates of all events, verified. O(pairs + candidates)."""
+        out = Output()
+        candidates = self._match_postings(events, out)
+        if len(self._arrays.always):
+            always, starts, rows = self._arrays.always, self._arrays.starts, self._arrays.rows
+            run_programs(always, always, starts, rows, events, out)
+            candidates += len(always)
+        n = int(out.state[2])
+        rows, found = out.rows[:n], out.classes[:n]
+        if len(self._owners):
+            found = self._owners[found]
+            rows, found = once(rows, found, self._repeats, events.n_events)
+        return Found(rows, found, candidates)
+
+    def _match_postings(self, events: EncodedEvents, out: Output) -> npt.NDArray[np.int64]:
+        """Look cells up chunk by chunk, so that a chunk's postings are read while still cached."""
+        located = self.chosen.index.locate_batch(events.cells)
+        ends = located.offsets
+        candidates = candidates_of(events, ends)
+        out.make_room(min(int(candidates.sum()), ROOM))
+        first = 0
+        while first < len(events.cells):
+            last = int(np.searchsorted(ends, ends[first] + CHUNK, "right")) - 1
+            last = max(first + 1, last)
+            offsets = ends[first : last + 1] - ends[first]
+            ids = located.ids(first, last)
+            longest = int(np.diff(offsets).max())
+            pending = np.empty((2, max(PENDING, longest + 1)), dtype=np.int32)
+            out.state[:2] = 0, 0
+            while True:
+                match_postings(
+                    self._arrays,
+                    events.by_event,
+                    events.offsets[first : last + 1],
+                    events.rows,
+                    offsets,
+                    ids,
+                    pending[0],
+                    pending[1],
+                    out.rows,
+                    out.classes,
+                    out.state,
+                )
+                if out.state[0] == last - first:
+                    break
+                out.make_room(longest)
+            first = last
+        return candidates
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """Own arrays, and the stabbing index's under ``stabbing.``."""
+        own = {"owners": self._owners, "repeats": self._repeats}
+        return self._arrays._asdict() | own | self.chosen.arrays()
+
+    @classmethod
+    def from_arrays(
+        cls, arrays: Mapping[str, npt.NDArray[Any]], parameters: Mapping[str, Any]
+    ) -> Self:
+        """Search these arrays in place."""
+        own = PivotArrays(*(arrays[field] for field in PivotArrays._fields))
+        chosen = Chosen.from_arrays(arrays, parameters)
+        return cls(own, arrays["owners"], arrays["repeats"], chosen)
+
+    def statistics(self) -> dict[str, Any]:
+        """Postings, classes on the always list, and the stabbing index's own figures."""
+        arrays, stabbing = self._arrays, self.chosen.index
+        filed = np.zeros(len(arrays.several), dtype=np.bool_)
+        filed[np.maximum(arrays.heads[:, 1], ~arrays.heads[:, 1])] = True
+        filed[arrays.always] = True
+        n_classes = len(self._repeats) if len(self._owners) else len(filed)
+        held = np.unique(self._owners[filed]) if len(self._owners) else np.flatnonzero(filed)
+        return {
+            "classes": n_classes,
+            "parts": len(filed),
+            "postings": len(arrays.lows),
+            "always": len(arrays.always),
+            "never": n_classes - len(held),
+            "rows": len(arrays.rows),
+            "stabbing": {"structure": stabbing.name} | stabbing.statistics(),
+        }
+
+    def check(self, n_channels: int, n_cells: int) -> None:
+        """Postings, pivots, programs and the stabbing index are sound and fit together."""
+        arrays = self._arrays
+        check_filed(arrays, n_channels, n_cells)
+        self.chosen.check(arrays.lows, arrays.highs, n_cells)
+        check_parts(arrays, self._owners, self._repeats, n_channels)

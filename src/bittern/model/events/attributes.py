@@ -1,0 +1,95 @@
+"""Attributes by every name that a form of events has for them.
+
+Three attributes, ``price``, ``user.age`` and ``user.`home.town```, are looked for under these
+names::
+
+    names      price   user.age   user.`home.town`    columns, fields of structs, keys of mappings
+    table      the same as bytes, and user            keys of JSON objects and variants
+    keys("")      price   user                        keys of maps whose entries are attributes
+    keys("user")  age   home.town                     keys of maps in the column ``user``
+
+O(1) per look-up, whatever the number of attributes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from bittern.errors import EventError
+from bittern.language.literals import attribute_of, attribute_parts
+from bittern.model.events.columns import is_list, plain
+from bittern.model.events.documents import is_variant
+from bittern.model.events.mappings import Names, path_part
+from bittern.model.strings import StringTable, arrow_strings
+
+Taken = npt.NDArray[np.uint8]  # by attribute: 1 if it has a column of its own
+
+
+class Keys(NamedTuple):
+    """The keys that lead to attributes from some path: number by key, and by number the rest."""
+
+    table: StringTable
+    paths: list[str]
+    attributes: npt.NDArray[np.int64]  # -1: the path only leads to some
+
+
+class Attributes:
+    """Attributes by every name that a form of events has for them. Immutable."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        """From canonical names: dotted paths, with back-quotes where a part needs them."""
+        self.names = Names(names)
+        groups = np.repeat(np.array([0, 1], dtype=np.int32), [len(names), len(self.names.prefixes)])
+        self.table = _table([*names, *self.names.prefixes], groups)
+        self._keys: dict[str, Keys] = {}  # made when first asked for
+
+    def none_taken(self) -> Taken:
+        """No attribute has a column of its own yet."""
+        return np.zeros(max(1, len(self.names.numbers)), dtype=np.uint8)
+
+    def keys(self, prefix: str) -> Keys:
+        """The keys that lead on from a prefix; from "" those of whole events."""
+        keys = self._keys.get(prefix)
+        if keys is None:
+            names, start = list(self.names.numbers), attribute_parts(prefix) if prefix else ()
+            if prefix:
+                names = [names[i] for i in self.names.below(prefix)]
+            found = list(dict.fromkeys(attribute_parts(name)[len(start)] for name in names))
+            paths = [attribute_of([*start, key]) for key in found]
+            attributes = [self.names.numbers.get(path, -1) for path in paths]
+            keys = Keys(_table(found, 0), paths, np.array(attributes, dtype=np.int64))
+            self._keys[prefix] = keys
+        return keys
+
+    def types(self, path: str, kind: pa.DataType) -> Iterator[tuple[str, pa.DataType]]:
+        """The attributes in a column of a type, each with its own."""
+        kind = plain(pa.nulls(0, kind)).type
+        if path in self.names.numbers:
+            yield path, kind
+        if path not in self.names.prefixes or is_variant(kind):
+            return
+        if pa.types.is_struct(kind):
+            for field in kind:
+                yield from self.types(f"{path}.{path_part(field.name)}", field.type)
+        elif pa.types.is_map(kind):
+            for inner in self.keys(path).paths:
+                yield from self.types(inner, kind.item_type)
+        elif is_list(kind):
+            names = list(self.names.numbers)
+            yield from ((names[attribute], kind) for attribute in self.names.below(path))
+
+
+def _table(names: Sequence[str], groups: npt.NDArray[np.int32] | int) -> StringTable:
+    return StringTable.build(*arrow_strings(pa.array(names, type=pa.large_string()))[:2], groups)
+
+
+def refuse_twins(names: list[str], where: str) -> None:
+    """``EventError`` if two columns have one name."""
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise EventError(f"two columns {where} are named {twice!r}")

@@ -1,0 +1,275 @@
+"""A batch on its way into rank space: values in, packed pairs ``cell << 32 | event`` out.
+
+Whatever form events come in (``model/events/encoder.py``), they end here as columns of one kind or
+as tagged values, and each value becomes up to three cells, in the channels of its attribute::
+
+    color = "red"      strings      the cell of "red" among the constants
+                       reversed     the cell of "der"
+                       any          there is a value
+                       patterns     one cell for each pattern that "red" satisfies
+
+O(values), and a binary search or a hash look-up each; a string that many events share meets the
+patterns once.
+"""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from bittern.jit import frozen
+from bittern.model.events.columns import Column
+from bittern.model.events.variant_values import LongDecimals
+from bittern.model.numbers import Number, exact, floors_at_scale
+from bittern.model.patterns.sets import PatternSet
+from bittern.model.rank.cells import float_pairs, integer_pairs, string_pairs, tagged_pairs
+from bittern.model.rank.space import (
+    ANY,
+    COUNT,
+    FINE,
+    FIRST,
+    NUMBER,
+    REVERSED,
+    STRING,
+    TIME,
+    RankSpace,
+    reverse_strings,
+)
+from bittern.model.strings import arrow_strings, gather_strings
+from bittern.model.tagged import EXACT, EXACT_TIME, TaggedValues
+from bittern.model.tagged import STRING as STRING_TAG
+
+Pairs = npt.NDArray[np.uint64]
+Rows = npt.NDArray[Any]
+_SHIFT = np.uint64(32)
+_ROW_MASK = np.uint64(0xFFFFFFFF)
+#: A float this much, in proportion, from an approximation lies on the same side of the number.
+_NEAR = 2.0**-48
+
+
+def rows_of(pairs: Pairs) -> npt.NDArray[np.int64]:
+    """The event of each pair."""
+    return (pairs & _ROW_MASK).astype(np.int64)
+
+
+def cells_of(pairs: Pairs) -> npt.NDArray[np.int64]:
+    """The cell of each pair."""
+    return (pairs >> _SHIFT).astype(np.int64)
+
+
+class Constants:
+    """A rank space with its patterns, and its constants in other forms, computed once if asked."""
+
+    def __init__(self, rank: RankSpace, patterns: Mapping[int, PatternSet]) -> None:
+        self._rank = rank
+        self.arrays = frozen(rank.arrays)
+        self.patterns = patterns
+        channels, owners = rank.pattern_channels()  # an attribute's lie together
+        firsts = np.searchsorted(owners, sorted(patterns)).tolist()
+        self.first_pattern = dict(zip(sorted(patterns), channels[firsts].tolist(), strict=True))
+        self._numbers: dict[int, list[Number]] = {}
+        self._floors: dict[tuple[int, int], tuple[npt.NDArray[Any], npt.NDArray[Any]]] = {}
+
+    def numbers(self, channel: int) -> list[Number]:
+        """The constants of a numeric channel, exactly."""
+        if channel not in self._numbers:
+            constants = self._rank.constants(channel)
+            self._numbers[channel] = [constants.number(i) for i in range(len(constants.floors))]
+        return self._numbers[channel]
+
+    def floors(self, channel: int, scale: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+        """The constants of a numeric channel in another unit."""
+        if (channel, scale) not in self._floors:
+            self._floors[channel, scale] = floors_at_scale(self._rank.constants(channel), scale)
+        return self._floors[channel, scale]
+
+    def doubles(self, channel: int) -> npt.NDArray[np.float64]:
+        """The floats nearest to the constants of a numeric channel."""
+        first, count, fine = (int(self.arrays.heads[channel, i]) for i in (FIRST, COUNT, FINE))
+        if fine >= 0:
+            return self.arrays.fine_doubles[fine : fine + count]
+        return self.arrays.floors[first : first + count].astype(np.float64)
+
+
+class Batch:
+    """Pairs that pile up as columns and tagged values are added."""
+
+    def __init__(self, constants: Constants) -> None:
+        self._constants = constants
+        self._rank = constants.arrays
+        self._pairs: list[Pairs] = []
+
+    def mark(self) -> int:
+        """Where the next pairs will be, for ``move_rows``."""
+        return len(self._pairs)
+
+    def move_rows(self, mark: int, rows: Rows) -> None:
+        """Pairs since ``mark`` that are in row i belong in ``rows[i]``."""
+        for i in range(mark, len(self._pairs)):
+            pairs = self._pairs[i]
+            moved = rows[rows_of(pairs)].astype(np.uint64)
+            self._pairs[i] = (pairs & ~_ROW_MASK) | moved
+
+    def pairs(self) -> Pairs:
+        """All of them."""
+        return np.concatenate([np.empty(0, dtype=np.uint64), *self._pairs])
+
+    def add_column(self, attribute: int, column: Column) -> None:
+        """All pairs that one column gives: of its kind, reversed, any, patterns."""
+        channels = self._rank.channels[attribute]
+        room = len(column.array) - column.array.null_count
+        if channels[ANY] >= 0:
+            self._add_cells(int(channels[ANY]), column.rows, np.zeros(room, dtype=np.int64))
+        if column.kind == STRING:
+            self._add_strings(attribute, column, room)
+            return
+        channel = int(channels[column.kind]) if column.kind >= 0 else -1
+        if channel < 0:
+            return
+        if column.exact:
+            for row, number in enumerate(column.array.to_pylist()):
+                if number is not None:
+                    self.add_exact(row, channel, number)
+        elif column.scale:
+            assert column.values is not None
+            rows = column.rows
+            self._add_scaled(channel, rows, column.values[rows], column.scale)
+        else:
+            pairs = np.empty(room, dtype=np.uint64)
+            assert column.values is not None
+            write = float_pairs if column.values.dtype == np.float64 else integer_pairs
+            write(self._rank, channel, column.values, column.valid, pairs, 0)
+            self._pairs.append(pairs)
+
+    def _add_strings(self, attribute: int, column: Column, room: int) -> None:
+        data, offsets, _ = arrow_strings(column.array)
+        channels = self._rank.channels[attribute]
+        if channels[STRING] >= 0:
+            pairs = np.empty(room, dtype=np.uint64)
+            string_pairs(self._rank, channels[STRING], data, offsets, column.valid, pairs, 0)
+            self._pairs.append(pairs)
+        if channels[REVERSED] >= 0:
+            turned = np.empty(int(offsets[-1] - offsets[0]), dtype=np.uint8)
+            reverse_strings(data, offsets, turned)
+            pairs = np.empty(room, dtype=np.uint64)
+            string_pairs(
+                self._rank, channels[REVERSED], turned, offsets - offsets[0], column.valid, pairs, 0
+            )
+            self._pairs.append(pairs)
+        if attribute in self._constants.patterns:
+            self._match_patterns(attribute, column.rows, column.array.drop_null())
+
+    def _match_patterns(self, attribute: int, rows: Rows, strings: pa.Array) -> None:
+        """Match each distinct string once, then give every row its string's patterns."""
+        encoded = strings.dictionary_encode()
+        data, offsets, _ = arrow_strings(encoded.dictionary)
+        row_offsets, ids = self._constants.patterns[attribute].match(data, offsets)
+        codes = encoded.indices.to_numpy()
+        counts = np.diff(row_offsets)[codes]
+        ends = np.cumsum(counts)
+        within = np.arange(int(ends[-1]) if len(ends) else 0) - np.repeat(ends - counts, counts)
+        found = ids[np.repeat(row_offsets[:-1][codes], counts) + within]
+        first = self._constants.first_pattern[attribute]
+        cells = self._rank.bases[first + found].astype(np.uint64)
+        self._pairs.append(cells << _SHIFT | np.repeat(rows, counts).astype(np.uint64))
+
+    def _add_cells(self, channel: int, rows: Rows, cells: npt.NDArray[np.int64]) -> None:
+        packed = (cells + int(self._rank.bases[channel])).astype(np.uint64) << _SHIFT
+        self._pairs.append(packed | rows.astype(np.uint64))
+
+    def _add_scaled(
+        self, channel: int, rows: Rows, values: npt.NDArray[np.int64], scale: int
+    ) -> None:
+        """Integers in another unit than the constants: compare with the constants in that unit."""
+        floors, whole = self._constants.floors(channel, scale)
+        # Constants clamped to the least int64 lie below every value.
+        below = int(np.count_nonzero((floors == np.iinfo(np.int64).min) & ~whole))
+        at = below + np.searchsorted(floors[below:], values, "left")
+        inside = np.minimum(at, max(0, len(floors) - 1))
+        equal = (at < len(floors)) & (floors[inside] == values) & whole[inside]
+        self._add_cells(channel, rows, 2 * at + equal)
+
+    def add_exact(self, row: int, channel: int, value: Decimal | int) -> None:
+        """A number that no machine type holds, by exact comparison."""
+        numbers = self._constants.numbers(channel)
+        number: Number = exact(value)
+        at = bisect.bisect_left(numbers, number)
+        equal = at < len(numbers) and numbers[at] == number
+        self._add_cells(channel, np.array([row]), np.array([2 * at + int(equal)]))
+
+    def add_exact_numbers(self, numbers: list[tuple[int, int, Number]]) -> None:
+        """(row, attribute, number), one by one."""
+        for row, attribute, number in numbers:
+            channel = int(self._rank.channels[attribute, NUMBER])
+            if channel >= 0:
+                self.add_exact(row, channel, number)
+
+    def add_variant_numbers(self, values: TaggedValues) -> None:
+        """Long decimals and nanoseconds among the values of variants, attribute by attribute."""
+        for tag, kind in ((EXACT, NUMBER), (EXACT_TIME, TIME)):
+            places = np.flatnonzero(values.tags == tag)
+            for attribute in np.unique(values.attributes[places]).tolist():
+                channel = int(self._rank.channels[attribute, kind])
+                own = places[values.attributes[places] == attribute]
+                if channel < 0:
+                    continue
+                if kind == TIME:
+                    self._add_scaled(channel, values.rows[own], values.payloads[own], 3)
+                else:
+                    decimals = LongDecimals.read(values.data, values.payloads[own])
+                    self._add_decimals(channel, values.rows[own], decimals)
+
+    def _add_decimals(self, channel: int, rows: Rows, decimals: LongDecimals) -> None:
+        """Approximations tell where a decimal is, unless a constant is as good as equal to it."""
+        about = decimals.approximate()
+        doubles = self._constants.doubles(channel)
+        low = np.searchsorted(doubles, about - np.abs(about) * _NEAR, "left")
+        high = np.searchsorted(doubles, about + np.abs(about) * _NEAR, "right")
+        clear = low == high
+        self._add_cells(channel, rows[clear], 2 * low[clear])
+        for i in np.flatnonzero(~clear).tolist():
+            self.add_exact(int(rows[i]), channel, decimals.exact(i))
+
+    def add_tagged(self, values: TaggedValues) -> None:
+        """Values of any kind, except those that no payload holds."""
+        pairs = np.empty(3 * len(values.rows), dtype=np.uint64)
+        longest = int(values.lengths.max(initial=0))
+        n = tagged_pairs(
+            self._rank,
+            values.rows,
+            values.attributes,
+            values.tags,
+            values.payloads,
+            values.payloads.view(np.float64),
+            values.lengths,
+            values.data,
+            np.empty(longest, dtype=np.uint8),
+            pairs,
+        )
+        self._pairs.append(pairs[:n])
+        patterns = self._constants.patterns
+        if not patterns:
+            return
+        strings = np.flatnonzero(values.tags == STRING_TAG)
+        strings = strings[np.argsort(values.attributes[strings], kind="stable")]
+        present, starts = np.unique(values.attributes[strings], return_index=True)
+        for attribute, chosen in zip(present.tolist(), np.split(strings, starts[1:]), strict=False):
+            if attribute not in patterns:
+                continue
+            lengths = values.lengths[chosen].astype(np.int64)
+            offsets = np.zeros(len(chosen) + 1, dtype=np.int64)
+            np.cumsum(lengths, out=offsets[1:])
+            text = np.empty(int(offsets[-1]), dtype=np.uint8)
+            gather_strings(
+                values.data, values.payloads[chosen], values.lengths[chosen], offsets, text
+            )
+            array = pa.LargeStringArray.from_buffers(
+                len(chosen), pa.py_buffer(offsets), pa.py_buffer(text)
+            )
+            self._match_patterns(attribute, values.rows[chosen], array)

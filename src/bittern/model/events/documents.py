@@ -1,0 +1,133 @@
+"""Documents in columns: JSON text and variants whose fields are attributes.
+
+====================  =================================================================
+column                is a document if
+====================  =================================================================
+JSON text             the caller names it, or its type is Arrow's ``arrow.json``
+variant               it is marked: Spark marks the struct's field ``metadata``, Arrow
+                      gives the column the extension name ``parquet.variant``
+====================  =================================================================
+
+A struct of somebody's own with the fields ``value`` and ``metadata`` is a struct. A document's
+column is no attribute itself; a variant inside a struct or a map is a value without a kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from bittern.errors import EventError, OptionError
+from bittern.model.events import json_text, variant
+from bittern.model.events.columns import plain
+from bittern.model.strings import StringTable, arrow_strings
+from bittern.model.tagged import TaggedValues
+
+_EXTENSIONS = ("parquet.variant", "arrow.parquet.variant")
+
+
+class Document(NamedTuple):
+    """What a column of documents says: values, and the rows that could not be read."""
+
+    values: TaggedValues
+    rejects: list[tuple[int, str]]
+
+
+def is_json(kind: pa.DataType) -> bool:
+    """Is it Arrow's type of JSON text?"""
+    return isinstance(kind, pa.BaseExtensionType) and kind.extension_name == "arrow.json"
+
+
+def is_variant(kind: pa.DataType) -> bool:
+    """Is it a type that is marked as a variant?"""
+    if isinstance(kind, pa.BaseExtensionType):
+        return kind.extension_name in _EXTENSIONS
+    return _has_parts(kind) and (kind.field("metadata").metadata or {}).get(b"variant") == b"true"
+
+
+def is_variant_column(field: pa.Field) -> bool:
+    """Is it a variant, by its type or by the mark that Arrow leaves where it knows no such type?"""
+    name = (field.metadata or {}).get(b"ARROW:extension:name", b"")
+    return is_variant(field.type) or (_has_parts(field.type) and name.decode() in _EXTENSIONS)
+
+
+def _has_parts(kind: pa.DataType) -> bool:
+    """Is it a struct of two byte strings, value and metadata?"""
+    return (
+        pa.types.is_struct(kind)
+        and {field.name for field in kind} == {"value", "metadata"}
+        and all(_is_binary(field.type) for field in kind)
+    )
+
+
+def _is_binary(kind: pa.DataType) -> bool:
+    return bool(
+        pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind)
+    )
+
+
+def json_names(json: str | Sequence[str]) -> tuple[str, ...]:
+    """The columns that ``json`` names; ``OptionError`` if it names none but something else."""
+    names = (json,) if isinstance(json, str) else json
+    if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
+        raise OptionError(f"json is the name of a column or a list of names, not {json!r:.80}")
+    return tuple(names)
+
+
+def check_json(names: Sequence[str], schema: pa.Schema) -> None:
+    """Every column that is named is there and holds text."""
+    for name in names:
+        if name not in schema.names:
+            raise OptionError(
+                f"json names the column {name!r:.80}, which the events lack; "
+                f"they have {', '.join(map(repr, schema.names)) or 'none':.200}"
+            )
+        kind = plain(pa.nulls(0, schema.field(name).type)).type
+        if not (
+            pa.types.is_string(kind)
+            or pa.types.is_large_string(kind)
+            or pa.types.is_null(kind)
+            or _is_binary(kind)
+        ):
+            raise EventError(
+                f"json names the column {name!r:.80}, which holds {schema.field(name).type}, "
+                f"not text"
+            )
+
+
+def read_json(array: pa.Array, names: StringTable) -> Document:
+    """The attributes in a column of JSON texts. O(bytes)."""
+    if pa.types.is_null(array.type):
+        array = array.cast(pa.string())
+    data, offsets, valid = arrow_strings(array)
+    return _document(*json_text.scan_json(data, offsets, valid, names), json_text.REJECT_REASONS)
+
+
+def read_variants(array: pa.Array, names: StringTable) -> Document:
+    """The attributes in a column of variants. O(fields on paths in use)."""
+    children = dict(zip((field.name for field in array.type), array.flatten(), strict=True))
+    data, offsets, valid = arrow_strings(children["value"])
+    metadata, metadata_offsets, known = arrow_strings(children["metadata"])
+    if valid is not None and known is not None:
+        valid = valid & known
+    found = variant.scan_variants(
+        (data, offsets),
+        (metadata, metadata_offsets),
+        valid if valid is not None else known,
+        names,
+    )
+    return _document(*found, variant.REJECT_REASONS)
+
+
+def _document(
+    values: TaggedValues,
+    rows: npt.NDArray[np.int32],
+    codes: npt.NDArray[np.uint8],
+    reasons: Sequence[str],
+) -> Document:
+    pairs: Any = zip(rows.tolist(), codes.tolist(), strict=True)
+    return Document(values, [(row, reasons[code]) for row, code in pairs])

@@ -1,0 +1,391 @@
+"""Events in whatever form they come, as cells in rank space.
+
+====================================  ==========================================================
+form                                  attributes
+====================================  ==========================================================
+``pyarrow.Table``, ``RecordBatch``    one column each; a struct's fields and the entries of a
+                                      ``map<string, ...>`` by dotted path, those of a map column
+                                      also by key alone; the fields of *documents*: variants, and
+                                      JSON text that ``json`` names
+Arrow array of strings                JSON objects, nested ones by dotted path
+Arrow array of structs or maps        as above
+pandas ``DataFrame``                  one column each, and documents
+list of mappings, one mapping         by key, nested ones by dotted path
+list of strings, one string           JSON objects
+====================================  ==========================================================
+
+Only attributes that a subscription mentions are read. A path that leads into a list is a value
+without a kind, there if the list is. Where an attribute stands in several places, a column of its
+own wins, with all that lies inside it; then come the keys of maps, then documents, each in the
+order of the columns, and the first that has a value in the row wins. With ``json="doc"``::
+
+    price   m                        doc                            the event
+    5       {price: 6, color: red}   {"color": "tan", "size": 3}    price 5, color red, size 3
+    null    {color: null}            {"color": "tan", "price": 9}   color tan
+
+What cannot be read (broken JSON, a string that is not UTF-8, a row that is no mapping) is rejected
+with a reason, has no values here whatever its other columns say, and matches nothing, not even ``a
+IS NULL``. Values of a kind that no subscription compares their attribute with are reported
+(``model/events/mistyped.py``) where each value has a type of its own: in mappings, JSON and
+variants. The types of columns are known beforehand, and ``Encoder.mistyped_columns`` judges them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from bittern.errors import EventError, OptionError
+from bittern.language.literals import HIDDEN
+from bittern.model.events.attributes import Attributes, Taken, refuse_twins
+from bittern.model.events.batch import Batch, Constants, cells_of, rows_of
+from bittern.model.events.columns import from_frame, is_list, is_nested, plain, read_column
+from bittern.model.events.documents import (
+    Document,
+    check_json,
+    is_json,
+    is_variant,
+    is_variant_column,
+    json_names,
+    read_json,
+    read_variants,
+)
+from bittern.model.events.mappings import flatten, path_part
+from bittern.model.events.maps import map_entries, rows_of_places, tag_entries
+from bittern.model.events.mistyped import Kinds, Strays, joined
+from bittern.model.events.reads import Encoded, Read, Rejects, readable_rows
+from bittern.model.events.sinks import Sink, Stored
+from bittern.model.events.utf8 import broken_strings
+from bittern.model.patterns.sets import PatternSet
+from bittern.model.rank.space import ANY, STRING, RankSpace
+from bittern.model.tagged import TaggedValues
+
+Rows = npt.NDArray[Any]
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+class Encoder(Attributes):
+    """Encodes events for one rank space. Immutable; threads may share it."""
+
+    def __init__(self, rank: RankSpace, patterns: Mapping[int, PatternSet]) -> None:
+        super().__init__(rank.attribute_names())
+        self.constants = Constants(rank, patterns)
+        self.kinds = Kinds(rank.arrays.channels, patterns, self.names.numbers)
+        #: By cell, whether it belongs to a hidden attribute, which no event carries; None: none do.
+        self.hidden = _hidden_cells(rank, self.names.numbers)
+
+    def hidden_cell(self, name: str) -> int:
+        """The cell that says that a hidden attribute is there."""
+        arrays = self.constants.arrays
+        return int(arrays.bases[arrays.channels[self.names.numbers[name], ANY]])
+
+    def encode(self, events: Any, json: str | Sequence[str] = ()) -> Encoded:
+        """Read a batch in any of the forms above. O(values).
+
+        ``json`` names columns of a table whose text is JSON objects.
+        """
+        return self.read(events, json).encoded()
+
+    def read(self, events: Any, json: str | Sequence[str] = ()) -> Read:
+        """The first half of ``encode``, for those who have pairs to add."""
+        batch = Batch(self.constants)
+        reader = EventReader(self, batch, json, self.kinds)
+        n_events = reader.read(events)
+        rejects, pairs = reader.rejected(), batch.pairs()
+        strays = joined(reader.strays) if reader.strays else self.kinds.no_strays()
+        if rejects:
+            kept = readable_rows(n_events, rejects)
+            pairs, strays = pairs[kept[rows_of(pairs)]], strays.among(kept)
+        if self.hidden is not None:
+            pairs = pairs[~self.hidden[cells_of(pairs)]]
+        return Read(pairs, n_events, rejects, strays, self.constants.arrays.bases)
+
+    def mistyped_columns(
+        self, schema: pa.Schema, json: str | Sequence[str] = ()
+    ) -> list[tuple[str, str]]:
+        """Columns, and what lies inside them, of a type that no subscription compares.
+
+        Returns (path, reason).
+        """
+        documents = json_names(json)
+        found = []
+        for field in schema:
+            if field.name in documents or is_json(field.type) or is_variant_column(field):
+                continue
+            for path, kind in self.types(path_part(field.name), field.type):
+                # An array without rows has the type that columns will have.
+                channel = read_column(pa.nulls(0, kind)).kind
+                why = self.kinds.complaint(path, channel, f"is of type {kind}")
+                if why is not None and not pa.types.is_null(kind):
+                    found.append((path, why))
+        return found
+
+
+def _hidden_cells(rank: RankSpace, numbers: Mapping[str, int]) -> npt.NDArray[np.bool_] | None:
+    attributes = [number for name, number in numbers.items() if name.startswith(HIDDEN)]
+    if not attributes:
+        return None
+    channels = rank.arrays.channels[attributes, ANY]
+    hidden = np.zeros(rank.n_cells, dtype=np.bool_)
+    hidden[rank.arrays.bases[channels]] = True
+    return hidden
+
+
+class EventReader:
+    """One batch being read into a sink: rejects and, where kinds are given, strays pile up."""
+
+    def __init__(
+        self,
+        attributes: Attributes,
+        sink: Sink,
+        json: str | Sequence[str],
+        kinds: Kinds | None = None,
+    ) -> None:
+        self._attributes = attributes
+        self._names = attributes.names
+        self._sink = sink
+        self._json = json_names(json)
+        self._kinds = kinds
+        self._seen: list[npt.NDArray[np.int64]] | None = None
+        self._rejects: Rejects = []
+        self.strays: list[Strays] = []
+
+    def rejected(self) -> Rejects:
+        """The rows that could not be read, ascending, each with the first reason."""
+        return sorted(dict(reversed(self._rejects)).items())
+
+    def read(self, events: Any) -> int:
+        """Read events of any form; returns how many there are."""
+        if isinstance(events, pa.Table | pa.RecordBatch):
+            self._table(events)
+            return int(events.num_rows)
+        if isinstance(events, pa.Array | pa.ChunkedArray):
+            self._array(plain(events))
+            return len(events)
+        if hasattr(events, "read_into"):
+            stored: Stored = events
+            n_events, rejects = stored.read_into(self._attributes, self._sink)
+            self._rejects += rejects
+            return n_events
+        if isinstance(events, str | Mapping):
+            events = [events]
+        elif hasattr(events, "__dataframe__") and not isinstance(events, Sequence):
+            try:
+                return self.read(from_frame(events))
+            except ValueError as wrong:
+                raise EventError(str(wrong)) from None
+        if not isinstance(events, Sequence) or isinstance(events, bytes | bytearray | memoryview):
+            raise EventError(
+                f"events are an Arrow table or array, a list of mappings, or one mapping, "
+                f"not {type(events).__name__}"
+            )
+        self._refuse_json("a list")
+        if any(isinstance(event, str) for event in events):
+            self._texts([event if isinstance(event, str) else None for event in events])
+            events = [None if isinstance(event, str) else event for event in events]
+        self._mappings(events)
+        return len(events)
+
+    def _refuse_json(self, form: str) -> None:
+        if self._json:
+            raise OptionError(f"json names columns of a table; these events are {form}")
+
+    def _texts(self, texts: list[str | None]) -> None:
+        """JSON texts; None where another row stands."""
+        try:
+            array = pa.array(texts, type=pa.large_string())
+        except UnicodeEncodeError:
+            bad = {row for row, text in enumerate(texts) if text and _SURROGATE.search(text)}
+            self._rejects += [(row, "the text holds half a surrogate pair") for row in sorted(bad)]
+            readable = [None if row in bad else text for row, text in enumerate(texts)]
+            array = pa.array(readable, type=pa.large_string())
+        self._document(self._read_json(array), self._attributes.none_taken())
+
+    def _array(self, array: pa.Array) -> None:
+        if pa.types.is_struct(array.type) and not is_variant(array.type):
+            self._table(pa.Table.from_arrays(array.flatten(), schema=pa.schema(list(array.type))))
+            return
+        self._refuse_json(f"an array of {array.type}")
+        if is_variant(array.type):
+            self._document(self._read_variants(array), self._attributes.none_taken())
+        elif pa.types.is_map(array.type):
+            self._maps([array], self._attributes.none_taken())
+        elif pa.types.is_null(array.type):
+            return
+        elif read_column(array).kind == STRING:
+            self._document(self._read_json(array), self._attributes.none_taken())
+        else:
+            raise EventError(
+                f"an Arrow array of events holds JSON text, structs or maps, not {array.type}"
+            )
+
+    def _table(self, table: pa.Table | pa.RecordBatch) -> None:
+        names = table.schema.names
+        refuse_twins(names, "of the events")
+        check_json(self._json, table.schema)
+        taken = self._attributes.none_taken()
+        maps, documents = [], []
+        for name, field in zip(names, table.schema, strict=True):
+            if name in self._json or is_json(field.type):
+                documents.append((self._read_json, name))
+            elif is_variant_column(field):
+                documents.append((self._read_variants, name))
+            else:
+                if pa.types.is_map(field.type):
+                    maps.append(name)
+                path = path_part(name)
+                if path in self._names.numbers or path in self._names.prefixes:
+                    self._column(path, table.column(name), taken)
+        if len(maps) + len(documents) > 1:
+            self._seen = []
+        self._maps([plain(table.column(name)) for name in maps], taken)
+        for read, name in documents:
+            self._document(read(plain(table.column(name))), taken)
+
+    def _column(
+        self, path: str, array: pa.Array | pa.ChunkedArray, taken: Taken, rows: Rows | None = None
+    ) -> None:
+        """A column and what lies inside it, which is ``taken`` from now on.
+
+        With ``rows``, it is what some rows have in a map, and the others may have it elsewhere.
+        """
+        array = plain(array)
+        found = []
+        if path in self._names.numbers:
+            found.append(self._names.numbers[path])
+        inside = self._names.below(path) if path in self._names.prefixes else []
+        if inside and pa.types.is_struct(array.type) and not is_variant(array.type):
+            refuse_twins([field.name for field in array.type], f"in {path!r}")
+            for field, inner in zip(array.type, array.flatten(), strict=True):
+                inner_path = f"{path}.{path_part(field.name)}"
+                if inner_path in self._names.numbers or inner_path in self._names.prefixes:
+                    self._column(inner_path, inner, taken, rows)
+        elif inside and pa.types.is_map(array.type):
+            self._map(path, array, taken, rows)
+        elif is_list(array.type):
+            found += inside
+        for attribute in found:
+            if not taken[attribute]:
+                self._values(attribute, array, rows)
+        if rows is None:
+            taken[found if pa.types.is_struct(array.type) else [*found, *inside]] = 1
+
+    def _values(self, attribute: int, array: pa.Array, rows: Rows | None) -> None:
+        """The values of one attribute; with ``rows``, they stand in these."""
+        column = read_column(array)
+        if column.kind == STRING:
+            broken = broken_strings(array)
+            if len(broken):
+                self._reject(attribute, broken if rows is None else rows[broken])
+                kept = np.ones(len(array), dtype=np.bool_)
+                kept[broken] = False
+                column = read_column(pc.if_else(kept, array, pa.scalar(None, array.type)))
+        mark = self._sink.mark()
+        self._sink.add_column(attribute, column)
+        if rows is not None:
+            self._see(rows[column.rows], attribute)
+            self._sink.move_rows(mark, rows)
+
+    def _reject(self, attribute: int, rows: Rows) -> None:
+        """These rows have strings that are none."""
+        name = list(self._names.numbers)[attribute]
+        why = f"{name} is a string that is not valid UTF-8"
+        self._rejects += [(row, why) for row in rows.tolist()]
+
+    def _see(self, rows: Rows, attributes: Any) -> None:
+        """These rows have values for these attributes, so that later columns do not count."""
+        if self._seen is not None:
+            self._seen.append(rows.astype(np.int64) << 32 | attributes)
+
+    def _unseen(self, rows: Rows, attributes: Any) -> npt.NDArray[np.bool_] | None:
+        """Which of them have no value yet; None if that is true of all."""
+        if not self._seen:
+            return None
+        where = rows.astype(np.int64) << 32 | attributes
+        return ~np.isin(where, np.concatenate(self._seen))
+
+    def _maps(self, arrays: list[pa.Array], taken: Taken) -> None:
+        """Maps whose entries are attributes; of those that have a key in a row, the first wins."""
+        claimed: list[npt.NDArray[np.int64]] = []
+        for array in arrays:
+            self._map("", array, taken, None, claimed)
+
+    def _map(
+        self,
+        path: str,
+        array: pa.Array,
+        taken: Taken,
+        rows: Rows | None,
+        claimed: list[npt.NDArray[np.int64]] | None = None,
+    ) -> None:
+        """The entries of a map, whose keys stand behind a path; with ``rows``, in these.
+
+        ``claimed`` are entries, ``row << 32 | key``, that maps before it have; its own are added.
+        """
+        keys, items = plain(array.keys), plain(array.items)
+        if read_column(keys).kind != STRING:
+            return
+        broken = rows_of_places(array, keys, broken_strings(keys))
+        broken = broken if rows is None else rows[broken]
+        self._rejects += [(row, "a key of a map is not valid UTF-8") for row in broken.tolist()]
+        asked = self._attributes.keys(path)
+        entries = map_entries(array, keys, items, asked.table)
+        if rows is not None:
+            entries = entries._replace(rows=rows[entries.rows])
+        if claimed is not None:
+            own = entries.rows << 32 | entries.names
+            if claimed:
+                entries = entries.at(~np.isin(own, np.concatenate(claimed)))
+            claimed.append(own)
+        column = read_column(items)
+        if is_nested(items.type) or column.exact or column.scale:
+            for key in np.unique(entries.names).tolist():
+                each = entries.at(entries.names == key)
+                inner = items.take(pa.array(each.places))
+                self._column(asked.paths[key], inner, taken, each.rows)
+            return
+        entries = entries._replace(names=asked.attributes[entries.names])
+        entries = entries.at((entries.names >= 0) & (taken[entries.names] == 0))
+        if column.kind == STRING:
+            wrong = broken_strings(items, entries.places)
+            for attribute in np.unique(entries.names[wrong]).tolist():
+                self._reject(attribute, entries.rows[wrong][entries.names[wrong] == attribute])
+            entries = entries.at(np.isin(np.arange(len(entries.rows)), wrong, invert=True))
+        self._see(entries.rows, entries.names)
+        self._sink.add_tagged(tag_entries(column, entries))
+
+    def _read_json(self, array: pa.Array) -> Document:
+        return read_json(array, self._attributes.table)
+
+    def _read_variants(self, array: pa.Array) -> Document:
+        return read_variants(array, self._attributes.table)
+
+    def _document(self, document: Document, taken: Taken) -> None:
+        """What documents say about attributes that no column before them has."""
+        values, rejects = self._names.spread(document.values), document.rejects
+        self._rejects += rejects
+        if taken.any():
+            values = values.at(taken[values.attributes] == 0)
+        unseen = self._unseen(values.rows, values.attributes)
+        if unseen is not None:
+            values = values.at(unseen)
+        self._tagged(values)
+        self._sink.add_variant_numbers(values)
+
+    def _mappings(self, events: Sequence[Any]) -> None:
+        values, exact, rejected = flatten(events, self._names)
+        self._rejects += rejected
+        self._tagged(self._names.spread(values))
+        self._sink.add_exact_numbers(exact)
+
+    def _tagged(self, values: TaggedValues) -> None:
+        self._see(values.rows, values.attributes)
+        self._sink.add_tagged(values)
+        if self._kinds is not None:
+            self.strays.append(self._kinds.strays(values))

@@ -1,0 +1,224 @@
+"""A batch of events in rank space: the form that every subscription index reads.
+
+Two views of the same set of (event, cell) pairs. With three events over two channels whose cells
+start at 0 and 5 (see ``model/rank/space.py``)::
+
+    pairs       event 0: 1, 6     event 1: 4     event 2: 1
+
+    by cell     cells 1 4 6   offsets 0 2 3 4    rows 0 2 | 1 | 0       to visit postings once
+    by event    matrix [[1, 6], [4, -1], [1, -1]]                       to look a test's cell up
+
+The matrix has one more column, always 0, for tests that always hold. Where it would be large and
+empty (thousands of channels, few per event) the second view is sparse instead: a small hash table
+for each event (``model/rank/tables.py``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from bittern.jit import (
+    frozen,
+    i4r,
+    i4w,
+    i8,
+    i8r,
+    i8w,
+    inline,
+    kernel,
+    tuple_type,
+    u8r,
+    u8w,
+    void,
+)
+from bittern.model.rank.tables import build_tables, find_cell
+
+#: A matrix of at most this many bytes (a few caches) is always worth it; a larger one if it is a
+#: quarter full. Looking a cell up in the sparse view costs several times as much.
+SMALL_MATRIX = 1 << 23
+LARGE_MATRIX = 1 << 28
+_RADIX_BITS = 11
+_ROW_MASK = np.uint64(0xFFFFFFFF)
+_CELL_SHIFT = np.uint64(32)
+
+
+class EventArrays(NamedTuple):
+    """The view by event; ``matrix`` is empty where the view is sparse.
+
+    Kernels unpack it first and hand single arrays on: Numba is slow at passing tuples around.
+    """
+
+    matrix: npt.NDArray[np.int32]
+    width: int  # columns of the matrix: the channels, and one that is always 0
+    starts: npt.NDArray[np.int64]
+    table: npt.NDArray[np.uint64]
+    entries: npt.NDArray[np.int64]  # channel << 32 | cell
+
+
+EVENTS = tuple_type(EventArrays, i4r, i8, i8r, u8r, i8r)
+
+
+@dataclass(frozen=True)
+class EncodedEvents:
+    """``n_events`` events: distinct cells ascending with their rows, and the view by event."""
+
+    n_events: int
+    cells: npt.NDArray[np.int32]
+    offsets: npt.NDArray[np.int64]
+    rows: npt.NDArray[np.int32]
+    by_event: EventArrays
+
+
+@inline
+def cell_of(
+    matrix: Any, width: Any, starts: Any, table: Any, entries: Any, event: Any, channel: Any
+) -> Any:
+    """The event's global cell in this channel, or -1 where it has no value."""
+    if len(matrix):
+        return np.int64(matrix[np.uint64(event * width + channel)])
+    return find_cell(starts, table, entries, event, channel)
+
+
+@kernel(void, u8w, u8w, i8, i8)
+def _sort_pairs(pairs: Any, spare: Any, bits: Any, passes: Any) -> None:
+    """Sort packed pairs by cell, stably: radix from the low digit up; ends in ``pairs``."""
+    size = 1 << bits
+    mask = np.uint64(size - 1)
+    counts = np.zeros(size + 1, dtype=np.int64)
+    source, target = pairs, spare
+    for step in range(passes):
+        shift = np.uint64(32 + step * bits)
+        counts[:] = 0
+        for pair in source:
+            counts[((pair >> shift) & mask) + np.uint64(1)] += 1
+        for i in range(size):
+            counts[i + 1] += counts[i]
+        for pair in source:
+            digit = (pair >> shift) & mask
+            target[np.uint64(counts[digit])] = pair
+            counts[digit] += 1
+        source, target = target, source
+    if passes & 1:
+        pairs[:] = spare
+
+
+@kernel(i8, u8r, i4w, i8w, i4w)
+def _group_pairs(pairs: Any, cells: Any, offsets: Any, rows: Any) -> Any:
+    """Distinct cells with their rows, from sorted pairs; returns how many cells."""
+    n = 0
+    last = np.int64(-1)
+    for i in range(len(pairs)):
+        cell = np.int64(pairs[i] >> _CELL_SHIFT)
+        if cell != last:
+            cells[n] = cell
+            offsets[n] = i
+            n += 1
+            last = cell
+        rows[i] = np.int32(pairs[i] & _ROW_MASK)
+    offsets[n] = len(pairs)
+    return n
+
+
+@inline
+def _channel_of(bases: Any, channel: Any, cell: Any) -> Any:
+    """The channel that owns the cell, searched upwards from ``channel`` by doubling steps."""
+    step = 1
+    low = channel
+    while low + step < len(bases) - 1 and bases[low + step] <= cell:
+        low += step
+        step *= 2
+    high = min(low + step, len(bases) - 1)
+    while high - low > 1:
+        middle = (low + high) >> 1
+        if bases[middle] <= cell:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+@kernel(void, i4r, i8r, i4r, i4r, i4w, i8)
+def _fill_matrix(cells: Any, offsets: Any, rows: Any, bases: Any, matrix: Any, width: Any) -> None:
+    matrix[:] = -1
+    for row in range(len(matrix) // width):
+        matrix[row * width + width - 1] = 0
+    channel = 0
+    for i in range(len(cells)):
+        channel = _channel_of(bases, channel, cells[i])
+        for k in range(offsets[i], offsets[i + 1]):
+            matrix[rows[k] * width + channel] = cells[i]
+
+
+@kernel(void, i4r, i8r, i4r, i4r, i8w, i8w)
+def _order(
+    cells: Any, offsets: Any, rows: Any, bases: Any, event_offsets: Any, entries: Any
+) -> None:
+    """Scatter cells to their events; visiting them in order leaves each event's in order."""
+    n_events = len(event_offsets) - 1
+    for row in rows:
+        event_offsets[row + 1] += 1
+    for row in range(n_events):
+        event_offsets[row + 1] += event_offsets[row]
+    free = event_offsets[:-1].copy()
+    channel = 0
+    for i in range(len(cells)):
+        channel = _channel_of(bases, channel, cells[i])
+        entry = np.int64(channel) << 32 | np.int64(cells[i])
+        for k in range(offsets[i], offsets[i + 1]):
+            row = np.uint64(rows[k])
+            entries[np.uint64(free[row])] = entry
+            free[row] += 1
+
+
+def _ordered(
+    cells: npt.NDArray[np.int32],
+    offsets: npt.NDArray[np.int64],
+    rows: npt.NDArray[np.int32],
+    bases: npt.NDArray[np.int32],
+    n_events: int,
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    event_offsets = np.zeros(n_events + 1, dtype=np.int64)
+    entries = np.empty(len(rows), dtype=np.int64)
+    _order(cells, offsets, rows, bases, event_offsets, entries)
+    return event_offsets, entries
+
+
+def event_entries(
+    events: EncodedEvents, bases: npt.NDArray[np.int32]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Each event's ``channel << 32 | cell`` in order, and where they begin. O(pairs)."""
+    return _ordered(events.cells, events.offsets, events.rows, bases, events.n_events)
+
+
+def encode_pairs(
+    pairs: npt.NDArray[np.uint64], n_events: int, bases: npt.NDArray[np.int32]
+) -> EncodedEvents:
+    """Both views of packed pairs ``cell << 32 | event``, which are sorted in place. O(pairs)."""
+    n_channels = len(bases) - 1
+    bits = max(1, int(bases[-1]).bit_length())
+    passes = -(-bits // _RADIX_BITS)
+    if len(pairs) < 1 << (_RADIX_BITS - 2):
+        pairs.sort()
+    else:
+        _sort_pairs(pairs, np.empty_like(pairs), -(-bits // passes), passes)
+    cells = np.empty(len(pairs), dtype=np.int32)
+    offsets = np.empty(len(pairs) + 1, dtype=np.int64)
+    rows = np.empty(len(pairs), dtype=np.int32)
+    n_cells = _group_pairs(pairs, cells, offsets, rows)
+    cells, offsets = cells[:n_cells], offsets[: n_cells + 1]
+
+    width = n_channels + 1
+    size = n_events * width * 4
+    if size <= SMALL_MATRIX or (size <= LARGE_MATRIX and size <= 16 * len(pairs)):
+        matrix = np.empty(n_events * width, dtype=np.int32)
+        _fill_matrix(cells, offsets, rows, bases, matrix, width)
+        none = np.empty(0, dtype=np.int64)
+        by_event = EventArrays(matrix, width, none, np.empty(0, dtype=np.uint64), none)
+    else:
+        ordered = _ordered(cells, offsets, rows, bases, n_events)
+        by_event = EventArrays(np.empty(0, dtype=np.int32), width, *build_tables(*ordered))
+    return EncodedEvents(n_events, cells, offsets, rows, frozen(by_event))

@@ -1,0 +1,239 @@
+"""The cache of a host: a folder of snapshots that the processes of one user fill, use and clean.
+
+::
+
+    /tmp/bittern-cache-1000/                      $BITTERN_CACHE_DIR, else under the temp folder
+      9a58f9f8440865bc5ce65255696b1606/           a snapshot: complete, verified, never changed
+      9a58f9f8440865bc5ce65255696b1606.lock       held by the one process that fills the entry
+      9a58f9f8440865bc5ce65255696b1606.use        shared by all that use it; its time: the last use
+      9a58f9f8440865bc5ce65255696b1606.1f3c.tmp/  being filled, or being removed
+
+A rename shows an entry all at once, so readers need no lock. Whoever dies while filling leaves a
+``.tmp``; the kernel frees the lock, and the next holder removes what it finds. Cleaning takes
+``.lock`` and ``.use`` for itself and never waits for them: what anybody fills or uses stays. A lock
+file that was removed while somebody waited for it is no lock, so who gets it looks again.
+
+Cost: two system calls for a lock; cleaning is O(files in the cache).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import secrets
+import shutil
+import stat
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from bittern.errors import OptionError, SnapshotError
+from bittern.files import let_go
+from bittern.spark.snapshots.transport import is_id
+from bittern.spark.told import component
+
+#: How long what nobody uses is kept, and how many bytes there may be; what is in use stays.
+KEEP_DAYS = 7.0
+KEEP_BYTES = 32 << 30
+
+_LOCK_FILE = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+
+# The locks that this process holds to fill entries.
+_held: set[int] = set()
+
+
+def cache_root() -> Path:
+    """Return the cache's folder, made if need be; only its owner may write there.
+
+    It lies outside the folders of executors, so that all executors of a host share it.
+    """
+    told = os.environ.get("BITTERN_CACHE_DIR")
+    default = Path(tempfile.gettempdir()) / f"bittern-cache-{os.getuid()}"
+    root = Path(os.path.realpath(told)) if told else default
+    fix = "set BITTERN_CACHE_DIR to a folder of your own"
+    try:
+        root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        status = root.lstat()
+    except OSError as error:
+        raise SnapshotError(
+            f"cannot make the cache folder {root}: {error.strerror}; {fix}"
+        ) from error
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid():
+        raise SnapshotError(f"the cache folder {root} belongs to somebody else; {fix}")
+    if status.st_mode & 0o022:
+        raise SnapshotError(f"others may write to the cache folder {root}; chmod 700, or {fix}")
+    return root
+
+
+@contextlib.contextmanager
+def temporary(root: Path, name: str) -> Iterator[Path]:
+    """Make a folder to fill, which is gone afterwards unless it was renamed."""
+    folder = _leftover(root, _checked(name))
+    try:
+        folder.mkdir()
+        yield folder
+    except OSError as error:
+        raise SnapshotError(
+            f"cannot write to the cache {root}: {error.strerror}; make room there, or set "
+            f"BITTERN_CACHE_DIR to a folder on another disk"
+        ) from error
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _checked(name: str) -> str:
+    """The name of an entry, which becomes that of files."""
+    try:
+        return component(name)
+    except ValueError as error:
+        raise SnapshotError(f"the cache has no such entry: {error}") from None
+
+
+def _leftover(root: Path, name: str) -> Path:
+    return root / f"{name}.{secrets.token_hex(4)}.tmp"
+
+
+def install(folder: Path, entry: Path) -> None:
+    """Put a folder in place of what is there, if anything is: that is damaged. With the lock."""
+    if entry.exists():
+        aside = _leftover(entry.parent, entry.name)
+        entry.rename(aside)
+        shutil.rmtree(aside, ignore_errors=True)  # who has it mapped keeps the mapping
+    folder.rename(entry)
+
+
+# Locks
+
+
+def _lock(path: Path, operation: int) -> int | None:
+    """Lock a file, making it if need be; None if ``operation`` does not wait and would have to."""
+    descriptor = -1
+    try:
+        while True:
+            descriptor = os.open(path, _LOCK_FILE, 0o600)
+            fcntl.flock(descriptor, operation)
+            with contextlib.suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(descriptor), path.stat()):
+                    return descriptor
+            os.close(descriptor)
+            descriptor = -1
+    except OSError as error:
+        if descriptor >= 0:
+            os.close(descriptor)
+        if isinstance(error, BlockingIOError):
+            return None
+        raise SnapshotError(
+            f"cannot lock {path}: {error.strerror}; let BITTERN_CACHE_DIR be on a local disk"
+        ) from error
+
+
+@contextlib.contextmanager
+def locked(root: Path, name: str) -> Iterator[None]:
+    """Hold the right to fill an entry, with what killed processes left of it removed."""
+    descriptor = _lock(root / f"{_checked(name)}.lock", fcntl.LOCK_EX)
+    assert descriptor is not None
+    _held.add(descriptor)
+    try:
+        _sweep(root, name)
+        yield
+    finally:
+        _held.discard(descriptor)
+        let_go(descriptor)
+
+
+def mark(root: Path, identity: str) -> int:
+    """Say that this process uses an entry, for as long as the descriptor is open."""
+    descriptor = _lock(root / f"{_checked(identity)}.use", fcntl.LOCK_SH)
+    assert descriptor is not None
+    os.utime(descriptor)
+    return descriptor
+
+
+def _sweep(root: Path, name: str) -> None:
+    for leftover in root.glob(f"{name}.*.tmp"):
+        shutil.rmtree(leftover, ignore_errors=True)
+
+
+def _after_fork() -> None:
+    """Give up, in the child, what a thread of the parent was in the middle of."""
+    for descriptor in _held:
+        os.close(descriptor)  # the parent's descriptor goes on holding the lock
+    _held.clear()
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
+# Cleaning
+
+
+def clean(
+    root: Path | None = None, *, older_than: float | None = None, keep_bytes: float | None = None
+) -> list[str]:
+    """Remove entries that nobody uses; returns their ids.
+
+    Those not used for ``older_than`` seconds go, and then the longest unused until the rest has at
+    most ``keep_bytes``. Defaults: $BITTERN_CACHE_DAYS (7) and $BITTERN_CACHE_BYTES (32 GiB). Runs
+    by itself after each fetch. O(files in the cache); others may clean at the same time.
+    """
+    root = cache_root() if root is None else root
+    if older_than is None:
+        older_than = 86_400 * _setting("BITTERN_CACHE_DAYS", KEEP_DAYS)
+    if keep_bytes is None:
+        keep_bytes = _setting("BITTERN_CACHE_BYTES", KEEP_BYTES)
+    sizes: dict[str, int] = {}
+    for name in {path.name.split(".")[0] for path in root.iterdir()}:
+        if is_id(name):
+            sizes[name] = _size(root / name)
+    used = {name: _last_use(root, name) for name in sizes}
+    total, now, removed = sum(sizes.values()), time.time(), []
+    for name in sorted(sizes, key=used.__getitem__):
+        entry = (root / name).exists()
+        expired = now - used[name] > older_than or total > keep_bytes
+        if (expired or not entry) and _remove(root, name) and entry:
+            total -= sizes[name]
+            removed.append(name)
+    return removed
+
+
+def _setting(name: str, default: float) -> float:
+    told = os.environ.get(name, "")
+    try:
+        return float(told) if told else default
+    except ValueError:
+        raise OptionError(f"{name}={told!r} is not a number") from None
+
+
+def _size(entry: Path) -> int:
+    with contextlib.suppress(OSError):  # somebody else removes it
+        return sum(file.stat().st_size for file in entry.iterdir())
+    return 0
+
+
+def _last_use(root: Path, name: str) -> float:
+    with contextlib.suppress(OSError):
+        return (root / f"{name}.use").stat().st_mtime
+    return 0.0
+
+
+def _remove(root: Path, name: str) -> bool:
+    """Remove an entry with all that belongs to it, unless somebody fetches or uses it."""
+    lock, use = root / f"{name}.lock", root / f"{name}.use"
+    held = []
+    try:
+        for path in (lock, use):
+            descriptor = _lock(path, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if descriptor is None:
+                return False
+            held.append(descriptor)
+        with contextlib.suppress(FileNotFoundError):
+            (root / name).rename(_leftover(root, name))
+        _sweep(root, name)
+        use.unlink(missing_ok=True)
+        lock.unlink(missing_ok=True)
+    finally:
+        for descriptor in held:
+            let_go(descriptor)
+    return True
