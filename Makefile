@@ -42,7 +42,7 @@ help:
 	@echo "make clean   remove everything that these made"
 
 demo: $(VENV)/.has-spark
-	@java_home=$$(scripts/java.sh) && JAVA_HOME=$$java_home $(RUN) -m bittern.service.demo
+	@java_home=$$(scripts/java.sh) && JAVA_HOME=$$java_home $(RUN) examples/demo.py
 
 # What only some tests need first: those skip, and say so, where it cannot be had. Then the kernels,
 # each compiled by one process: the tests' own processes would compile the same ones.

@@ -6,12 +6,12 @@ import re
 
 import numpy as np
 import pytest
+from benchmarks.papers import cost
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import bittern
 from bittern.errors import OptionError
-from bittern.literature.constructs import cost
 from bittern.literature.constructs.family import LOGARITHMIC, SIMPLE
 from bittern.literature.predictions.trees import skip_edges
 from bittern.stabbing import choose as choosing

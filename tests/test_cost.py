@@ -1,7 +1,7 @@
 """Closed forms against enumeration: each formula is compared with counting what it speaks of.
 
 ``enumerated`` counts constructs one by one from their definition. Every function of
-``literature/constructs/cost.py`` is compared with such a count over ranges of L, W, beta and the
+``benchmarks/papers/cost.py`` is compared with such a count over ranges of L, W, beta and the
 domain; the formulas that the papers print wrong, or claim too widely, are shown to fail, with the
 smallest case in which they do.
 """
@@ -12,9 +12,9 @@ from fractions import Fraction
 from math import log2
 
 import pytest
+from benchmarks.papers import cost
 
 from bittern.errors import OptionError
-from bittern.literature.constructs import cost
 from bittern.stabbing.blocks import decompose_one
 
 POWERS = [1, 2, 4, 8, 16, 32]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from benchmarks.papers import profiles as module
+from benchmarks.papers.profiles import Profiles, lazy_evaluations, naive_evaluations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bittern.errors import OptionError
-from bittern.stabbing import profiles as module
-from bittern.stabbing.profiles import Profiles, lazy_evaluations, naive_evaluations
 
 OF_SEED_004 = ["cluster", "interval", "hybrid", "segment-tree", "interval-tree"]
 

@@ -9,6 +9,7 @@ import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -195,15 +196,21 @@ def test_no_java(files: Any, bittern_command: Any, monkeypatch: Any, home: str, 
     assert not list(files.glob("*out.csv*"))
 
 
-@pytest.mark.parametrize("module", ["bittern.service.cli", "bittern.service.demo"])
-def test_no_pyspark(files: Any, module: str) -> None:
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["-m", "bittern.service.cli", "spark-match", "events.parquet", "wishes.csv", "out.csv"],
+        [str(Path(__file__).parents[1] / "examples" / "demo.py")],
+    ],
+    ids=["spark-match", "demo"],
+)
+def test_no_pyspark(files: Any, command: list[str]) -> None:
     (files / "pyspark").mkdir()
     (files / "pyspark" / "__init__.py").write_text(
         "raise ModuleNotFoundError(\"No module named 'pyspark'\", name='pyspark')"
     )
-    arguments = ["spark-match", "events.parquet", "wishes.csv", "out.csv"]
     done = subprocess.run(
-        [sys.executable, "-m", module, *(arguments if module.endswith("cli") else [])],
+        [sys.executable, *command],
         capture_output=True,
         text=True,
         cwd=files,

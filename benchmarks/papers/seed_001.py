@@ -11,6 +11,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.draw import Draw, Floats
+from benchmarks.papers import cost
 from benchmarks.papers.figure import (
     LITTLE,
     MUCH,
@@ -29,7 +30,6 @@ from benchmarks.papers.figure import (
     up_to_x,
 )
 from benchmarks.papers.measure import half_open, load_kernels, measure, progress
-from bittern.literature.constructs import cost
 from bittern.stabbing.registry import structure
 
 if TYPE_CHECKING:

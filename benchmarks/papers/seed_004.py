@@ -19,8 +19,8 @@ import numpy as np
 from benchmarks.draw import Draw, Ints
 from benchmarks.papers.figure import spread
 from benchmarks.papers.measure import progress
+from benchmarks.papers.profiles import Profiles
 from benchmarks.run import DisagreementError
-from bittern.stabbing.profiles import Profiles
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -9,7 +9,7 @@
                                        multiples   5      1      0        lengths divisible by 2**v
 
 ``cells`` over the domain is how many ids a value finds on average. ``counts`` and ``cells`` give
-the entries of CEI exactly on average over all positions (``cost.cei_mean`` is linear within an
+the entries of CEI exactly on average over all positions (their mean is linear within an
 octave), ``bits`` those of LCI and ``multiples`` those of SCI exactly. ``points`` are the distinct
 ends and ``pieces`` the elementary intervals that they cut the domain into, each end being one.
 """

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from bittern.literature.constructs import cost
 from bittern.literature.constructs.family import LOGARITHMIC, MAX_LONGEST, SIMPLE, Scheme
 from bittern.stabbing.estimate import Estimate, Work, copied, misses
 from bittern.stabbing.predict import Family, nonempty, per_cell, powers
@@ -49,9 +48,7 @@ def _construct(name: str, scheme: Scheme, way: str, summary: Summary, longest: i
     lengths = scheme.lengths(longest).astype(np.float64)
     per = len(lengths)
     by_length = construct_entries(scheme, summary, longest)
-    constructs = cost.lci_constructs if scheme.logarithmic else cost.sci_constructs
-    covering_segment = cost.lci_segment if scheme.logarithmic else cost.sci_segment
-    n_lists, segment = constructs(domain, longest), covering_segment(longest)
+    n_lists, segment = domain * per, (longest - 1) * per + 1
     directory = 4 * (n_lists + 1)
     tables = 4 * (per + longest + 1 + longest)
     size = directory + 4 * round(float(by_length.sum())) + tables

@@ -84,7 +84,7 @@ def _segment_tree(name: str, summary: Summary) -> Iterator[Estimate]:
 
 
 def _canonical(summary: Summary) -> tuple[NDArray[np.float64], float]:
-    """Canonical nodes of all intervals by level, as in ``cost.cei_mean``; pieces of an interval."""
+    """Canonical nodes of all intervals by level; pieces of an interval."""
     density = summary.pieces / max(summary.domain, 1)
     entries, total = np.zeros(OCTAVES + 1), 0.0
     for length, count in _lengths(summary):
