@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bittern.errors import OptionError
-from bittern.stabbing import slots
-from bittern.stabbing.bit_runs import find_slot
-from bittern.stabbing.bit_vectors import BitVectors
-from bittern.stabbing.elementary import bounds_of, cuts_of, highs_of, split
-from bittern.stabbing.slots import Slots
+from bittern.literature.bit_vectors import slots
+from bittern.literature.bit_vectors.bit_runs import find_slot
+from bittern.literature.bit_vectors.elementary import bounds_of, cuts_of, highs_of, split
+from bittern.literature.bit_vectors.slots import Slots
+from bittern.literature.bit_vectors.vectors import BitVectors
 
 unhurried = settings(deadline=None)  # the first call may compile
 

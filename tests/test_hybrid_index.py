@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from bittern.errors import OptionError, SnapshotError
 from bittern.literature.bit_vectors.cluster_index import ClusterIndex
 from bittern.literature.bit_vectors.hybrid_index import DEFAULT_MINIMUM, HybridIndex
-from bittern.stabbing.interval_index import IntervalIndex
+from bittern.literature.bit_vectors.interval_index import IntervalIndex
 from stabbing_contract import StabbingContract, brute_force, build, stabs
 from test_cluster_index import FIVE
 from test_interval_tree import EXAMPLE_4

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bittern.errors import OptionError, SnapshotError
-from bittern.stabbing.interval_index import IntervalIndex
+from bittern.literature.bit_vectors.interval_index import IntervalIndex
 from stabbing_contract import Interval, StabbingContract, brute_force, build, stabs
 
 unhurried = settings(deadline=None)  # the first call may compile

@@ -11,9 +11,10 @@ import pytest
 from numpy.typing import NDArray
 
 from bittern.errors import OptionError
+from bittern.literature.bit_vectors import slots
 from bittern.literature.constructs import family as constructs
 from bittern.literature.is_list import nodes as skip_nodes
-from bittern.stabbing import cei, contract, interval_tree, slots
+from bittern.stabbing import cei, contract, interval_tree
 from bittern.stabbing.choose import RECOMMENDED, build_named
 from bittern.stabbing.contract import MAX_DOMAIN, StabbingIndex
 from bittern.stabbing.registry import STRUCTURES, structure

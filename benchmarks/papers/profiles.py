@@ -35,15 +35,21 @@ from numpy.typing import ArrayLike, NDArray
 
 from bittern.errors import OptionError
 from bittern.jit import i4r, i4r2, i4w, i8, i8r, i8w, kernel, u8r, u8w, void
+from bittern.literature.bit_vectors.bitmaps import (
+    NO_BITS,
+    ONE_BIT,
+    count_bits,
+    lowest_bit,
+    words_for,
+)
 from bittern.literature.bit_vectors.cluster_index import ClusterIndex
-from bittern.stabbing.bitmaps import NO_BITS, ONE_BIT, count_bits, lowest_bit, words_for
 from bittern.stabbing.contract import Int32s, Int64s, StabbingIndex, as_int32, as_values
 from bittern.stabbing.registry import structure as structure_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from bittern.stabbing.bit_vectors_bulk import UInt64s
+    from bittern.literature.bit_vectors.bulk import UInt64s
 
 Table: TypeAlias = NDArray[np.int32]
 """One row per attribute, one column per profile or event."""

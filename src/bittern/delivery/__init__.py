@@ -1,1 +1,10 @@
-"""TODO"""
+"""Delivering matches over HTTP: which addresses are allowed, one request, many at once.
+
+::
+
+    addresses.py  URLs that subscribers chose, distrusted: the public internet, and what was allowed
+    posting.py    one POST to an address that was checked, with one deadline
+    lanes.py      many requests to many endpoints, each in order, slow ones beside quick ones
+
+Nothing here knows Spark; ``spark/streaming/webhook.py`` delivers a pipeline's matches with it.
+"""

@@ -1,1 +1,12 @@
-"""Kernels, snapshots, matchers and live changes."""
+"""Indexes and matchers: subscriptions in, events in, matches out.
+
+::
+
+    subscriptions.py  whatever form they come in, checked and in columns
+    index.py          an immutable index of them       snapshot/  as it is saved and mapped
+    matcher.py        batches of events against one, or against a snapshot and deltas
+    live/             a matcher whose subscriptions change meanwhile
+    explain.py        why an event matched, or why not
+    sharding/         how a catalog that outgrows a host is cut
+    answers.py unanswered.py   EXISTS and FORALL: what a matcher asks of a history, and without one
+"""

@@ -1,4 +1,16 @@
-"""Documents seen before: join predicates over them, and what can be told before an event comes."""
+"""Documents seen before: join predicates over them, and what can be told before an event comes.
+
+::
+
+    history.py                  ``History``: documents that a matcher compares events with
+    documents.py document_file.py segments.py arrivals.py   where they are kept
+    joins.py phases.py          the join phase of a matcher, and which phase goes first
+    guards.py conditions.py     what constants decide before anything is looked up
+    implied.py demands.py prefilter.py   subscriptions that no document lets match
+    table.py sections.py plans.py        which predicates there are, and how each is answered
+    passes.py intake.py lookups.py       a batch: documents in, events asked, in order of arrival
+    groups.py summaries.py listed.py sets.py ordered.py   what is known of the documents
+"""
 
 from __future__ import annotations
 
@@ -12,7 +24,7 @@ __all__ = ["History"]
 
 
 def __getattr__(name: str) -> Any:
-    # Loaded on first use: who imports a part of this room does not load all of it.
+    # Loaded on first use: importing a part of this room does not load all of it.
     if name != "History":
         raise AttributeError(f"module 'bittern.history' has no attribute {name!r}")
     return import_module("bittern.history.history").History

@@ -1,1 +1,35 @@
-"""TODO"""
+"""The papers' structures: every index of five papers, each in a folder of its own.
+
+Bittern is built on five papers and implements what each of them describes, beside the rivals that
+they measure themselves with. All of it works on the product's contracts (``stabbing/contract.py``,
+``matching/contract.py``), is saved in snapshots, checked, compared with the same oracles, and chosen
+by name. None of it is on the product's path: the registries (``stabbing/registry.py``,
+``matching/registry.py``) load a folder when its structure is named, or when ``bittern advise``
+compares them.
+
+Which intervals contain this value? ``stabbing="..."``::
+
+    seed  what it describes                             name                    folder
+    000   virtual construct intervals, found by full,   sci, sci-bc, sci-bv,    constructs
+          clipped and virtual bitmaps, distance tables  sci-dt, lci, lci-bc, …
+    000   interval skip list, the dynamic baseline      is-list                 is_list
+    001   unit intervals (and CEI, the default)         ui                      constructs (stabbing)
+    002   PB+tree on pages, in memory and on disk       pb-tree, PredicateFile  pb_tree
+    002   its rivals: Grouped Filter, red-black tree    grouped-filter,         predicates
+                                                        red-black
+    004   Cluster, Interval and Hybrid Index, segment   cluster, interval,      bit_vectors
+          tree (and the interval tree)                  hybrid, segment-tree    (stabbing)
+
+Which subscriptions does this event satisfy? ``strategy="..."``::
+
+    003   OpIndex, by pivot attribute and operator      opindex, opindex-bs     opindex
+    003   its rivals: k-index, BE-Tree                  kindex, betree          kindex, betree
+    000   the two-phase counting that 000 to 002        counting                counting
+          assume above their one-attribute indexes
+
+Shared by several: ``clauses`` (expressions in normal form), ``sorted_lists`` (the lists that
+counting, k-index and OpIndex search), ``predictions`` (bytes and times, for ``advise``).
+
+Start with the ``__init__`` of a folder, then its ``index.py``, whose docstring draws the layout.
+docs/stabbing.md and docs/strategies.md say what each is good for and how it compares.
+"""

@@ -1,22 +1,15 @@
 """One-attribute indexes: which intervals contain this value?
 
-``contract`` says what all of them promise and ``registry`` finds them by name. A structure is in
-the module of its name, and shares with the others what stands behind it here::
+``contract`` says what all of them promise and ``registry`` finds them by name. Here are those that
+the product takes by itself; those of the papers are in ``literature/``::
 
-    cei                                     id_lists, blocks
-    dlist, ui                               id_lists
-    sci*, lci*                              id_lists, constructs, covering, bitmaps
-    is_list                                 is_list_*, skip_nodes, markers
-    interval_index, segment_tree            slots, bit_vectors, elementary, segment_nodes
-    cluster_index, hybrid_index             slots, bit_vectors, cluster_tree
-    interval_tree                           interval_nodes
-    pb_tree                                 predicates, sides, two_sided, pb/
-    grouped_filter, red_black               the same, keyed_lists, red_black_nodes, key_table
+    cei              id_lists, blocks       containment-encoded intervals, the default
+    dlist            id_lists               a list per cell
+    interval_tree    interval_nodes         the smallest
 
-Searching a batch writes ``runs`` (of ids) or ``bit_runs`` (of bits) down before it copies them.
+Searching a batch writes ``runs`` of ids down before it copies them; ``areas`` lets them grow.
 
-What goes with them: ``cost`` has the papers' closed forms, ``predict`` (from a ``summary``, with
-constants ``measured``) bytes and times, ``choose`` the best structure; ``profiles`` combines
-attributes; ``intervals`` (``values``, ``axis``, ``guide``, ``layer``) takes values, not cells;
-``pb/predicate_file`` is a predicate index by itself, on disk.
+``stabbing="auto"`` is ``choose``: the best structure by what is predicted (``predict``) from a ``summary``, an
+``estimate`` priced with constants that were ``measured``. ``intervals`` (``values``, ``axis``,
+``guide``, ``layer``) takes values, not cells: it is ``bittern.Intervals``.
 """

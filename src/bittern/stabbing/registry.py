@@ -1,8 +1,9 @@
 """Stabbing indexes by name. A structure's module is imported when it is first asked for.
 
-Those that ``stabbing="auto"`` chooses from (``stabbing/choose.py``) stand in this room, the others
-in ``literature/``. No import leads from here to there: a module is named by text, and a process
-that never asks for its structure never loads it.
+The default, ``cei``, stands in this room, with ``dlist`` and ``interval-tree``; the others are in
+``literature/``, also ``interval``, which ``stabbing="auto"`` may choose: it is one of a family. No
+import leads from here to there: a module is named by text, and a process that never asks for its
+structure never loads it.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ STRUCTURES = {
     "dlist": "stabbing.dlist.Dlist",
     "cei": "stabbing.cei.CEI",
     "interval-tree": "stabbing.interval_tree.IntervalTree",
-    "interval": "stabbing.interval_index.IntervalIndex",
+    "interval": "literature.bit_vectors.interval_index.IntervalIndex",
     "ui": "literature.constructs.ui.UI",
     "sci": "literature.constructs.sci.SCI",
     "sci-bc": "literature.constructs.sci_bc.ClippedSCI",

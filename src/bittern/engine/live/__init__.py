@@ -1,1 +1,9 @@
-"""TODO"""
+"""Live changes: a snapshot, deltas on top of it, and marks of what is gone.
+
+::
+
+    matcher.py      ``LiveMatcher``: subscribe, unsubscribe and replace while other threads match
+    layers.py       what it holds, and when it is sealed and compacted
+    delta.py        segments, states and changes, all immutable
+    compact.py      deltas become part of a new snapshot, in a child process (work_folder.py)
+"""

@@ -44,11 +44,12 @@ from bittern.jit import (
     u8w,
     void,
 )
+from bittern.literature.bit_vectors.bit_runs import BitRuns, ask_for_slots, find_slot
+from bittern.literature.bit_vectors.bitmaps import NO_BITS, ONE_BIT, count_bits, lowest_bit
 from bittern.literature.bit_vectors.cluster_tree import ClusterTree, checked_minimum, way_to
-from bittern.stabbing.bit_runs import BitRuns, ask_for_slots, find_slot
-from bittern.stabbing.bit_vectors import BitVectors
-from bittern.stabbing.bit_words import count_row
-from bittern.stabbing.bitmaps import NO_BITS, ONE_BIT, count_bits, lowest_bit
+from bittern.literature.bit_vectors.slots import Slots
+from bittern.literature.bit_vectors.vectors import BitVectors
+from bittern.literature.bit_vectors.words import count_row
 from bittern.stabbing.contract import (
     MAX_DOMAIN,
     Int32s,
@@ -59,7 +60,6 @@ from bittern.stabbing.contract import (
     unfit,
 )
 from bittern.stabbing.runs import add_run
-from bittern.stabbing.slots import Slots
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -34,7 +34,9 @@ import numpy as np
 
 from bittern.errors import OptionError
 from bittern.jit import i4r, i4r2, i4w, i8, i8w, kernel, prefetch, read_only, u8r, void
+from bittern.literature.bit_vectors.bit_runs import BitRuns, find_slot
 from bittern.literature.bit_vectors.descents import GROUP, descend
+from bittern.literature.bit_vectors.elementary import bounds_of, cuts_of
 from bittern.literature.bit_vectors.segment_nodes import (
     BOUND,
     CHILD,
@@ -46,13 +48,11 @@ from bittern.literature.bit_vectors.segment_nodes import (
     plant,
     subtree,
 )
-from bittern.stabbing.bit_runs import BitRuns, find_slot
-from bittern.stabbing.bit_vectors import BitVectors
-from bittern.stabbing.bit_words import count_row
+from bittern.literature.bit_vectors.slots import Slots
+from bittern.literature.bit_vectors.vectors import BitVectors
+from bittern.literature.bit_vectors.words import count_row
 from bittern.stabbing.contract import MAX_DOMAIN, Int32s, Int64s, StabbingIndex, as_values, unfit
-from bittern.stabbing.elementary import bounds_of, cuts_of
 from bittern.stabbing.runs import add_run
-from bittern.stabbing.slots import Slots
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -28,8 +28,15 @@ from bittern.jit import (
     u8w,
     void,
 )
+from bittern.literature.bit_vectors.bitmaps import (
+    NO_BITS,
+    ONE_BIT,
+    clear_bit,
+    lowest_bit,
+    set_bit,
+    words_for,
+)
 from bittern.literature.constructs.family import ConstructIndex, Tables, first_of_segment
-from bittern.stabbing.bitmaps import NO_BITS, ONE_BIT, clear_bit, lowest_bit, set_bit, words_for
 from bittern.stabbing.contract import unfit
 from bittern.stabbing.runs import Runs, add_run
 

@@ -1,1 +1,12 @@
-"""The PB+tree on pages: their layout, the kernels over them, and the file that keeps them."""
+"""The PB+tree of seed 002: a predicate index on pages, in memory and on disk.
+
+::
+
+    index.py            the stabbing index ``pb-tree``: a tree in memory, saved with its snapshot
+    predicate_file.py   ``PredicateFile``: an index by itself, on disk, larger than memory if need be
+    tree.py             the tree: search.py, insert.py, delete.py (adjust.py, join.py), check.py
+    pages.py sid_sets.py   what stands on a page     keys.py   constants as bytes that sort
+    pool.py frames.py   pages in memory, as kernels find them
+    page_file.py page_table.py places.py views.py disk.py   the file: commits, versions, readers
+    fill.py             how full the pages are
+"""

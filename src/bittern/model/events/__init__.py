@@ -1,1 +1,12 @@
-"""TODO"""
+"""Events, in whatever form they come, on their way into rank space.
+
+::
+
+    encoder.py     the entrance: Arrow tables, mappings, JSON texts, one or many
+    attributes.py  which attributes are looked at, and where they are found
+    columns.py maps.py mappings.py documents.py   the forms
+    json_text.py json_tokens.py entries.py variant.py variant_values.py utf8.py   text and variants
+    batch.py sinks.py reads.py   values in, packed pairs of cell and event out
+    mistyped.py    values of a type that no subscription compares
+    typed.py typed_numbers.py    values by themselves, for events that are compared with others
+"""

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bittern.jit import i4r, i4w, i8r, i8w, inline, kernel, u8w, void
-from bittern.stabbing.bitmaps import NO_BITS, ONE_BIT
+from bittern.literature.bit_vectors.bitmaps import NO_BITS, ONE_BIT
 from bittern.stabbing.contract import check_bytes
 
 if TYPE_CHECKING:

@@ -25,15 +25,14 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from bittern.stabbing.areas import HELD, USED, check_areas
-from bittern.stabbing.bit_vectors_bulk import (
+from bittern.literature.bit_vectors.bulk import (
     Rows,
     UInt64s,
     refuse_too_many,
     rows_of_pairs,
     rows_of_runs,
 )
-from bittern.stabbing.bit_words import (
+from bittern.literature.bit_vectors.words import (
     clear_bit,
     copy_rows,
     count_all,
@@ -42,6 +41,7 @@ from bittern.stabbing.bit_words import (
     room_to_set,
     set_bit,
 )
+from bittern.stabbing.areas import HELD, USED, check_areas
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

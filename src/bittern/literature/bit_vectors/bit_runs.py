@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bittern.jit import i4r, i4w, i8, i8r, i8w, inline, kernel, prefetch, u8r, void
-from bittern.stabbing.bit_words import count_row
-from bittern.stabbing.bitmaps import NO_BITS, ONE_BIT, count_bits, lowest_bit
+from bittern.literature.bit_vectors.bitmaps import NO_BITS, ONE_BIT, count_bits, lowest_bit
+from bittern.literature.bit_vectors.words import count_row
 from bittern.stabbing.runs import Runs, add_run
 
 if TYPE_CHECKING:
-    from bittern.stabbing.bit_vectors import BitVectors
+    from bittern.literature.bit_vectors.slots import Slots
+    from bittern.literature.bit_vectors.vectors import BitVectors
     from bittern.stabbing.contract import Int32s
-    from bittern.stabbing.slots import Slots
 
 _64 = np.uint64(64)
 _63 = np.uint64(63)

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from bittern.jit import i4r, i4w, i8, i8w, inline, kernel, u8r, u8w, void
+from bittern.literature.bit_vectors.bitmaps import NO_BITS, ONE_BIT, count_bits
 from bittern.stabbing.areas import HELD, USED, move_to_end, rank, room_to_move
-from bittern.stabbing.bitmaps import NO_BITS, ONE_BIT, count_bits
 
 _SMALLEST_AREA = 2
 
