@@ -2,10 +2,21 @@
 
 Bittern is built on five papers and implements what each of them describes, beside the rivals that
 they measure themselves with. All of it works on the product's contracts (``stabbing/contract.py``,
-``matching/contract.py``), is saved in snapshots, checked, compared with the same oracles, and chosen
-by name. None of it is on the product's path: the registries (``stabbing/registry.py``,
+``matching/contract.py``), is saved in snapshots, checked, compared with the same oracles, and
+chosen by name. None of it is on the product's path: the registries (``stabbing/registry.py``,
 ``matching/registry.py``) load a folder when its structure is named, or when ``bittern advise``
 compares them.
+
+The papers, by the numbers that code and docs call them::
+
+    seed 000   Wu, Chen, Yu and Mei, "Efficient Interval Indexing for Content-Based Subscription
+               E-Commerce and Services"
+    seed 001   Wu, Chen and Yu, "Query Indexing with Containment-Encoded Intervals for Efficient
+               Stream Processing"
+    seed 002   Wang, Zhang and Kitsuregawa, "Design of B+tree-Based Predicate Index for Efficient
+               Event Matching"
+    seed 003   Zhang, Chan and Tan, "An Efficient Publish/Subscribe Index for E-Commerce Databases"
+    seed 004   Tatbul, "Index Structures and Algorithms for Efficient Profile Matching"
 
 Which intervals contain this value? ``stabbing="..."``::
 
@@ -13,12 +24,12 @@ Which intervals contain this value? ``stabbing="..."``::
     000   virtual construct intervals, found by full,   sci, sci-bc, sci-bv,    constructs
           clipped and virtual bitmaps, distance tables  sci-dt, lci, lci-bc, …
     000   interval skip list, the dynamic baseline      is-list                 is_list
-    001   unit intervals (and CEI, the default)         ui                      constructs (stabbing)
+    001   unit intervals (CEI is in ``stabbing``)       ui                      constructs
     002   PB+tree on pages, in memory and on disk       pb-tree, PredicateFile  pb_tree
     002   its rivals: Grouped Filter, red-black tree    grouped-filter,         predicates
                                                         red-black
     004   Cluster, Interval and Hybrid Index, segment   cluster, interval,      bit_vectors
-          tree (and the interval tree)                  hybrid, segment-tree    (stabbing)
+          tree (interval trees are in ``stabbing``)     hybrid, segment-tree
 
 Which subscriptions does this event satisfy? ``strategy="..."``::
 

@@ -8,10 +8,10 @@
 
 One event goes ``frames.match`` → a projection to the attributes in use (``attributes.py``) →
 ``mapInArrow`` of ``operator.py`` → in a worker, the snapshot mapped from the node's cache
-(``snapshots/``) → the embedded engine → one row per event. ``building.py`` compiles
-subscriptions on the executors, ``sharded/`` holds indexes that outgrow a host,
-``past.py`` and its neighbours bring the documents that events are compared with, ``sink/`` writes
-matches straight from the tasks, ``sql.py`` is for SQL, and ``streaming/`` matches a stream against a catalog that changes.
+(``snapshots/``) → the embedded engine → one row per event. ``building.py`` compiles subscriptions
+on the executors, ``sharded/`` holds indexes that outgrow a host, ``past.py`` and its neighbours
+bring the documents that events are compared with, ``sink/`` writes matches straight from the tasks,
+``sql.py`` is for SQL, and ``streaming/`` matches a stream against a catalog that changes.
 """
 
 from __future__ import annotations

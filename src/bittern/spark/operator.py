@@ -49,7 +49,7 @@ Batches = Iterator[pa.RecordBatch]
 
 SUBSCRIPTIONS, SUBSCRIPTION, REJECTED = "subscriptions", "subscription", "rejected"
 CANDIDATES = "candidates"
-#: Marks one of an event's rows, where it may have several (``sharded.py``).
+#: Marks one of an event's rows, where it may have several (``sharded/``).
 FIRST = "is_first_piece"
 #: Columns after the keys in what the operator yields: subscriptions, candidates, rejected.
 TAIL = 3

@@ -9,7 +9,7 @@ the product takes by itself; those of the papers are in ``literature/``::
 
 Searching a batch writes ``runs`` of ids down before it copies them; ``areas`` lets them grow.
 
-``stabbing="auto"`` is ``choose``: the best structure by what is predicted (``predict``) from a ``summary``, an
-``estimate`` priced with constants that were ``measured``. ``intervals`` (``values``, ``axis``,
-``guide``, ``layer``) takes values, not cells: it is ``bittern.Intervals``.
+``stabbing="auto"`` is ``choose``: the best structure by what is predicted (``predict``) from a
+``summary``, an ``estimate`` priced with constants that were ``measured``. ``intervals``
+(``values``, ``axis``, ``guide``, ``layer``) takes values, not cells: it is ``bittern.Intervals``.
 """

@@ -3,7 +3,7 @@
 A clause goes down from the root: of its predicates whose channel has a p-node in the c-node's
 p-directory, and is not yet on the path, it follows the one with the least ``share``, and in that
 p-node's c-directory the halves that enclose the predicate; where there is no further p-node for it,
-it stays. A c-node that overflows is cut (``betree_cuts``), and so are those that its clauses move
+it stays. A c-node that overflows is cut (``cuts``), and so are those that its clauses move
 to. Where nothing pays, the capacity of this c-node grows to twice its clauses, so that it is not
 tried again for each of them. A wide c-node that is full takes no further clause with a channel
 that is not in nearly all events: such a clause gets a p-node at once.

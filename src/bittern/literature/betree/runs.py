@@ -1,6 +1,6 @@
 """What the c-nodes of a BE-Tree list: clauses and p-nodes that come and go.
 
-A run is an area whose size doubles, p-nodes first (``betree_nodes`` draws one). Clauses and p-nodes
+A run is an area whose size doubles, p-nodes first (``nodes`` draws one). Clauses and p-nodes
 know their place in it; the last one of its kind fills a gap, so that nothing else moves::
 
     p1 p2 | c1 c2 c3            p-node p3 comes:    p1 p2 p3 | c2 c3 c1

@@ -1,6 +1,6 @@
 """Runs of words: where the bit vectors of a batch stand, found in one pass and read in another.
 
-A row of ``bit_vectors`` is a run of words, as a list of ids is a run of items, so that a search
+A row of ``vectors`` is a run of words, as a list of ids is a run of items, so that a search
 kernel writes down rows exactly as ``runs`` has it write down lists; only the offsets are counts of
 bits. Reading a run walks the bits of its words and writes the id of each slot.
 

@@ -15,7 +15,7 @@ A leaf's row is what seed 004 stores in every node; it notes that the inner node
 Costs, for n intervals: an interval stands in each leaf that it meets. There are as many leaves as
 can be told apart: with little overlap about n, of a few intervals each. Where many overlap, rows
 are long, and all their candidates are compared with the value: that is what the Hybrid Index
-mends. Rows are words of bits (``bit_vectors``), n**2 / 64 of them when everything overlaps; what
+mends. Rows are words of bits (``vectors``), n**2 / 64 of them when everything overlaps; what
 would exceed its limit is refused. ``minimum`` ends splitting at clusters of that size, which saves
 leaves and costs candidates; 1 is the paper's rule.
 

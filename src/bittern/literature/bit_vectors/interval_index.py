@@ -22,7 +22,7 @@ cache misses, cost more than the levels which stopping early saves. ``tops`` cou
 between two counts are searched without jumps. ``evaluations`` counts what the tree compares.
 
 Costs, for n intervals: at most 4n + 1 nodes; in each as many words as the slots of its intervals
-are spread over (``bit_vectors``), so that short intervals cost little and many long ones are
+are spread over (``vectors``), so that short intervals cost little and many long ones are
 refused. A search compares with at most 1 + log2(m) nodes and reads one row. An insertion cuts at
 most four elementary intervals and writes the rows between its end points, but moves the arrays of
 nodes apart, which is O(m). A deletion takes out nodes that became empty. Cuts that no end point

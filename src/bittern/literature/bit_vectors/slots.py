@@ -2,7 +2,7 @@
 
 Bit s of a row means the interval in slot s. Slots are ordered by (low, high, id) when an index is
 built, so that intervals which are stabbed together are neighbours, and the bits that a value needs
-are few words (``bit_vectors``)::
+are few words (``vectors``)::
 
     slot      0   1   2   3   4           slots that are in use: 5, of which 4 hold an interval
     lows      0   2   .   5   1

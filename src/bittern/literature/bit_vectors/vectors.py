@@ -16,7 +16,7 @@ Row r is ``numbers[begins[r]:ends[r]]`` and the same part of ``words``. Like id 
 from the first change on, each in an area to grow in (``areas``); when the free end is used up, all
 is packed with room again. Growing beyond the limit of memory is refused, shrinking never is.
 
-Building in bulk is a module of its own, ``bit_vectors_bulk``.
+Building in bulk is a module of its own, ``bulk``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Virtual construct intervals (seeds 000 and 001): intervals cut into pieces that have fixed places.
+"""Virtual construct intervals (seeds 000 and 001): intervals cut into pieces with fixed places.
 
 An interval is cut into *constructs*, each of which has one list of ids. SCI has constructs of every
 length up to L, LCI those whose length is a power of two; a value asks all constructs that contain

@@ -3,7 +3,7 @@
 ``BitmapIndex`` asks a row of bits per value, in which a bit is set for each active construct that
 contains it; ``VirtualIndex`` asks every header of the covering segment, and then whether the
 construct is long enough; ``TableIndex`` goes to the covering constructs by a table that is the
-same for all values. ``constructs`` says what these are; the modules of the single structures
+same for all values. ``family`` says what these are; the modules of the single structures
 show each of them by an example.
 """
 

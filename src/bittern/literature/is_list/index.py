@@ -23,7 +23,7 @@ reports; fewer than 2 log2(s) markers per interval and one eq marker more, hence
 numbers; an insertion or deletion O(log m) nodes, and for every marker that it takes away the length
 of the set. A deletion first looks for its interval among all that have the same low end, which are
 a chain without order. A new end point moves markers of other intervals as well
-(``is_list_changes``), and one at which no interval ends any more moves them back.
+(``changes``), and one at which no interval ends any more moves them back.
 
 ``branching``: of so many nodes of a level, one is on the next. More of them make the list flatter,
 which small lists feel, and staircases longer. For 640,000 intervals over 70 end points each, 2 and

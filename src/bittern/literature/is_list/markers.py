@@ -12,7 +12,7 @@ Free areas of each size are a chain, through their own first number, and are use
 free end of the array is. Markers are in no order: putting one in is O(1) and finding one O(m), like
 giving back an area that was full, so that going to and fro over a power of two costs no more.
 
-A set is named by the place in ``nodes`` where its begin and length are (``skip_nodes``).
+A set is named by the place in ``nodes`` where its begin and length are (``nodes``).
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """OpIndex (seed 003): partitions by pivot attribute and operator, searched and counted.
 
-A class is filed under its least frequent attribute, its *pivot* (``opindex_filing``), and each of
-its basic predicates (``opindex_operators``) goes into the pivot's list of that operator
-(``opindex_directory``), sorted by (attribute, operand), with the slot of a counter in the pivot's
-counter array (``opindex_counters``). Of Table 1's subscriptions, S1, S2 and S4 have the pivot A::
+A class is filed under its least frequent attribute, its *pivot* (``filing``), and each of
+its basic predicates (``operators``) goes into the pivot's list of that operator
+(``directory``), sorted by (attribute, operand), with the slot of a counter in the pivot's
+counter array (``counters``). Of Table 1's subscriptions, S1, S2 and S4 have the pivot A::
 
     S1  A = 2 AND B IN (3, 6, 9)      list of =     (A,2) 0   (A,2) 2   (B,3) 0   (B,6) 0   (B,9) 0
     S2  A <= 8 AND C >= 2             list of <=    (A,8) 1
@@ -12,10 +12,10 @@ counter array (``opindex_counters``). Of Table 1's subscriptions, S1, S2 and S4 
 
 An attribute is a channel and (attribute, operand) one global cell (``model/rank/space.py``). An
 event searches the lists of those of its attributes that are pivots, each with all of its attributes
-(``opindex_match``). Lists are cut into segments by attribute, and each segment has a signature that
+(``match``). Lists are cut into segments by attribute, and each segment has a signature that
 tells most searches in vain. ``opindex-bs`` is the paper's OpIndex-BS, with neither.
 
-The parts, and how they change, are in ``opindex_partitions``; here are the two kinds by name, with
+The parts, and how they change, are in ``partitions``; here are the two kinds by name, with
 what can be chosen. There are at most as many segments as channels: more would all be empty.
 
 Memory: 8 bytes for each basic predicate and each counter, 4 for each class, and 12 for each segment

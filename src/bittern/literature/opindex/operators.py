@@ -37,7 +37,7 @@ index what ``=`` costs, in the same lists, counters and signatures.
 3. in ``n_reaches`` and ``reach``, the ranges of keys that a value satisfies.
 
 Lists, directory, counters and matching know operators by nothing else, but for ``MISSING``, whose
-hits forbid. ``opindex_check`` takes the operands of an operator in one channel for one count, and
+hits forbid. ``checking`` takes the operands of an operator in one channel for one count, and
 has to be told where they are not. An operator whose values are found outside, as patterns are,
 needs a channel of one cell for each operand, and the first two steps.
 

@@ -2,10 +2,10 @@
 
 ::
 
-    space       channels, their frequencies and prefixes     (``opindex_space``)
-    directory   which list a pivot has for an operator       (``opindex_directory``)
+    space       channels, their frequencies and prefixes     (``space``)
+    directory   which list a pivot has for an operator       (``directory``)
     lists       basic predicates, sorted                     (``sorted_lists``)
-    counters    what each filing needs, pivot by pivot       (``opindex_counters``)
+    counters    what each filing needs, pivot by pivot       (``counters``)
     held        of each class its list entries, or DELETED
     always      classes that no index can look up            (``always``)
 

@@ -3,7 +3,7 @@
 ::
 
     index.py            the stabbing index ``pb-tree``: a tree in memory, saved with its snapshot
-    predicate_file.py   ``PredicateFile``: an index by itself, on disk, larger than memory if need be
+    predicate_file.py   ``PredicateFile``: an index by itself, on disk, maybe larger than memory
     tree.py             the tree: search.py, insert.py, delete.py (adjust.py, join.py), check.py
     pages.py sid_sets.py   what stands on a page     keys.py   constants as bytes that sort
     pool.py frames.py   pages in memory, as kernels find them

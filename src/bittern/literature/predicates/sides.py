@@ -82,7 +82,7 @@ class Parts(NamedTuple):
 
 
 class PredicateStabbing(StabbingIndex):
-    """Intervals filed as predicates of ``predicates``; see the module.
+    """Intervals filed as predicates (``contract``); see the module.
 
     A subclass names its predicate index. One that has parameters names them in ``_build``, and
     hands them on.

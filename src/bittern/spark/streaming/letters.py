@@ -14,7 +14,7 @@ and body, which hold all that tells one from another: equal keys are equal reque
 Dead letters are written to a file of the task's attempt, which counts if Spark accepts the attempt
 (``staging.py``). They hold no header, no signature and no password of a URL.
 
-Cost: what ``delivery.py`` says, and a row group of dead letters.
+Cost: what ``delivery/lanes.py`` says, and a row group of dead letters.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ What cannot be delivered goes to the dead letters, exactly once for each batch::
 They are committed after all else is delivered. So a batch that has dead letters is known to be done
 and is not delivered again; one that has none is.
 
-Cost: one shuffle of the matches, and what ``delivery.py`` says for each task.
+Cost: one shuffle of the matches, and what ``delivery/lanes.py`` says for each task.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ class Webhook(Sink):
     entry
         Which entry of a subscription's metadata is its URL. Subscriptions without it are skipped.
     attempts, first_wait, longest_wait, timeout, within
-        How hard to try, in attempts and seconds: see ``delivery.py``.
+        How hard to try, in attempts and seconds: see ``delivery/lanes.py``.
     concurrency
         Connections of each task; there are as many tasks as Spark has cores.
     most_matches
