@@ -27,10 +27,10 @@ from bittern.engine.live.compact import Child
 from bittern.engine.live.layers import Layers
 from bittern.errors import CatalogError, OptionError
 from bittern.language.quantifiers import is_hidden
+from bittern.spark.catalogs import builder as builder_module
+from bittern.spark.catalogs.builder import Builder
+from bittern.spark.catalogs.views import View
 from bittern.spark.snapshots.node_cache import SnapshotRef
-from bittern.spark.streaming import builder as builder_module
-from bittern.spark.streaming.builder import Builder
-from bittern.spark.views import View
 from steady import PATIENCE
 from test_live import EVENTS, TEXTS, HeldBack
 from test_views import forget, matches

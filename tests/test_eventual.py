@@ -20,10 +20,10 @@ pytest.importorskip("sqlalchemy")
 import bittern.spark
 from bittern.catalog.catalog import Catalog
 from bittern.errors import CatalogError, OptionError, SnapshotError
+from bittern.spark.catalogs import eventual
+from bittern.spark.catalogs.eventual import Follower
 from bittern.spark.snapshots import store as stores
 from bittern.spark.snapshots import transport
-from bittern.spark.streaming import eventual
-from bittern.spark.streaming.eventual import Follower
 from steady import PATIENCE, wait_until
 from test_builder import Session
 from test_views import forget, matches

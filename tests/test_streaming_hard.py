@@ -17,11 +17,12 @@ pytest.importorskip("sqlalchemy")
 
 from bittern.catalog.catalog import Catalog
 from bittern.errors import CatalogError, OptionError, PipelineError
+from bittern.spark.catalogs import builder as builder_module
+from bittern.spark.catalogs import eventual
+from bittern.spark.catalogs.eventual import Follower
 from bittern.spark.snapshots import cache_folder, transport
-from bittern.spark.streaming import Edge, Files, Metrics, Pipeline, eventual, sources, steps
-from bittern.spark.streaming import builder as builder_module
+from bittern.spark.streaming import Edge, Files, Metrics, Pipeline, sources, steps
 from bittern.spark.streaming.batch import Batch, Sink
-from bittern.spark.streaming.eventual import Follower
 from steady import PATIENCE, wait_until
 from test_builder import builder
 from test_eventual import LocalSession
@@ -181,7 +182,7 @@ def test_bases_that_were_replaced_can_be_cleaned(
 
 def forget_opened() -> None:
     """Have this process use what it has published, and nothing that it only looked at."""
-    from bittern.spark import views
+    from bittern.spark.catalogs import views
     from bittern.spark.snapshots import node_cache
 
     views._states.clear()

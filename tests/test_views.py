@@ -34,12 +34,12 @@ from bittern.engine.matcher import StateMatcher
 from bittern.engine.subscriptions import read_subscriptions
 from bittern.errors import SnapshotError
 from bittern.language.shapes import Shapes
-from bittern.spark import views
+from bittern.spark.catalogs import views
+from bittern.spark.catalogs.views import Carried, View, view_of
 from bittern.spark.operator import Operator
 from bittern.spark.snapshots import node_cache
 from bittern.spark.snapshots import store as stores
 from bittern.spark.snapshots.node_cache import SnapshotRef
-from bittern.spark.views import Carried, View, view_of
 from steady import PATIENCE
 from test_live import EVENTS, HOLDS, TEXTS, HeldBack
 

@@ -74,7 +74,7 @@ class Bench:
 
     def catalog(self) -> dict[str, Any]:
         """Loading, reading, building; a delta; a compaction."""
-        from bittern.spark.streaming.builder import Builder
+        from bittern.spark.catalogs.builder import Builder
 
         rows = world.subscriptions(self.scale.subscriptions)
         out: dict[str, Any] = {"subscriptions": rows.num_rows}

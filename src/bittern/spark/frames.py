@@ -21,6 +21,7 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from bittern.catalog.catalog import Catalog
 from bittern.engine.index import Index
 from bittern.engine.matcher import check_limit
 from bittern.errors import OptionError
@@ -28,6 +29,8 @@ from bittern.model.events.mappings import path_part
 from bittern.spark.arrow_types import arrow_schema
 from bittern.spark.attributes import check_columns, is_case_sensitive, names_of, project, quoted
 from bittern.spark.building import Built, build
+from bittern.spark.catalogs.builder import Builder
+from bittern.spark.catalogs.eventual import follow
 from bittern.spark.operator import (
     CANDIDATES,
     FIRST,
@@ -94,18 +97,13 @@ def resolve(
         return Source(subscriptions.ref, subscriptions.attributes, subscriptions.integer_ids)
     if isinstance(subscriptions, Shards):
         return Source(subscriptions, subscriptions.attributes, subscriptions.integer_ids)
-    if is_catalog(subscriptions):
+    if isinstance(subscriptions, Catalog):
         return _of_catalog(spark, subscriptions, store, sample, json, history=history)
     if isinstance(subscriptions, Index | str | Path):
         ref = publish(spark, subscriptions, store)
         index = subscriptions if isinstance(subscriptions, Index) else attach(ref)
         return Source(ref, tuple(index.rank.attribute_names()), index.all_ids.is_int64)
     raise refusal(subscriptions)
-
-
-def is_catalog(subscriptions: Any) -> bool:
-    """Is it a ``bittern.Catalog``? Whoever has none need not have what catalogs need."""
-    return type(subscriptions).__module__.startswith("bittern.catalog.")
 
 
 def _of_catalog(
@@ -118,8 +116,6 @@ def _of_catalog(
     history: bool,
 ) -> Source:
     """The newest version of a catalog, now and for good."""
-    from bittern.spark.streaming.builder import Builder  # noqa: PLC0415
-
     builder = Builder(spark, catalog, store, history=history)
     try:
         view = builder.view(catalog.version(), lambda: sample_table(sample, json))
@@ -234,12 +230,10 @@ def _eventual(
     store: str | None,
 ) -> Job:
     """Match with whatever version workers see; all columns go, since any may be asked for later."""
-    if not is_catalog(catalog):
+    if not isinstance(catalog, Catalog):
         raise OptionError(
             f'consistency="eventual" takes a bittern.Catalog, not {type(catalog).__name__}'
         )
-    from bittern.spark.streaming.eventual import follow  # noqa: PLC0415
-
     check_workers(events.sparkSession)
     attributes = tuple(path_part(name) for name in events.columns)
     source = Source(follow(events.sparkSession, catalog, store), attributes, integer_ids=False)

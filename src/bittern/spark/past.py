@@ -29,12 +29,12 @@ from bittern.errors import BadSubscription, OptionError
 from bittern.language.quantifiers import is_hidden
 from bittern.language.templates import Template
 from bittern.spark.attributes import names_of, quoted
+from bittern.spark.catalogs.views import View
 from bittern.spark.history_files import check_history, remembered_of
 from bittern.spark.operator import Reference
 from bittern.spark.remembered import AfterDocuments, attributes_of_documents, attributes_of_events
 from bittern.spark.sharded.shards import Shards
 from bittern.spark.snapshots.node_cache import SnapshotRef
-from bittern.spark.views import View
 
 #: What to do about a subscription that needs a history where there is none.
 REMEDY = "match it with one (history=)"

@@ -2,7 +2,7 @@
 
 One micro-batch goes ``pipeline.py`` → ``steps.py``: the catalog's newest version, written down
 before anything is matched (``pins.py``) → base snapshot and deltas of that version
-(``builder.py``, ``spark/views.py``) → tasks match and write Parquet, the driver commits it
+(``builder.py``, ``spark/catalogs/views.py``) → tasks match and write Parquet, the driver commits it
 (``outbox.py``) → edges and throttles (``after.py``) → the sink (``files.py``, ``forwarding.py``,
 ``webhook.py``) → Spark's commit.
 """

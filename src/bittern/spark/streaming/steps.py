@@ -19,20 +19,20 @@ from pyspark.sql import functions as F
 from bittern.catalog.catalog import Catalog
 from bittern.errors import CatalogError, PipelineError
 from bittern.spark.attributes import project
+from bittern.spark.catalogs.builder import Builder
+from bittern.spark.catalogs.sending import Sender, Sent
+from bittern.spark.catalogs.views import View
 from bittern.spark.operator import SUBSCRIPTION, Operator, Reference, output_schema
 from bittern.spark.past import attributes_needed, has_quantifiers, in_order
 from bittern.spark.remembered import AfterDocuments
 from bittern.spark.samples import sample_table
 from bittern.spark.sink.writing import fill
 from bittern.spark.streaming.batch import After, Batch, Sink
-from bittern.spark.streaming.builder import Builder
 from bittern.spark.streaming.documents import StreamHistory
 from bittern.spark.streaming.files import Files
 from bittern.spark.streaming.metrics import BatchReport, Metrics
 from bittern.spark.streaming.outbox import Outbox
 from bittern.spark.streaming.pins import Checkpoint, Pin
-from bittern.spark.streaming.sending import Sender, Sent
-from bittern.spark.views import View
 
 
 @dataclass(frozen=True)

@@ -31,13 +31,13 @@ from pyspark.sql import SparkSession
 from bittern.catalog.catalog import Catalog
 from bittern.engine.matcher import StateMatcher
 from bittern.errors import BitternError, SnapshotError
+from bittern.spark.catalogs.builder import Builder
+from bittern.spark.catalogs.views import Layer, View
 from bittern.spark.session import is_connect
 from bittern.spark.snapshots import store as stores
 from bittern.spark.snapshots import transport
 from bittern.spark.snapshots.node_cache import SnapshotRef
-from bittern.spark.streaming.builder import Builder
 from bittern.spark.told import component, read_told, whole, words
-from bittern.spark.views import Layer, View
 
 logger = logging.getLogger("bittern")
 

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from bittern.engine.live.delta import State
 from bittern.engine.matcher import StateMatcher
-from bittern.spark.views import View
+from bittern.spark.catalogs.views import View
 
 #: Bytes that a closure may carry; the rest of one is small.
 CLOSURE = 1 << 19

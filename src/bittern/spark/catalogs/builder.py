@@ -52,13 +52,13 @@ from bittern.engine.snapshot.folder import read_snapshot
 from bittern.engine.subscriptions import read_subscriptions
 from bittern.errors import BadSubscription, CatalogError, OptionError, SnapshotError
 from bittern.language.shapes import Shapes
+from bittern.spark.catalogs.views import View, view_of
 from bittern.spark.past import REMEDY, has_quantifiers, lacks_history, without_quantifiers
 from bittern.spark.snapshots import node_cache, transport
 from bittern.spark.snapshots import store as stores
 from bittern.spark.snapshots.cache_folder import cache_root
 from bittern.spark.snapshots.node_cache import SnapshotRef, attach
 from bittern.spark.told import component, read_told, whole, words
-from bittern.spark.views import View, view_of
 
 logger = logging.getLogger("bittern")
 
