@@ -30,6 +30,7 @@ import pyarrow.parquet
 
 from bittern.catalog.rows import ABSENT, FIELDS, REMEDY, values_of
 from bittern.errors import BadSubscription, BitternError, CatalogError, OptionError
+from bittern.files import whole_file
 from bittern.model.events.columns import plain
 
 #: Formats by the extensions of files.
@@ -241,14 +242,8 @@ def save_table(
     """Write a file that appears under its name when it is complete."""
     path = Path(name)
     form = form or format_of(str(path))
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        with part.open("wb") as file:
+        with whole_file(path) as file:
             write_table(table, file, form, catalog)
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(path)
     except OSError as error:
         raise OptionError(f"cannot write {path}: {error.strerror or error}") from error
-    finally:
-        part.unlink(missing_ok=True)

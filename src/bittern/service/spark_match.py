@@ -19,9 +19,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from bittern import spark as bittern_spark
-from bittern.engine.replace import new_temporary, only_writer, put_in_place
 from bittern.engine.snapshot.manifest import MANIFEST
 from bittern.errors import BadSubscription, BitternError, OptionError, SnapshotError
+from bittern.files import new_temporary, only_writer, put_in_place
 from bittern.service.progress import Progress
 from bittern.service.report import SHOWN_BAD, count, list_bad, print_table, say
 from bittern.service.tables import format_of

@@ -32,6 +32,7 @@ import pyarrow.parquet
 
 from bittern.catalog.files import SUFFIXES, told
 from bittern.errors import BitternError, OptionError
+from bittern.files import whole_file
 from bittern.service.csv_events import Rows, read_csv
 
 if TYPE_CHECKING:
@@ -298,17 +299,8 @@ def replacing(name: str) -> Iterator[IO[bytes]]:
         with path.open("wb") as file:
             yield file
     else:
-        temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
-        try:
-            with temporary.open("wb") as file:
-                yield file
-            temporary.replace(path)
-        except OSError as error:
-            if error.filename is not None and Path(error.filename) == temporary:
-                error.filename, error.filename2 = name, None  # the name that the user knows
-            raise
-        finally:
-            temporary.unlink(missing_ok=True)
+        with whole_file(path) as file:
+            yield file
 
 
 class MatchWriter:

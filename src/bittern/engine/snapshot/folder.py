@@ -14,7 +14,7 @@
 The id is the digest of kind, format, meta and arrays in canonical JSON: it depends on the content
 and not on the release, the place or the time.
 
-A snapshot takes its name complete, by renames (``engine/replace.py``), so that one can be reached
+A snapshot takes its name complete, by renames (``files.py``), so that one can be reached
 at every moment, by every reader, whatever kills the writer: who finds no ``shop`` opens
 ``.shop.next``, and who had the old one open keeps its mapping.
 
@@ -39,13 +39,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bittern.engine.replace import (
-    new_temporary,
-    only_writer,
-    put_in_place,
-    remove_temporary,
-    sibling,
-)
 from bittern.engine.snapshot.manifest import (
     KIND,
     MANIFEST,
@@ -62,7 +55,15 @@ from bittern.engine.snapshot.manifest import (
     parse_manifest,
 )
 from bittern.errors import SnapshotError
-from bittern.files import sync
+from bittern.files import (
+    new_temporary,
+    only_writer,
+    put_in_place,
+    remove_temporary,
+    sibling,
+    sync,
+    to_disk,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -205,8 +206,7 @@ def _write_files(folder: Path, arrays: Mapping[str, np.ndarray], meta: Any) -> s
     manifest = new_manifest(meta, entries)
     with (folder / MANIFEST).open("xb") as file:
         file.write(manifest_text(manifest))
-        file.flush()
-        os.fsync(file.fileno())
+        to_disk(file)
     sync(folder)
     return str(manifest["id"])
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bittern.errors import PageError
-from bittern.files import Opened, hold, sync, try_hold
+from bittern.files import Opened, hold, try_hold, whole_file
 from bittern.stabbing.contract import Int64s
 
 if TYPE_CHECKING:
@@ -25,17 +25,14 @@ _RUN_BYTES = 1 << 20
 
 def create_file(path: Path, data: bytes) -> None:
     """Make a file that nobody sees before it is whole, and that replaces no other."""
-    new = path.with_name(f".{path.name}.new")
     try:
         parent = Opened(path.parent, os.O_RDONLY | os.O_DIRECTORY)
         try:
             hold(parent.number)  # nobody else makes a file here now
             if os.path.lexists(path):
                 raise PageError(f"{path} is there already: open it, or remove it first")
-            new.write_bytes(data)
-            sync(new)
-            new.rename(path)
-            os.fsync(parent.number)
+            with whole_file(path) as file:
+                file.write(data)
         finally:
             parent.close()
     except OSError as error:

@@ -20,7 +20,7 @@ driver is done can only add to ``attempts``, and that folder is renamed before i
 task makes folders, so what comes later finds no place to write to.
 
 Whatever fails, nothing is at the target, or what was there before; whatever kills the driver, one
-complete table or none (``engine/replace.py``), and the next writer of the same name removes the
+complete table or none (``files.py``), and the next writer of the same name removes the
 rest. Cost: a rename for each file.
 """
 
@@ -35,9 +35,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from bittern.engine.replace import new_temporary, only_writer, put_in_place
 from bittern.errors import OptionError
-from bittern.files import sync
+from bittern.files import new_temporary, only_writer, put_in_place, sync
 from bittern.spark.told import file_name
 
 MODES = ("error", "overwrite")

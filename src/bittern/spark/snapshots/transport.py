@@ -44,6 +44,7 @@ from bittern.engine.snapshot.manifest import (
     parse_manifest,
 )
 from bittern.errors import SnapshotError
+from bittern.files import to_disk, whole_file
 
 _CHUNK = 1 << 20
 _AT_ONCE = 8  # downloads: one stream of an object store is far slower than the network
@@ -156,11 +157,12 @@ def pack(folder: Path, tar: Path) -> None:
         member.mode = 0o600
         return member
 
-    partial = tar.with_name(f"{tar.name}.{secrets.token_hex(4)}.tmp")
-    with tarfile.open(partial, "w", format=tarfile.PAX_FORMAT) as archive:
+    with (
+        whole_file(tar, durable=False) as out,
+        tarfile.open(fileobj=out, mode="w", format=tarfile.PAX_FORMAT) as archive,
+    ):
         for file in sorted(folder.iterdir(), key=lambda each: (each.name != MANIFEST, each.name)):
             archive.add(file, file.name, recursive=False, filter=plain)
-    partial.rename(tar)
 
 
 def upload(folder: Path, uri: str) -> None:
@@ -278,5 +280,4 @@ def _copy(source: IO[bytes], target: Path, size: int) -> None:
             left -= len(chunk)
         if left or source.read(1):
             raise SnapshotError(f"{target.name} has not the {size} bytes that the manifest says")
-        out.flush()
-        os.fsync(out.fileno())
+        to_disk(out)

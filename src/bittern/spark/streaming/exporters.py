@@ -18,7 +18,6 @@ Cost: some hundred microseconds a batch; who scrapes has a thread of its own.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import threading
@@ -29,6 +28,7 @@ from pathlib import Path
 from typing import Any
 
 from bittern.errors import OptionError
+from bittern.files import whole_file
 from bittern.spark.streaming.metrics import Done, Figures
 
 _ROTATE = 64 << 20  # bytes of a file of JSON lines
@@ -118,16 +118,9 @@ class PrometheusFile:
 
     def refresh(self, figures: Figures) -> None:
         """Replace the file."""
-        # The name ends otherwise, so that a collector does not take it for a second file.
-        temporary = self._path.with_name(f".{self._path.name}.{os.getpid()}.writing")
-        try:
-            text = prometheus_text(figures, self._pipeline)
-            temporary.write_bytes(text.encode(errors="replace"))
-            temporary.replace(self._path)
-        except OSError:
-            with contextlib.suppress(OSError):
-                temporary.unlink()
-            raise
+        text = prometheus_text(figures, self._pipeline)
+        with whole_file(self._path, durable=False) as file:
+            file.write(text.encode(errors="replace"))
 
     def close(self) -> None:
         """The file stays: it says how the pipeline ended."""

@@ -30,9 +30,8 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
-from bittern.engine.replace import only_writer
 from bittern.errors import OptionError, PipelineError
-from bittern.files import sync
+from bittern.files import only_writer, sync
 from bittern.spark.sink.staging import Staging, local_path
 from bittern.spark.streaming.pins import create_once
 from bittern.spark.told import NUMBER, read_told, words

@@ -39,7 +39,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from bittern.errors import PipelineError
-from bittern.files import Opened, sync, try_hold
+from bittern.files import Opened, sync, to_disk, try_hold
 from bittern.spark.sink.staging import local_path
 from bittern.spark.told import component, read_told, whole, words
 
@@ -258,8 +258,7 @@ def create_once(place: Path, told: dict[str, Any]) -> bool:
     try:
         with temporary.open("xb") as file:
             file.write(json.dumps(told).encode())
-            file.flush()
-            os.fsync(file.fileno())
+            to_disk(file)
         try:
             os.link(temporary, place)
         except FileExistsError:
