@@ -31,6 +31,7 @@ from bittern.errors import (
     SubscriptionError,
     UnknownSubscriptionError,
 )
+from bittern.options import one_of, true_or_false, whole_number
 
 if TYPE_CHECKING:
     from bittern.catalog.reading import Changes, Version
@@ -147,8 +148,7 @@ class Catalog:
         One that is disabled is kept and not matched.
         """
         names = _ids(id)
-        if not isinstance(enabled, bool):
-            raise OptionError(f"enabled is True or False, not {enabled!r:.40}")
+        true_or_false("enabled", enabled)
 
         def change(stage: Stage) -> None:
             # Asks the connection that it has: writers that wait may hold all others.
@@ -208,10 +208,8 @@ class Catalog:
         ``on_error="skip"`` takes the valid ones and returns the others as ``bad``, whose ids stay
         as they are. ``progress`` is called with (stage, done, total).
         """
-        if mode not in ("upsert", "replace"):
-            raise OptionError(f"mode is 'upsert' or 'replace', not {mode!r:.40}")
-        if on_error not in ("raise", "skip"):
-            raise OptionError(f"on_error is 'raise' or 'skip', not {on_error!r:.40}")
+        one_of("mode", mode, ("upsert", "replace"))
+        one_of("on_error", on_error, ("raise", "skip"))
         rows = rows_of(source)
         report = progress or (lambda *_: None)
         bad: list[BadSubscription] = []
@@ -247,8 +245,7 @@ class Catalog:
 
         Where nothing has a history, they cannot be matched. What is there already stays.
         """
-        if not isinstance(allowed, bool):
-            raise OptionError(f"allowed is True or False, not {allowed!r:.40}")
+        true_or_false("allowed", allowed)
         self._writing.set_quantifiers(self._database, allowed=allowed)
 
     def _door(self) -> Door:
@@ -383,11 +380,7 @@ def _ids(given: Any) -> list[str]:
 
 
 def _limit(limit: Any) -> Any:
-    if limit is not None and (
-        isinstance(limit, bool) or not isinstance(limit, int) or not 0 <= limit < 2**63
-    ):
-        raise OptionError(f"limit is a whole number from 0 on, not {limit!r:.40}")
-    return limit
+    return None if limit is None else whole_number("limit", limit, 0, 2**63 - 1)
 
 
 def _is_id(id_: str) -> bool:

@@ -31,6 +31,7 @@ from bittern.catalog.database import DamageError, Database
 from bittern.catalog.layout import OPEN, counter, settings, subscriptions, versions
 from bittern.catalog.rows import FIELDS, MAX_NAME, REMEDY, Subscription
 from bittern.errors import CatalogError, OptionError, UnknownSubscriptionError
+from bittern.options import whole_number
 
 #: The setting that says whether EXISTS and FORALL are taken, and its values.
 QUANTIFIERS = "quantifiers"
@@ -149,13 +150,12 @@ def known(connection: sa.Connection, version: Any) -> int:
     last, oldest = counted(connection)
     if version is None:
         return last
-    if isinstance(version, bool) or not isinstance(version, int) or version < 0:
-        raise OptionError(f"a version is a whole number from 0 on, not {version!r:.40}")
-    if version > last:
-        raise OptionError(f"there is no version {version} yet: the newest is {last}")
-    if version < oldest:
-        raise OptionError(f"version {version} is forgotten: the oldest that is kept is {oldest}")
-    return version
+    asked = whole_number("version", version, 0)
+    if asked > last:
+        raise OptionError(f"there is no version {asked} yet: the newest is {last}")
+    if asked < oldest:
+        raise OptionError(f"version {asked} is forgotten: the oldest that is kept is {oldest}")
+    return asked
 
 
 def read_version(

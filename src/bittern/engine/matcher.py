@@ -15,11 +15,12 @@ from bittern.engine.answers import Answers
 from bittern.engine.index import Index
 from bittern.engine.live.delta import State, state_weights
 from bittern.engine.unanswered import alive_and_answered, answered, tell_unanswered
-from bittern.errors import EventError, OptionError
+from bittern.errors import EventError
 from bittern.model.events.columns import from_frame
 from bittern.model.events.mistyped import Strays, listed
 from bittern.model.events.reads import Encoded, readable_rows
 from bittern.model.matches import Matches, best, concatenate, merge
+from bittern.options import whole_number
 
 #: Events matched at once: enough to visit each posting list for many, few enough for the cache.
 BLOCK = 16_384
@@ -141,8 +142,8 @@ def new_totals() -> dict[str, int]:
 
 def check_limit(limit: int | None) -> None:
     """A limit is None or a positive integer."""
-    if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
-        raise OptionError(f"limit is a positive integer or None, not {limit!r}")
+    if limit is not None:
+        whole_number("limit", limit)
 
 
 def blocks(events: Any, size: Callable[[], int] | None = None) -> Iterator[Any]:

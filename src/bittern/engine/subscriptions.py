@@ -28,6 +28,7 @@ from bittern.language.shapes import Shapes
 from bittern.language.templates import Template
 from bittern.model.events.columns import from_frame, plain
 from bittern.model.ids import Ids, id_problem, normal_id
+from bittern.options import one_of
 
 #: Called with (stage, done, total); total is 0 where it is not known.
 Progress = Callable[[str, int, int], None]
@@ -129,8 +130,7 @@ def read_subscriptions(
     source: Any, shapes: Shapes, *, on_error: str, progress: Progress | None
 ) -> Subscriptions:
     """Read everything; all bad subscriptions are collected. O(total text)."""
-    if on_error not in ("raise", "skip"):
-        raise OptionError(f"on_error is 'raise' or 'skip', not {on_error!r}")
+    one_of("on_error", on_error, ("raise", "skip"))
     total, rows = _rows(source)
     reader = _Reader(shapes)
     for n, (id_, text, weight) in enumerate(rows, start=1):

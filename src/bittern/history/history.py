@@ -27,12 +27,13 @@ from bittern.history.passes import live_from
 from bittern.history.sections import Batch, Mask
 from bittern.model.events.reads import readable_rows
 from bittern.model.events.typed import TypedReader
+from bittern.options import whole_number
 
 
 def check_keep(keep: int | None) -> None:
     """How many documents count is None, for all, or a whole number."""
-    if keep is not None and (isinstance(keep, bool) or not isinstance(keep, int) or keep < 1):
-        raise OptionError(f"keep is how many documents count, 1 or more, not {keep!r:.80}")
+    if keep is not None:
+        whole_number("keep", keep)
 
 
 class Follower(Protocol):

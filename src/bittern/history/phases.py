@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from bittern.errors import OptionError
+from bittern.options import one_of
 
 AUTO, JOINS, CONSTANTS = "auto", "joins first", "constants first"
 
@@ -65,9 +65,7 @@ class Estimate(NamedTuple):
 
 def check_phases(wanted: str) -> str:
     """One of the three; ``OptionError`` if it is none."""
-    if wanted not in (AUTO, JOINS, CONSTANTS):
-        raise OptionError(f"phases is {AUTO!r}, {JOINS!r} or {CONSTANTS!r}, not {wanted!r:.80}")
-    return wanted
+    return one_of("phases", wanted, (AUTO, JOINS, CONSTANTS))
 
 
 def _log(count: int) -> float:

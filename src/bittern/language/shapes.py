@@ -30,7 +30,7 @@ from __future__ import annotations
 import operator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from bittern.errors import BadSubscription, ExpressionError, OptionError, SubscriptionError
+from bittern.errors import BadSubscription, ExpressionError, SubscriptionError
 from bittern.language.lexer import (
     QUANTIFIERS,
     WORD,
@@ -54,6 +54,7 @@ from bittern.language.patterns import LikeParts, compile_regex, like_parts
 from bittern.language.quantifiers import HIDDEN_WORD, hidden_word, hide, is_hidden
 from bittern.language.templates import Slot, Template
 from bittern.language.trees import flat
+from bittern.options import one_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -276,8 +277,7 @@ class Shapes:
         All bad texts are collected; ``on_error="raise"`` then raises one ``SubscriptionError``,
         ``"skip"`` returns them with the rest.
         """
-        if on_error not in ("raise", "skip"):
-            raise OptionError(f"on_error is 'raise' or 'skip', not {on_error!r}")
+        one_of("on_error", on_error, ("raise", "skip"))
         read = self.read
         shape_ids: list[int] = []
         parameters: list[str] = []

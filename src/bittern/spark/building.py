@@ -43,6 +43,7 @@ from pyspark.sql.types import (
 from bittern.engine.index import Index
 from bittern.engine.subscriptions import Progress, check_columns
 from bittern.errors import BadSubscription, OptionError, SubscriptionError
+from bittern.options import one_of
 from bittern.spark.attributes import names_of
 from bittern.spark.past import without_quantifiers
 from bittern.spark.reading import read, writable
@@ -142,8 +143,7 @@ def build(
         False: what is built will be matched without one, and EXISTS and FORALL are bad. Else an
         index in shards refuses them with an ``OptionError``: it cannot be matched with a history.
     """
-    if on_error not in ("raise", "skip"):
-        raise OptionError(f"on_error is 'raise' or 'skip', not {on_error!r}")
+    one_of("on_error", on_error, ("raise", "skip"))
     check_shards(shards)
     check_stabbing(stabbing, None)
     rows = rows_of(subscriptions)

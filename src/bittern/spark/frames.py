@@ -26,6 +26,7 @@ from bittern.engine.index import Index
 from bittern.engine.matcher import check_limit
 from bittern.errors import OptionError
 from bittern.model.events.mappings import path_part
+from bittern.options import one_of
 from bittern.spark.arrow_types import arrow_schema
 from bittern.spark.attributes import check_columns, is_case_sensitive, names_of, project, quoted
 from bittern.spark.building import Built, build
@@ -347,8 +348,7 @@ def match(
         The columns that tell in which order events have come: then each is compared with those
         before it as well, in a single task. Without it events do not see each other.
     """
-    if consistency not in ("snapshot", "eventual"):
-        raise OptionError(f"consistency is 'snapshot' or 'eventual', not {consistency!r}")
+    one_of("consistency", consistency, ("snapshot", "eventual"))
     job = prepare(
         events,
         subscriptions,

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bittern.errors import OptionError
+from bittern.options import whole_number
 
 if TYPE_CHECKING:
     from bittern.stabbing.contract import StabbingIndex
@@ -73,9 +74,7 @@ def checked_memory(memory: int | None, n: int) -> int:
     """Return the limit that holds; OptionError if it is none."""
     if memory is None:
         return default_memory(n)
-    if isinstance(memory, bool) or not isinstance(memory, int) or memory < 1:
-        raise OptionError(f"the memory for a stabbing index is {memory!r}: give bytes from 1 on")
-    return memory
+    return whole_number("memory for a stabbing index, in bytes,", memory)
 
 
 def check_name(name: str, memory: int | None = None) -> None:

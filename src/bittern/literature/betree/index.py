@@ -94,6 +94,7 @@ from bittern.matching.output import Output
 from bittern.model.hashing import secret_multiplier
 from bittern.model.rank.encoded import EncodedEvents, event_entries
 from bittern.model.rank.space import RankSpace
+from bittern.options import whole_number
 
 Int32s = npt.NDArray[np.int32]
 
@@ -162,9 +163,7 @@ class BETree(ChangingIndex):
     def check_parameters(cls, parameters: Mapping[str, Any]) -> None:
         """Also refuse a capacity that is no positive integer."""
         super().check_parameters(parameters)
-        capacity = parameters.get("capacity", 5)
-        if type(capacity) is not int or not 0 < capacity < 2**30:
-            raise OptionError(f"a c-node's capacity is a positive integer, not {capacity!r}")
+        whole_number("capacity", parameters.get("capacity", 5), 1, 2**30 - 1)
 
     # -- matching ------------------------------------------------------------------------------
 

@@ -30,10 +30,10 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from bittern.errors import OptionError
 from bittern.literature.opindex.partitions import Partitioned
 from bittern.matching.classes import Classes
 from bittern.model.rank.space import RankSpace
+from bittern.options import whole_number
 
 SEGMENTS, SIGNATURE_BITS = 32, 64
 _MOST_SEGMENTS = 1 << 16
@@ -63,9 +63,7 @@ class OpIndex(Partitioned):
         """Also refuse numbers that are none, or too large."""
         super().check_parameters(parameters)
         for name, most in (("segments", _MOST_SEGMENTS), ("signature_bits", SIGNATURE_BITS)):
-            given = parameters.get(name, 1)
-            if isinstance(given, bool) or not isinstance(given, int) or not 1 <= given <= most:
-                raise OptionError(f"{name} is a whole number from 1 to {most:,}, not {given!r}")
+            whole_number(name, parameters.get(name, 1), 1, most)
 
     @property
     def parameters(self) -> dict[str, Any]:

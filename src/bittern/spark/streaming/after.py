@@ -47,6 +47,7 @@ from pyspark.sql.types import (
 )
 
 from bittern.errors import OptionError
+from bittern.options import one_of, whole_number
 from bittern.spark.attributes import names_of, quoted
 from bittern.spark.operator import SUBSCRIPTION
 from bittern.spark.streaming.batch import After, Batch
@@ -177,10 +178,8 @@ class Throttle(After):
         by: str = "subscriber",
         order: str | Sequence[str] | None = None,
     ) -> None:
-        if not isinstance(most, int) or isinstance(most, bool) or most < 1:
-            raise OptionError(f"most is how many matches may pass, 1 or more, not {most!r}")
-        if by not in _BY:
-            raise OptionError(f"by is {' or '.join(map(repr, _BY))}, not {by!r}")
+        whole_number("most", most)
+        one_of("by", by, _BY)
         self.most = most
         self.per = _duration(per)
         self.by = by

@@ -31,6 +31,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from bittern.errors import OptionError
+from bittern.options import one_of
 from bittern.spark.attributes import is_case_sensitive, names_of, quoted
 from bittern.spark.operator import SUBSCRIPTION
 from bittern.spark.sink.part_files import VERSION
@@ -160,8 +161,7 @@ class Format(Sink):
     ) -> None:
         if not isinstance(name, str) or not name.strip():
             raise OptionError(f"name is the name of a Spark format, such as 'delta', not {name!r}")
-        if mode not in MODES:
-            raise OptionError(f"mode is {' or '.join(map(repr, MODES))}, not {mode!r}")
+        one_of("mode", mode, MODES)
         given = {key: _option(key, value) for key, value in (options or {}).items()}
         lower = {key.lower() for key in given}
         form = name.strip().lower()

@@ -38,6 +38,7 @@ from pyspark.sql.streaming.readwriter import DataStreamReader
 from pyspark.sql.types import StructType
 
 from bittern.errors import OptionError
+from bittern.options import one_of, whole_number
 from bittern.spark.attributes import is_case_sensitive, quoted
 
 FORMATS = ("json", "csv", "parquet")
@@ -98,8 +99,7 @@ def files(
     options
         Of Spark's reader of that format, such as ``{"sep": ";"}``.
     """
-    if format not in FORMATS:
-        raise OptionError(f"format is one of {', '.join(FORMATS)}, not {format!r}")
+    one_of("format", format, FORMATS)
     folder, given = os.fspath(path), checked_options(options, _OWN_FILES)
     if format == "csv":
         # As everybody else writes CSV: quotes inside quotes are doubled.
@@ -161,8 +161,7 @@ def kafka(
         Of Spark's connector; with the prefix ``kafka.`` of Kafka's consumer, for example
         ``{"kafka.security.protocol": "SSL"}``.
     """
-    if starting not in STARTS:
-        raise OptionError(f"starting is one of {', '.join(STARTS)}, not {starting!r}")
+    one_of("starting", starting, STARTS)
     reader = (
         spark.readStream.format("kafka")
         .options(**checked_options(options, _OWN_KAFKA))
@@ -200,12 +199,12 @@ def generator(
             {"price": "10 + pmod(xxhash64(number, 'price'), 90)",
              "colour": "array('red', 'tan')[int(pmod(xxhash64(number, 'colour'), 2))]"}
     """
-    _check_count(rows_per_batch, "rows_per_batch")
+    whole_number("rows_per_batch", rows_per_batch)
     # Numbers do not depend on how many cores there are, only on which task has which.
     reader = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", rows_per_batch)
     events = reader.load().select(F.col("value").alias(_NUMBER))
     if batches is not None:
-        _check_count(batches, "batches")
+        whole_number("batches", batches)
         events = events.filter(F.col(_NUMBER) < rows_per_batch * batches)
     return Source(_with(events, columns, "columns"), (_NUMBER,))
 
@@ -286,13 +285,8 @@ def missing_connector(spark: SparkSession) -> OptionError:
 def _limited(reader: DataStreamReader, option: str, per_trigger: int | None) -> DataStreamReader:
     if per_trigger is None:
         return reader
-    _check_count(per_trigger, "per_trigger")
+    whole_number("per_trigger", per_trigger)
     return reader.option(option, per_trigger)
-
-
-def _check_count(number: int, what: str) -> None:
-    if not isinstance(number, int) or isinstance(number, bool) or number < 1:
-        raise OptionError(f"{what} is a whole number from 1 on, not {number!r}")
 
 
 def _check_free(events: DataFrame, names: tuple[str, ...]) -> None:

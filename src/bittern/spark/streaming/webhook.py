@@ -55,6 +55,7 @@ from bittern.delivery.addresses import networks
 from bittern.delivery.lanes import Pair, Terms
 from bittern.delivery.posting import check_headers
 from bittern.errors import OptionError
+from bittern.options import whole_number
 from bittern.spark.arrow_types import report_schema
 from bittern.spark.attributes import quoted
 from bittern.spark.operator import SUBSCRIPTION
@@ -139,14 +140,14 @@ class Webhook(Sink):
         self._dead_letters = os.fspath(dead_letters)
         self._entry = entry
         self._terms = Terms(
-            attempts=_whole("attempts", attempts, 100),
+            attempts=whole_number("attempts", attempts, 1, 100),
             first_wait=_seconds("first_wait", first_wait),
             longest_wait=_seconds("longest_wait", longest_wait),
             timeout=_seconds("timeout", timeout, zero=False),
             within=_seconds("within", within, zero=False),
-            concurrency=_whole("concurrency", concurrency, 256),
+            concurrency=whole_number("concurrency", concurrency, 1, 256),
         )
-        self._most_matches = _whole("most_matches", most_matches, 1_000_000)
+        self._most_matches = whole_number("most_matches", most_matches, 1, 1_000_000)
         networks(private)
         self._private = tuple(private)
         self._headers = check_headers(headers or {})
@@ -277,12 +278,6 @@ def url_in(metadata: str | None, entry: str) -> str | None:
         return None
     text = url if isinstance(url, str) else json.dumps(url)  # which is refused, and so seen
     return text.encode("utf-8", "replace").decode()
-
-
-def _whole(name: str, value: Any, most: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
-        raise OptionError(f"{name} is a whole number from 1 to {most:,}, not {value!r}")
-    return value
 
 
 def _seconds(name: str, value: Any, *, zero: bool = True) -> float:
