@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,7 @@ from bittern.errors import OptionError
 from bittern.model.events.mappings import path_part
 from bittern.options import one_of
 from bittern.spark.arrow_types import arrow_schema
+from bittern.spark.asked import Asked
 from bittern.spark.attributes import check_columns, is_case_sensitive, names_of, project, quoted
 from bittern.spark.building import Built, build
 from bittern.spark.catalogs.builder import Builder
@@ -69,15 +70,7 @@ class Source:
 
 
 def resolve(
-    spark: SparkSession,
-    subscriptions: Any,
-    *,
-    store: str | None = None,
-    shards: str | int | None = "auto",
-    sample: Any = None,
-    json: Sequence[str] = (),
-    on_error: str = "raise",
-    history: bool = False,
+    spark: SparkSession, subscriptions: Any, asked: Asked, *, history: bool = False
 ) -> Source:
     """Whatever form subscriptions come in, built and published where executors find them.
 
@@ -87,11 +80,11 @@ def resolve(
     if isinstance(subscriptions, DataFrame):
         subscriptions = build(
             subscriptions,
-            sample=sample,
-            json=json,
-            store=store,
-            shards=shards,
-            on_error=on_error,
+            sample=asked.sample,
+            json=asked.json,
+            store=asked.store,
+            shards=asked.shards,
+            on_error=asked.on_error,
             history=history,
         )
     if isinstance(subscriptions, Built):
@@ -99,27 +92,20 @@ def resolve(
     if isinstance(subscriptions, Shards):
         return Source(subscriptions, subscriptions.attributes, subscriptions.integer_ids)
     if isinstance(subscriptions, Catalog):
-        return _of_catalog(spark, subscriptions, store, sample, json, history=history)
+        return _of_catalog(spark, subscriptions, asked, history=history)
     if isinstance(subscriptions, Index | str | Path):
-        ref = publish(spark, subscriptions, store)
+        ref = publish(spark, subscriptions, asked.store)
         index = subscriptions if isinstance(subscriptions, Index) else attach(ref)
         return Source(ref, tuple(index.rank.attribute_names()), index.all_ids.is_int64)
     raise refusal(subscriptions)
 
 
-def _of_catalog(
-    spark: SparkSession,
-    catalog: Any,
-    store: str | None,
-    sample: Any,
-    json: Sequence[str],
-    *,
-    history: bool,
-) -> Source:
+def _of_catalog(spark: SparkSession, catalog: Catalog, asked: Asked, *, history: bool) -> Source:
     """The newest version of a catalog, now and for good."""
-    builder = Builder(spark, catalog, store, history=history)
+    builder = Builder(spark, catalog, asked.store, history=history)
+    documents = names_of(asked.json, "json")
     try:
-        view = builder.view(catalog.version(), lambda: sample_table(sample, json))
+        view = builder.view(catalog.version(), lambda: sample_table(asked.sample, documents))
         return Source(view, builder.attributes(), integer_ids=False)
     finally:
         builder.close()
@@ -177,58 +163,29 @@ class Job:
         return isinstance(self.source.ref, Shards) and not gather
 
 
-def prepare(
-    events: DataFrame,
-    subscriptions: Any,
-    *,
-    event_id: str | Sequence[str] | None,
-    limit: int | None,
-    json: str | Sequence[str],
-    store: str | None,
-    shards: str | int | None,
-    sample: Any,
-    on_error: str,
-    consistency: str = "snapshot",
-    history: Any = None,
-    order_by: str | Sequence[str] | None = None,
-) -> Job:
+def prepare(events: DataFrame, subscriptions: Any, asked: Asked) -> Job:
     """Check everything that can be wrong, build and publish what must be, project the events."""
-    keys, documents = names_in(events, event_id, json)
-    check_limit(limit)
-    past = Past(events, history, order_by)
-    if sample is None and not events.isStreaming:
-        sample = events
-    if consistency == "eventual":
+    keys, documents = names_in(events, asked.event_id, asked.json)
+    check_limit(asked.limit)
+    past = Past(events, asked.history, asked.order_by)
+    if asked.sample is None and not events.isStreaming:
+        asked = replace(asked, sample=events)
+    if asked.consistency == "eventual":
         past.refuse_eventual()
-        return _eventual(events, subscriptions, keys, documents, limit, store)
-    source = resolve(
-        events.sparkSession,
-        subscriptions,
-        store=store,
-        shards=shards,
-        sample=sample,
-        json=documents,
-        on_error=on_error,
-        history=past.is_given(),
-    )
+        return _eventual(events, subscriptions, keys, documents, asked)
+    source = resolve(events.sparkSession, subscriptions, asked, history=past.is_given())
     _warn_of_types(events, source, documents)
     if has_quantifiers(source.attributes):
-        ref, attributes = past.subscribed(source.ref, source.attributes, documents, store)
+        ref, attributes = past.subscribed(source.ref, source.attributes, documents, asked.store)
         source = Source(ref, attributes, source.integer_ids)
         events = past.ordered(events, keys)
     projected = project(events, keys, source.attributes, documents)
-    return Job(
-        source, projected, tuple(keys), tuple(documents), limit, identified=event_id is not None
-    )
+    identified = asked.event_id is not None
+    return Job(source, projected, tuple(keys), tuple(documents), asked.limit, identified=identified)
 
 
 def _eventual(
-    events: DataFrame,
-    catalog: Any,
-    keys: list[str],
-    json: list[str],
-    limit: int | None,
-    store: str | None,
+    events: DataFrame, catalog: Any, keys: list[str], json: list[str], asked: Asked
 ) -> Job:
     """Match with whatever version workers see; all columns go, since any may be asked for later."""
     if not isinstance(catalog, Catalog):
@@ -237,9 +194,10 @@ def _eventual(
         )
     check_workers(events.sparkSession)
     attributes = tuple(path_part(name) for name in events.columns)
-    source = Source(follow(events.sparkSession, catalog, store), attributes, integer_ids=False)
+    ref = follow(events.sparkSession, catalog, asked.store)
+    source = Source(ref, attributes, integer_ids=False)
     projected = project(events, keys, attributes, json)
-    return Job(source, projected, tuple(keys), tuple(json), limit, identified=True)
+    return Job(source, projected, tuple(keys), tuple(json), asked.limit, identified=True)
 
 
 def names_in(
@@ -349,9 +307,7 @@ def match(
         before it as well, in a single task. Without it events do not see each other.
     """
     one_of("consistency", consistency, ("snapshot", "eventual"))
-    job = prepare(
-        events,
-        subscriptions,
+    asked = Asked(
         event_id=event_id,
         limit=limit,
         json=json,
@@ -363,6 +319,7 @@ def match(
         history=history,
         order_by=order_by,
     )
+    job = prepare(events, subscriptions, asked)
     gather = not explode or limit is not None
     found = job.matches(gather=gather, counted=observe is not None)
     if observe is not None:

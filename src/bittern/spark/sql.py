@@ -26,6 +26,7 @@ from pyspark.sql.types import ArrayType, StructField, StructType
 
 from bittern.engine.matcher import Matcher, check_limit
 from bittern.errors import OptionError
+from bittern.spark.asked import Asked
 from bittern.spark.attributes import names_of
 from bittern.spark.frames import names_in, resolve
 from bittern.spark.operator import (
@@ -68,15 +69,8 @@ def register(
         raise OptionError("event_id needs events: a DataFrame with the columns to expect")
     else:
         documents = names_of(json, "json")
-    source = resolve(
-        spark,
-        subscriptions,
-        store=store,
-        shards=None,
-        sample=sample,
-        json=documents,
-        on_error=on_error,
-    )
+    asked = Asked(json=documents, store=store, shards=None, sample=sample, on_error=on_error)
+    source = resolve(spark, subscriptions, asked)
     if not isinstance(source.ref, SnapshotRef):
         raise OptionError("an index in shards cannot be a SQL function: use bittern.spark.match")
     refuse_quantifiers(source.attributes, "a SQL function has no history: use bittern.spark.match")

@@ -31,6 +31,7 @@ from pyspark.sql.types import ArrayType, LongType, StructField, StructType
 
 from bittern.errors import OptionError
 from bittern.spark.arrow_types import arrow_schema, report_schema
+from bittern.spark.asked import Asked
 from bittern.spark.attributes import check_fields, is_case_sensitive
 from bittern.spark.frames import prepare
 from bittern.spark.operator import (
@@ -123,9 +124,7 @@ def write(
         raise OptionError("write takes a batch of events: for a stream use match(...).writeStream")
     started = time.perf_counter()
     with able(), _staged(path, rejects, mode) as (staging, staged_rejects):
-        job = prepare(
-            events,
-            subscriptions,
+        asked = Asked(
             event_id=event_id,
             limit=limit,
             json=json,
@@ -136,6 +135,7 @@ def write(
             history=history,
             order_by=order_by,
         )
+        job = prepare(events, subscriptions, asked)
         ref = job.source.ref
         if isinstance(ref, Shards):
             frame, function = (
