@@ -13,21 +13,15 @@ from hypothesis import strategies as st
 import bittern
 from bittern.errors import OptionError
 from bittern.literature.constructs.family import LOGARITHMIC, SIMPLE
+from bittern.literature.predictions.constructs import construct_entries
 from bittern.literature.predictions.trees import skip_edges
 from bittern.stabbing import choose as choosing
 from bittern.stabbing import measured
 from bittern.stabbing.blocks import decompose
-from bittern.stabbing.choose import (
-    Choice,
-    best_of,
-    build_named,
-    choose,
-    default_memory,
-    ranked,
-)
+from bittern.stabbing.choose import Choice, best_of, choose, ranked
 from bittern.stabbing.estimate import Estimate, Work, figure, in_bytes, misses
-from bittern.stabbing.predict import cei_entries, construct_entries, estimates
-from bittern.stabbing.registry import STRUCTURES, structure
+from bittern.stabbing.predict import cei_entries, estimates
+from bittern.stabbing.registry import STRUCTURES, build_named, default_memory, structure
 from bittern.stabbing.summary import Summary
 
 #: Intervals, domain, greatest length.

@@ -27,8 +27,7 @@ from bittern.matching import stabbed
 from bittern.matching.compile import Compiled
 from bittern.matching.contract import Refused
 from bittern.matching.growing import Column, longer
-from bittern.stabbing.choose import build_named
-from bittern.stabbing.registry import STRUCTURES
+from bittern.stabbing.registry import STRUCTURES, build_named
 from subscription_contract import (
     compiled,
     encoded,

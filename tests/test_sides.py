@@ -14,8 +14,7 @@ from bittern.errors import OptionError, SnapshotError
 from bittern.literature.predicates import sides, two_sided
 from bittern.literature.predicates.contract import OPERATORS
 from bittern.literature.predicates.sides import PredicateStabbing
-from bittern.stabbing.choose import build_named
-from bittern.stabbing.registry import structure
+from bittern.stabbing.registry import build_named, structure
 from stabbing_contract import Interval, brute_force, build, stabs
 
 NAMES = ("grouped-filter", "red-black")

@@ -16,10 +16,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from examples import demo
 
 pytest.importorskip("pyspark")
 from bittern.errors import PipelineError
-from bittern.service import cli, demo
+from bittern.service import cli
 from bittern.spark import session
 from steady import PATIENCE, wait_until
 

@@ -17,7 +17,7 @@ from bittern.matching.contract import ChangingIndex, Refused
 from bittern.matching.registry import STRATEGIES, strategy
 from bittern.model.rank.space import under
 from bittern.service import cli
-from bittern.stabbing.choose import build_named
+from bittern.stabbing.registry import build_named
 from subscription_contract import (
     TABLE_1,
     compiled,

@@ -15,9 +15,9 @@ from bittern.literature.bit_vectors import slots
 from bittern.literature.constructs import family as constructs
 from bittern.literature.is_list import nodes as skip_nodes
 from bittern.stabbing import cei, contract, interval_tree
-from bittern.stabbing.choose import RECOMMENDED, build_named
+from bittern.stabbing.choose import RECOMMENDED
 from bittern.stabbing.contract import MAX_DOMAIN, StabbingIndex
-from bittern.stabbing.registry import STRUCTURES, structure
+from bittern.stabbing.registry import STRUCTURES, build_named, structure
 
 EVERY = pytest.mark.parametrize("name", STRUCTURES)
 WITH_BITS = pytest.mark.parametrize("name", ["cluster", "interval", "hybrid", "segment-tree"])
