@@ -21,6 +21,8 @@ moment::
 The next writer of the same target first puts right what a killed one left (``only_writer``):
 ``.shop.next`` takes the name if it is free, and folders that no living writer holds are removed.
 Cost: O(entries of the parent folder) for each look, and a few renames.
+
+What a process believes or runs lies where nobody else can write: ``is_private``, ``make_private``.
 """
 
 from __future__ import annotations
@@ -32,6 +34,8 @@ import os
 import re
 import secrets
 import shutil
+import stat
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any
@@ -229,3 +233,41 @@ def _recover(target: Path) -> None:
     for folder in target.parent.iterdir():
         if leftover.fullmatch(folder.name) and not is_locked(folder):
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def is_private(folder: Path) -> bool:
+    """Whether this is a folder of this user's that nobody else may look into or change."""
+    found = folder.lstat()
+    is_own = stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid()
+    return is_own and not stat.S_IMODE(found.st_mode) & 0o077
+
+
+def make_private(folder: Path) -> bool:
+    """Make a private folder, unless it is there; False if another user might have a hand in it.
+
+    Its name is known, so that others may have been there first, with a folder of theirs or a link;
+    or may be able to rename a folder on the way to it. ``folder`` is a real path, without links.
+    """
+    try:
+        if not all(map(_keeps_names, folder.parents)):
+            return False
+        with contextlib.suppress(FileExistsError):
+            folder.mkdir(mode=0o700)
+        return is_private(folder)
+    except OSError:
+        return False
+
+
+def _keeps_names(folder: Path) -> bool:
+    """Whether only this user and root can rename what this user has in a folder."""
+    found = folder.lstat()
+    is_shared = found.st_mode & 0o022 and not found.st_mode & stat.S_ISVTX
+    is_own = stat.S_ISDIR(found.st_mode) and found.st_uid in (0, os.geteuid())
+    return is_own and not is_shared
+
+
+def search_path() -> list[str]:
+    """Where a child finds modules. Not "wherever it is working", which relative paths mean."""
+    found = [path for path in sys.path if Path(path).is_absolute()]
+    own = str(Path(__file__).absolute().parents[1])
+    return found if own in found else [*found, own]

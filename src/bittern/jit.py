@@ -22,15 +22,18 @@ on to other functions, costs several times as much as the arrays by themselves.
 
 A compiled kernel is kept on disk until its own file changes, as Numba has it, or the file of any
 function or constant that it uses, however deep, as is seen to here: what was compiled by an older
-release is not run on the data of a newer one.
+release is not run on the data of a newer one. It lies beside its source, or else in the user's
+folder for caches, or else in a folder of the user's alone below the temporary one, as compiled code
+is run without being looked at; NUMBA_CACHE_DIR comes first. ``first_use.py`` is asked
+before a kernel is compiled that is not there.
 """
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import hashlib
-import logging
 import os
 import re
 import sys
@@ -44,9 +47,11 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
+from numba.core.registry import CPUDispatcher
 from numba.extending import intrinsic
 
-logger = logging.getLogger("bittern")
+from bittern import first_use
+from bittern.files import make_private
 
 i4, i8, f8, u1, u8, b1 = (
     types.int32,
@@ -99,15 +104,34 @@ def frozen(arrays: Arrays) -> Arrays:
 
 
 def _cached(function: Callable[..., Any]) -> Any:
-    """``njit`` with a disk cache where there is a writable place for one, else without."""
-    try:
-        dispatcher = numba.njit(cache=True, nogil=True, error_model="numpy")(function)
-    except RuntimeError:  # no locator: neither the package nor the home folder is writable
-        return numba.njit(nogil=True, error_model="numpy")(function)
-    if hasattr(dispatcher, "_cache"):  # absent under NUMBA_DISABLE_JIT
+    """``njit`` with a disk cache where there is a safe place for one, else without."""
+    options = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+    dispatcher = _kept(function, options) or numba.njit(**options)(function)
+    if getattr(getattr(dispatcher, "_cache", None), "cache_path", None):
         file = dispatcher._cache._cache_file  # noqa: SLF001
         file._source_stamp = file._source_stamp, _digest(function)  # noqa: SLF001
     return dispatcher
+
+
+def _kept(function: Callable[..., Any], options: dict[str, Any]) -> Any:
+    """``njit`` with a disk cache, or None."""
+    with contextlib.suppress(RuntimeError):  # neither the package nor the home folder is writable
+        return numba.njit(cache=True, **options)(function)
+    if not make_private(first_use.temporary_place()):
+        return None
+    told, numba.config.CACHE_DIR = numba.config.CACHE_DIR, str(first_use.temporary_place())
+    try:
+        return numba.njit(cache=True, **options)(function)
+    except RuntimeError:  # no room
+        return None
+    finally:
+        numba.config.CACHE_DIR = told
+
+
+def kept_in() -> Path | None:
+    """The folder in which a kernel of this module would be kept; None if nowhere."""
+    found = getattr(getattr(_cached(kept_in), "_cache", None), "cache_path", None)
+    return Path(found) if found else None
 
 
 def _digest(function: Callable[..., Any]) -> bytes:
@@ -164,18 +188,54 @@ def _digest_of_file(path: str) -> bytes:
     return hashlib.blake2b(Path(path).read_bytes()).digest()
 
 
+class _Inner(CPUDispatcher):  # type: ignore[misc]
+    """A function that kernels call, without what only a call from Python needs.
+
+    Numba makes two wrappers for each function, which take a third of the time to compile a kernel
+    and are of no use inside it. A call from Python (a test's) compiles the function by itself.
+    Nor is it compiled again for arguments that are constants: LLVM sees those in its caller.
+    """
+
+    def get_call_template(self, args: Any, kws: Any) -> Any:
+        """What Numba asks for where a kernel calls it."""
+        plain = {name: types.unliteral(kind) for name, kind in kws.items()}
+        return super().get_call_template([types.unliteral(kind) for kind in args], plain)
+
+    def __call__(self, *arguments: Any) -> Any:
+        return _alone(self.py_func)(*arguments)
+
+
+@functools.cache
+def _alone(function: Callable[..., Any]) -> Any:
+    return numba.njit(nogil=True, error_model="numpy")(function)
+
+
+def _inner(function: Callable[..., Any], **options: bool) -> Any:
+    made = numba.njit(
+        nogil=True,
+        error_model="numpy",
+        _nrt=False,
+        no_cpython_wrapper=True,
+        no_cfunc_wrapper=True,
+        **options,
+    )(function)
+    if made is not function:  # else under NUMBA_DISABLE_JIT
+        made.__class__ = _Inner
+    return made
+
+
 def inline(function: Callable[..., Any]) -> Any:
     """A function that kernels call; compiled into its callers.
 
     It neither allocates nor returns arrays: without reference counts, and forced into its caller,
     a call costs nothing; with them it costs several times what a short function does.
     """
-    return numba.njit(nogil=True, error_model="numpy", forceinline=True, _nrt=False)(function)
+    return _inner(function, forceinline=True)
 
 
 def apart(function: Callable[..., Any]) -> Any:
     """A longer function that kernels call; like ``inline``, but not copied into each caller."""
-    return numba.njit(nogil=True, error_model="numpy", _nrt=False)(function)
+    return _inner(function)
 
 
 def _emit_prefetch(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -240,14 +300,15 @@ def _read_at(file: int, address: int, count: int, offset: int) -> int:
     return len(data)
 
 
-if numba.config.DISABLE_JIT:
+#: False under NUMBA_DISABLE_JIT, where kernels are plain Python.
+IS_COMPILING = not numba.config.DISABLE_JIT
+if not IS_COMPILING:
     read_at = _read_at
     prefetch = lambda array, index: None  # noqa: ARG005, E731
     popcount = lambda word: np.uint64(int(word).bit_count())  # noqa: E731
     folded_product = _folded_product
 
 
-_told = False
 _compiling = threading.RLock()
 # A process is not forked in the middle: its child would wait for a thread that it does not have.
 os.register_at_fork(
@@ -279,22 +340,30 @@ class Kernel:
                 return
             dispatcher = _cached(self.__wrapped__)
             if hasattr(dispatcher, "compile"):  # absent under NUMBA_DISABLE_JIT
+                self._watch(dispatcher._cache)  # noqa: SLF001
                 dispatcher.compile(self._signature)
                 dispatcher.disable_compile()
-                _tell_once(dispatcher)
             self._call = dispatcher
             self._dispatcher = dispatcher
+
+    def _watch(self, cache: Any) -> None:
+        """Where the kernel is not on disk, say so and let others help."""
+        load = cache.load_overload
+        name = f"{self.__wrapped__.__module__}:{self.__name__}"
+
+        def load_or_wait(signature: Any, context: Any) -> Any:
+            found = load(signature, context)
+            if found is None:
+                first_use.tell_once(cache.cache_path)
+                if first_use.compile_together(name, kept_in, numba.config.CACHE_DIR):
+                    found = load(signature, context)
+            return found
+
+        cache.load_overload = load_or_wait
 
     def __call__(self, *arguments: Any) -> Any:
         """Run; the first call compiles."""
         return self._call(*arguments)
-
-
-def _tell_once(dispatcher: Any) -> None:
-    global _told
-    if not _told and sum(dispatcher.stats.cache_misses.values()):
-        _told = True
-        logger.warning("bittern: compiling kernels; this happens once per installation")
 
 
 def kernel(result: Any, *arguments: Any) -> Callable[[Callable[..., Any]], Kernel]:

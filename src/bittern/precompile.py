@@ -1,32 +1,46 @@
-"""Compile every kernel ahead of its first call: ``python -m bittern.precompile``.
+"""Compile kernels ahead of their first call, several at once: ``bittern warm-up``.
 
 A kernel is compiled where it is first called, and kept on disk. Processes that start together on an
-empty cache (the workers of a Spark executor, two halves of a test run) therefore compile the same
-kernels at the same time, and none of them gains from there being several. Here each module is
-compiled by one process and all cores have something to do::
+empty cache (the workers of a Spark executor, two halves of a test run) would therefore compile the
+same kernels at the same time. Here each kernel is compiled by one process, and all cores have
+something to do. One process hands out what is to be compiled, a module or a kernel at a time::
 
-    literature/sorted_lists/lists.py ──►  process 1 ──►  __pycache__/sorted_lists._insert-….nbc
-    stabbing/interval_nodes.py ─►  process 2 ──►  __pycache__/interval_nodes.put-….nbc
+    this process  ── bittern.model.strings ────────►  process 1  ──►  __pycache__/strings.….nbc
+                  ◄───── how many kernels it has ─── ── bittern.matching.pivot.filing:_file ─►
+                  process 2  ──►  __pycache__/filing.….nbc
 
-All kernels take two minutes of one core, or two seconds where the cache holds them already. An
-image for executors runs this once after installing Bittern, so that its workers compile nothing.
+Those processes end when their input does, so that none is left when this one is killed. They are
+started as modules of Bittern: nothing of the caller's is imported again, and nothing is found in
+the working directory.
+
+All kernels take one to two minutes of one core, or some seconds where the cache holds them already.
 """
 
 from __future__ import annotations
 
+import gc
 import importlib
-import logging
-import multiprocessing
 import os
-from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
+import selectors
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
 
-from bittern.jit import Kernel
+from bittern.errors import BitternError
+from bittern.files import search_path
+from bittern.first_use import FIRST_USE, compile_quietly
+
+if TYPE_CHECKING:
+    from bittern.jit import Kernel  # which takes half a second to import
 
 _PACKAGE = Path(__file__).parent
 #: The rooms that have kernels.
 _ROOMS = ("model", "stabbing", "matching", "literature", "engine", "history")
+#: More processes than this do not make a first use faster.
+_FIRST_USE_PROCESSES = 4
+_COMMAND = (sys.executable, "-P", "-m", "bittern.precompile")
 
 
 def modules() -> list[str]:
@@ -39,6 +53,8 @@ def modules() -> list[str]:
 
 def kernels(module: str) -> Iterator[Kernel]:
     """The kernels that a module defines; those that it imports are another module's."""
+    from bittern.jit import Kernel  # noqa: PLC0415
+
     for value in vars(importlib.import_module(module)).values():
         if isinstance(value, Kernel) and value.__wrapped__.__module__ == module:
             yield value
@@ -52,24 +68,134 @@ def compile_module(module: str) -> int:
     return len(found)
 
 
-def _be_quiet() -> None:
-    logging.getLogger("bittern").setLevel(logging.ERROR)  # who asks to compile need not be told
-
-
-def compile_all(processes: int | None = None) -> int:
+def compile_all(
+    processes: int | None = None, progress: Callable[[str, int, int], None] | None = None
+) -> int:
     """Compile the kernels of all modules, on all cores; returns how many there are."""
-    context = multiprocessing.get_context("spawn")
-    # Or a process looks for modules in the working directory first, where anybody may write.
-    before, os.environ["PYTHONSAFEPATH"] = os.environ.get("PYTHONSAFEPATH"), "1"
+    return _compile(modules(), processes or os.cpu_count() or 1, progress)
+
+
+def compile_first_use(
+    processes: int | None = None,
+    progress: Callable[[str, int, int], None] | None = None,
+    parent: IO[str] | None = None,
+) -> int:
+    """Compile what a build and a match with the defaults need; returns how many kernels there are.
+
+    Stops when there is something to read from the ``parent``: it has ended.
+    """
+    most = processes or min(os.cpu_count() or 1, _FIRST_USE_PROCESSES)
+    return _compile(FIRST_USE, most, progress, parent)
+
+
+# The process that hands out
+
+
+def _compile(
+    items: Sequence[str],
+    processes: int,
+    progress: Callable[[str, int, int], None] | None,
+    parent: IO[str] | None = None,
+) -> int:
+    """Have other processes compile all items; whatever happens, none of them stays."""
+    workers: list[subprocess.Popen[str]] = []
     try:
-        with ProcessPoolExecutor(processes or os.cpu_count(), context, _be_quiet) as pool:
-            return sum(pool.map(compile_module, modules()))
+        with selectors.DefaultSelector() as answers:
+            if parent is not None:
+                answers.register(parent, selectors.EVENT_READ)
+            for _ in range(min(processes, len(items))):
+                workers.append(_start_worker())
+                answers.register(_pipe(workers[-1].stdout), selectors.EVENT_READ, workers[-1])
+            return _hand_out(items, workers, answers, progress)
     finally:
-        if before is None:
-            del os.environ["PYTHONSAFEPATH"]
-        else:
-            os.environ["PYTHONSAFEPATH"] = before
+        for worker in workers:
+            worker.kill()
+        for worker in workers:
+            with worker:  # closes its pipes, and waits
+                pass
+
+
+def _start_worker() -> subprocess.Popen[str]:
+    return subprocess.Popen(  # noqa: S603
+        [*_COMMAND, "worker"],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(search_path())},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,  # what goes wrong is an answer
+        text=True,
+    )
+
+
+def _hand_out(
+    items: Sequence[str],
+    workers: list[subprocess.Popen[str]],
+    answers: selectors.BaseSelector,
+    progress: Callable[[str, int, int], None] | None,
+) -> int:
+    waiting = list(reversed(items))
+    for worker in workers:
+        _give(worker, waiting.pop())
+    n_kernels = n_done = 0
+    while n_done < len(items):
+        for key, _ in answers.select():
+            worker = key.data
+            if worker is None:
+                raise BitternError("the process that wanted kernels compiled has ended")
+            answer = _pipe(worker.stdout).readline().strip()
+            if not answer.isdecimal():
+                raise BitternError(f"cannot compile: {answer or 'a process has ended'}")
+            n_kernels, n_done = n_kernels + int(answer), n_done + 1
+            if progress is not None:
+                progress("compiling", n_done, len(items))
+            if waiting:
+                _give(worker, waiting.pop())
+    return n_kernels
+
+
+def _give(worker: subprocess.Popen[str], item: str) -> None:
+    try:
+        _pipe(worker.stdin).write(f"{item}\n")
+        _pipe(worker.stdin).flush()
+    except BrokenPipeError:
+        raise BitternError("cannot compile: a process has ended") from None
+
+
+def _pipe(pipe: IO[str] | None) -> IO[str]:
+    assert pipe is not None
+    return pipe
+
+
+# The processes that compile
+
+
+def _work() -> None:
+    """Compile what is asked for until nothing is any more."""
+    compile_quietly()
+    gc.set_threshold(100_000)  # compiling makes many objects, and most of them last
+    for item in iter(sys.stdin.readline, ""):
+        try:
+            answer: Any = _compile_item(item.strip())
+        except Exception as error:  # noqa: BLE001 (whatever it is, it is told)
+            answer = " ".join(f"{item.strip()}: {type(error).__name__}: {error}".split())
+        print(answer, flush=True)  # noqa: T201
+
+
+def _compile_item(item: str) -> int:
+    module, colon, name = item.partition(":")
+    if not colon:
+        return compile_module(module)
+    getattr(importlib.import_module(module), name).prepare()
+    return 1
+
+
+def _main(role: str = "", package: str = "") -> None:
+    if role == "worker":
+        _work()
+    elif not role:
+        print(f"bittern: {compile_all()} kernels are compiled")  # noqa: T201
+    elif Path(package) == _PACKAGE.resolve():  # else this is another Bittern than the one that asks
+        compile_first_use(parent=sys.stdin)
 
 
 if __name__ == "__main__":
-    print(f"bittern: {compile_all()} kernels are compiled")  # noqa: T201
+    _main(*sys.argv[1:])

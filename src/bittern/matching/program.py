@@ -50,7 +50,7 @@ def accepts(
         row = np.uint64(at)
         if rows[row, 0] != channel:  # the values of IN ask for the same channel in turn
             channel = np.int64(rows[row, 0])
-            cell = np.int64(cell_of(matrix, width, starts, table, entries, event, channel))
+            cell = np.int64(cell_of(matrix, width, starts, table, entries, event, rows[row, 0]))
         jump = rows[row, 3]
         if (rows[row, 1] <= cell <= rows[row, 2]) == (jump & 1 == 1):
             at = max(at + 1, start + np.int64(jump >> 1))  # a damaged one might jump back, for ever

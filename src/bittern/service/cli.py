@@ -319,6 +319,12 @@ def _catalog(options: argparse.Namespace) -> int:
     return catalog_commands.run(options)
 
 
+def _warm_up(options: argparse.Namespace) -> int:
+    from bittern.service import warm_up  # noqa: PLC0415 (cold start)
+
+    return warm_up.run(options)
+
+
 def _plain(value: Any) -> Any:
     """Turn a NumPy scalar or array into what JSON has."""
     return value.tolist()
@@ -333,6 +339,7 @@ _COMMANDS = {
     "spark-match": _spark_match,
     "catalog": _catalog,
     "run": _run,
+    "warm-up": _warm_up,
 }
 
 if __name__ == "__main__":

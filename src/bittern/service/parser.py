@@ -50,6 +50,7 @@ exit codes: 0 fine, 1 the data is wrong, 2 the command is wrong, 130 interrupted
     _add_spark_match(commands)
     catalog_commands.add_parsers(commands, _command)
     _add_run(commands)
+    _add_warm_up(commands)
     for name, command in commands.choices.items():
         command.set_defaults(run=runs[name])
     return whole
@@ -298,3 +299,25 @@ example:
     add("--once", action="store_true", help="match what is there by now, and end")
     add("--check", action="store_true", help="only tell whether it could run")
     add("--quiet", action="store_true", help="show no figures, only what is wrong")
+
+
+def _add_warm_up(commands: Any) -> None:
+    command = _command(
+        commands,
+        "warm-up",
+        "compile all kernels now, so that no later process waits for it",
+        """Kernels are compiled when they are first used and kept on disk: beside the package, or
+else in the user's folder for caches; $NUMBA_CACHE_DIR comes first. A container image, or the Python
+that Spark's executors use, does so once, as the user who installed Bittern.
+
+All kernels take about a minute on two cores; with --defaults only those of a build and a match
+with default options, some seconds. What is compiled already is left as it is.
+
+example:
+  bittern warm-up
+""",
+    )
+    add = command.add_argument
+    add("--defaults", action="store_true", help="only what a build and a match by default need")
+    add("--processes", metavar="N", type=positive, help="at a time (default: one per core)")
+    add("--quiet", action="store_true", help="no progress and no summary")

@@ -33,7 +33,6 @@ import pyarrow as pa
 
 from bittern.engine.index import Index
 from bittern.engine.live.delta import Row
-from bittern.engine.live.work_folder import is_private
 from bittern.engine.snapshot.folder import read_snapshot
 from bittern.errors import (
     CompactionError,
@@ -42,6 +41,7 @@ from bittern.errors import (
     SnapshotError,
     SubscriptionError,
 )
+from bittern.files import is_private, search_path
 
 #: Seconds that a child is given to end when it is asked to.
 _ENDING_SECONDS = 5.0
@@ -67,7 +67,7 @@ class Child:
                 raise CompactionError(_STOPPED)
             self._process = subprocess.Popen(  # noqa: S603
                 [sys.executable, "-P", "-m", "bittern.engine.live.compact", str(work)],
-                env=os.environ | {"PYTHONPATH": os.pathsep.join(_search_path())},
+                env=os.environ | {"PYTHONPATH": os.pathsep.join(search_path())},
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=errors,
@@ -94,13 +94,6 @@ def check_ended(returncode: int, said: str) -> None:
     if returncode:
         last = said.strip().splitlines()[-1:] or [f"exit code {returncode}"]
         raise CompactionError(f"the compacting process failed: {last[0]}")
-
-
-def _search_path() -> list[str]:
-    """Where this process finds modules. Not "wherever it is working", which relative ones mean."""
-    found = [path for path in sys.path if Path(path).is_absolute()]
-    own = str(Path(__file__).absolute().parents[2])
-    return found if own in found else [*found, own]
 
 
 class Compaction(threading.Thread):

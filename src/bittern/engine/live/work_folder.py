@@ -19,7 +19,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from bittern.files import Opened, hold, is_locked
+from bittern.files import Opened, hold, is_locked, is_private
 
 _PREFIX = "bittern-live-"
 #: Seconds after which a folder that nobody holds is taken for a killed owner's.
@@ -68,10 +68,3 @@ class WorkFolder:
         if self._is_own():
             shutil.rmtree(self.path, ignore_errors=True)
         self._lock.close()
-
-
-def is_private(folder: Path) -> bool:
-    """Whether this is a folder of this user's that nobody else may look into or change."""
-    found = folder.lstat()
-    is_own = stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid()
-    return is_own and not stat.S_IMODE(found.st_mode) & 0o077

@@ -239,7 +239,7 @@ class Batch:
     def add_tagged(self, values: TaggedValues) -> None:
         """Values of any kind, except those that no payload holds."""
         pairs = np.empty(3 * len(values.rows), dtype=np.uint64)
-        longest = int(values.lengths.max(initial=0))
+        scratch = np.empty(int(values.lengths.max(initial=0)), dtype=np.uint8)
         n = tagged_pairs(
             self._rank,
             values.rows,
@@ -249,7 +249,8 @@ class Batch:
             values.payloads.view(np.float64),
             values.lengths,
             values.data,
-            np.empty(longest, dtype=np.uint8),
+            scratch,
+            scratch,
             pairs,
         )
         self._pairs.append(pairs[:n])

@@ -79,7 +79,7 @@ def _reverse(data: Any, start: Any, stop: Any, out: Any) -> None:
         out[i] = data[stop - 1 - i]
 
 
-@kernel(i8, RANK, i4r, i4r, u1r, i8r, f8r, i4r, u1r, u1w, u8w)
+@kernel(i8, RANK, i4r, i4r, u1r, i8r, f8r, i4r, u1r, u1w, u1r, u8w)
 def tagged_pairs(
     rank: Any,
     rows: Any,
@@ -90,11 +90,14 @@ def tagged_pairs(
     lengths: Any,
     data: Any,
     scratch: Any,
+    backwards: Any,
     pairs: Any,
 ) -> Any:
     """Values of any kind (``model/tagged.py``); up to three pairs for each of them.
 
-    ``floats`` are the same bytes as ``payloads``; ``scratch`` has room for the longest string.
+    ``floats`` are the same bytes as ``payloads``; ``scratch`` has room for the longest string, and
+    ``backwards`` is the same bytes again, read-only as ``data``: so that what reads strings is
+    compiled once.
     """
     at = 0
     for i in range(len(rows)):
@@ -122,7 +125,7 @@ def tagged_pairs(
             channel = rank.channels[attribute, REVERSED]
             if channel >= 0:
                 _reverse(data, start, stop, scratch)
-                cell = string_cell(rank, channel, scratch, 0, stop - start)
+                cell = string_cell(rank, channel, backwards, 0, stop - start)
                 pairs[at] = _pack(rank.heads[channel, BASE], cell, rows[i])
                 at += 1
             channel = rank.channels[attribute, STRING]
