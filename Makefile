@@ -49,7 +49,7 @@ demo: $(VENV)/.has-spark
 test: $(VENV)/.has-dev
 	@scripts/postgresql.sh || echo "bittern: TESTS WITH POSTGRESQL ARE SKIPPED, see above" >&2
 	@$(KAFKA_JARS) || echo "bittern: TESTS WITH KAFKA ARE SKIPPED, see above" >&2
-	@$(RUN) -m bittern.precompile
+	@$(RUN) -m bittern.service.cli warm-up
 	@java_home=$$(scripts/java.sh) && JAVA_HOME=$$java_home $(RUN) -m pytest \
 		-n 2 --dist loadfile --no-loadscope-reorder $(TEST_ARGS)
 

@@ -70,7 +70,9 @@ def test_starting_imports_nothing_heavy():
     assert done.stdout.strip() == "[]"
 
 
-@pytest.mark.parametrize("command", [[], ["build"], ["match"], ["explain"], ["inspect"]])
+@pytest.mark.parametrize(
+    "command", [[], ["build"], ["match"], ["explain"], ["inspect"], ["warm-up"]]
+)
 def test_help_has_an_example(run, command):
     code, out, _ = run(*command, "--help")
     assert code == 0

@@ -123,13 +123,14 @@ def compile_together(name: str, kept_in: Callable[[], Path | None], cache_dir: s
 
 def _run_crew(cache_dir: str) -> None:
     """Start a process that compiles in several others, wait, and leave none of them behind."""
+    command = (sys.executable, "-P", "-m", "bittern.precompile")
     package = str(Path(__file__).resolve().parent.parent)
     told = {"PYTHONPATH": os.pathsep.join(search_path())}
     if cache_dir:
         told["NUMBA_CACHE_DIR"] = cache_dir
     try:
         leader = subprocess.Popen(  # noqa: S603
-            [sys.executable, "-P", "-m", "bittern.precompile", "first-use", package],
+            [*command, "first-use", package, *FIRST_USE],
             env=os.environ | told,
             stdin=subprocess.PIPE,  # ends with this process, and the others with it
             stdout=subprocess.DEVNULL,

@@ -76,16 +76,10 @@ def compile_all(
 
 
 def compile_first_use(
-    processes: int | None = None,
-    progress: Callable[[str, int, int], None] | None = None,
-    parent: IO[str] | None = None,
+    processes: int | None = None, progress: Callable[[str, int, int], None] | None = None
 ) -> int:
-    """Compile what a build and a match with the defaults need; returns how many kernels there are.
-
-    Stops when there is something to read from the ``parent``: it has ended.
-    """
-    most = processes or min(os.cpu_count() or 1, _FIRST_USE_PROCESSES)
-    return _compile(FIRST_USE, most, progress, parent)
+    """Compile what a build and a match by default need; returns how many kernels there are."""
+    return _compile(FIRST_USE, processes or os.cpu_count() or 1, progress)
 
 
 # The process that hands out
@@ -97,7 +91,10 @@ def _compile(
     progress: Callable[[str, int, int], None] | None,
     parent: IO[str] | None = None,
 ) -> int:
-    """Have other processes compile all items; whatever happens, none of them stays."""
+    """Have other processes compile all items; whatever happens, none of them stays.
+
+    Stops when there is something to read from the ``parent``: it has ended.
+    """
     workers: list[subprocess.Popen[str]] = []
     try:
         with selectors.DefaultSelector() as answers:
@@ -188,13 +185,13 @@ def _compile_item(item: str) -> int:
     return 1
 
 
-def _main(role: str = "", package: str = "") -> None:
+def _main(role: str = "", package: str = "", *items: str) -> None:
     if role == "worker":
         _work()
     elif not role:
         print(f"bittern: {compile_all()} kernels are compiled")  # noqa: T201
     elif Path(package) == _PACKAGE.resolve():  # else this is another Bittern than the one that asks
-        compile_first_use(parent=sys.stdin)
+        _compile(items, min(os.cpu_count() or 1, _FIRST_USE_PROCESSES), None, sys.stdin)
 
 
 if __name__ == "__main__":
