@@ -124,7 +124,7 @@ def compile_together(name: str, kept_in: Callable[[], Path | None], cache_dir: s
 def _run_crew(cache_dir: str) -> None:
     """Start a process that compiles in several others, wait, and leave none of them behind."""
     command = (sys.executable, "-P", "-m", "bittern.precompile")
-    package = str(Path(__file__).resolve().parent.parent)
+    package = str(Path(__file__).resolve().parent)
     told = {"PYTHONPATH": os.pathsep.join(search_path())}
     if cache_dir:
         told["NUMBA_CACHE_DIR"] = cache_dir
