@@ -13,19 +13,25 @@ STREAMING_BENCH_ARGS :=
 HISTORY_BENCH_ARGS :=
 PB_TREE_BENCH_ARGS :=
 TEST_ARGS :=
-PLAIN := bit_vectors cei dlist hybrid_index interval_index is_list json_text patterns strings
+FAST := tests/core tests/spark -m "smoke or not spark"
+PLAIN := core/test_cei core/test_dlist core/test_json_text core/test_patterns core/test_strings \
+	papers/test_bit_vectors papers/test_hybrid_index papers/test_interval_index papers/test_is_list
+# Tests start processes by the hundred, and each would compile all sources again.
+export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help demo test test-plain check kafka-jars clean
+.PHONY: help demo test test-all test-plain check kafka-jars clean
 .PHONY: bench bench-papers bench-seed-003 bench-spark bench-streaming bench-history bench-pb-tree
 
 help:
 	@echo "make demo    a shop's stream on Spark: price changes, 200,000 wishes that change, alerts"
-	@echo "make test    the whole test suite, comparisons with Spark and DuckDB included"
+	@echo "make test    the quick tests, a few minutes: the core, and of Spark one module per room"
+	@echo "make test-all"
+	@echo "             all tests: Spark, faults, the papers' structures and the benchmarks as well"
 	@echo "make test-plain"
 	@echo "             some kernels as plain Python, not compiled"
 	@echo "make check   lint, format and types"
 	@echo "make kafka-jars"
-	@echo "             Spark's Kafka connector and a broker, which make test gets as well"
+	@echo "             Spark's Kafka connector and a broker, which the tests get as well"
 	@echo "make bench   the benchmarks, beside DuckDB and Polars: JSON and tables (BENCH_ARGS)"
 	@echo "make bench-papers"
 	@echo "             the experiments of the papers again, beside other libraries: page and plots"
@@ -44,20 +50,23 @@ help:
 demo: $(VENV)/.has-spark
 	@java_home=$$(scripts/java.sh) && JAVA_HOME=$$java_home $(RUN) examples/demo.py
 
+test: TESTS = $(FAST)
+test-all: TESTS =
+
 # What only some tests need first: those skip, and say so, where it cannot be had. Then the kernels,
 # each compiled by one process: the tests' own processes would compile the same ones.
-test: $(VENV)/.has-dev
+test test-all: $(VENV)/.has-dev
 	@scripts/postgresql.sh || echo "bittern: TESTS WITH POSTGRESQL ARE SKIPPED, see above" >&2
 	@$(KAFKA_JARS) || echo "bittern: TESTS WITH KAFKA ARE SKIPPED, see above" >&2
 	@$(RUN) -m bittern.service.cli warm-up
 	@java_home=$$(scripts/java.sh) && JAVA_HOME=$$java_home $(RUN) -m pytest \
-		-n 2 --dist loadfile --no-loadscope-reorder $(TEST_ARGS)
+		-n 2 --dist loadfile --no-loadscope-reorder $(TESTS) $(TEST_ARGS)
 
 # Kernels of some modules as plain Python, where nothing that a compiler assumes can hide a mistake.
 # It warns where unsigned products wrap around, which hashes mean them to do.
 test-plain: $(VENV)/.has-dev
 	NUMBA_DISABLE_JIT=1 $(RUN) -m pytest -q -W "ignore:overflow encountered:RuntimeWarning" \
-		$(addprefix tests/test_,$(addsuffix .py,$(PLAIN)))
+		$(PLAIN:%=tests/%.py)
 
 check: $(VENV)/.has-dev
 	$(RUN) -m ruff check .

@@ -1,4 +1,8 @@
-"""What test modules share: hypothesis profiles, one Spark session per process, the command line.
+"""What test modules share: how random tests try, disks, one Spark session, the command line.
+
+Folders are tiers: ``core`` needs no Spark, ``spark`` is everything on Spark and in streams,
+``faults`` kills, interrupts and damages, ``papers`` holds the structures of the literature to their
+papers, and ``bench`` runs the benchmarks small. Modules beside this one are helpers of all of them.
 
 The session is lazy: a run that selects no test marked ``spark`` never starts a JVM. Where Java 17
 or pyspark is missing those tests skip, and the reason is printed by ``pytest -ra``.
@@ -7,6 +11,7 @@ or pyspark is missing those tests skip, and the reason is printed by ``pytest -r
 from __future__ import annotations
 
 import contextlib
+import importlib
 import io
 import os
 import sys
@@ -26,15 +31,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 #: The first call of a kernel compiles it, so a deadline per example would measure the compiler; and
-#: how much a strategy filters is chance, which is no reason to fail.
+#: how much a strategy filters is chance, which is no reason to fail. Tests say how many examples
+#: they need relative to this number (``effort.py``).
 settings.register_profile(
     "default",
     deadline=None,
-    max_examples=60,
+    max_examples=25,
     suppress_health_check=[
         HealthCheck.too_slow,
         HealthCheck.data_too_large,
         HealthCheck.filter_too_much,
+        HealthCheck.large_base_example,
     ],
 )
 settings.register_profile("ci", settings.get_profile("default"), derandomize=True)
@@ -52,6 +59,21 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """
     with_spark = {item.path for item in items if item.get_closest_marker("spark")}
     items.sort(key=lambda item: item.path not in with_spark)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _disk(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Only tests of faults wait for the disk; what the others write need not survive a crash."""
+    if request.path.parent.name == "faults":
+        yield
+        return
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", os.fstat)  # which refuses what is no open file, too
+        for name in ("bittern.catalog.database", "bittern.history.document_file"):
+            with contextlib.suppress(ImportError):
+                module = importlib.import_module(name)
+                patch.setattr(module, "_PRAGMAS", (*module._PRAGMAS, "PRAGMA synchronous = OFF"))
+        yield
 
 
 @pytest.fixture(scope="session")

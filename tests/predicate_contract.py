@@ -13,7 +13,6 @@ from collections import Counter
 from typing import Any, ClassVar
 
 import numpy as np
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     initialize,
@@ -25,6 +24,7 @@ from hypothesis.stateful import (
 from numpy.typing import NDArray
 
 from bittern.literature.predicates.contract import OPERATORS, PredicateIndex
+from effort import examples
 from stabbing_contract import Saving
 
 Predicate = tuple[int, int, int]
@@ -165,12 +165,7 @@ class PredicateContract:
         machine = type("TheHistory", (History,), {"cls": self.cls, "parameters": self.parameters})
         run_state_machine_as_test(
             machine,
-            settings=settings(
-                max_examples=50,
-                stateful_step_count=25,
-                deadline=None,
-                suppress_health_check=list(HealthCheck),
-            ),
+            settings=examples(steps=25),
         )
 
     def test_the_example_of_the_contract(self) -> None:

@@ -11,7 +11,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -25,6 +24,7 @@ from hypothesis.stateful import (
 from bittern.errors import OptionError
 from bittern.stabbing.contract import MAX_DOMAIN, StabbingIndex
 from bittern.stabbing.registry import structure
+from effort import examples
 
 Interval = tuple[int, int, int]
 
@@ -165,12 +165,7 @@ class StabbingContract:
         machine = type("TheHistory", (History,), {"cls": self.cls, "parameters": self.parameters})
         run_state_machine_as_test(
             machine,
-            settings=settings(
-                max_examples=60,
-                stateful_step_count=25,
-                deadline=None,
-                suppress_health_check=list(HealthCheck),
-            ),
+            settings=examples(steps=25),
         )
 
     def test_an_empty_index_finds_nothing(self) -> None:

@@ -7,6 +7,7 @@ numbers than needed, keys and values in another order, strings that are never sh
 from __future__ import annotations
 
 import datetime as dt
+import random
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -144,3 +145,37 @@ def column(pairs: Sequence[tuple[bytes, bytes] | None], kind: pa.DataType = MARK
     names = ("value", "metadata")
     rows = [None if pair is None else dict(zip(names, pair, strict=True)) for pair in pairs]
     return pa.array(rows, kind)
+
+
+FUZZED: list[Any] = [
+    {"a": 1, "b": "text", "c": {"d": [1, {"a": 2}], "e": Decimal("12345678901234567.25")}},
+    {"c": {"d": dt.date(2024, 1, 1), "e": 0.1}, "a": Decimal("-1.5"), "b": "é" * 40},
+    {"b": None, "a": True, "c": {"c": {"c": {}}}, "t": dt.datetime(2024, 1, 1, tzinfo=dt.UTC)},
+]
+
+
+FUZZ_CATALOG = {
+    "a": "a > 0 OR a = TRUE",
+    "b": "b LIKE '%x%' OR b RLIKE 't$' OR b LIKE '%é'",
+    "c": "c.d = 1 OR c.e > 0.05 OR c.d < DATE '2030-01-01' OR c.c.c.c IS NULL",
+    "t": "t > DATE '2000-01-01' OR t IS NULL",
+}
+
+
+def mangled(generator: random.Random) -> tuple[bytes, bytes]:
+    """A variant with some bytes changed, cut off or added."""
+    large, backwards, long_strings = (generator.random() < 0.5 for _ in range(3))
+    layout = Layout(generator.randrange(4), large, backwards, long_strings)
+    value = bytearray(value_of(generator.choice(FUZZED), layout))
+    parts = [value, bytearray(metadata_of(layout))]
+    for _ in range(generator.randint(1, 4)):
+        part = generator.choice(parts)
+        at = generator.randrange(len(part) + 1)
+        kind = generator.randrange(4)
+        if kind == 0:
+            del part[at : at + generator.randint(1, 4)]
+        elif kind == 1:
+            part[at:at] = generator.randbytes(generator.randint(1, 4))
+        elif at < len(part):
+            part[at] = generator.choice([0, 255, part[at] ^ 1 << generator.randrange(8)])
+    return bytes(parts[0]), bytes(parts[1])

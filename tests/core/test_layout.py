@@ -1,0 +1,129 @@
+"""The house keeps its order: imports point one way, and what should stay light does."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[2] / "src" / "bittern"
+#: What every room may import, and what imports no room.
+FOUNDATION = ("jit", "first_use", "errors", "files", "options")
+#: From left to right; a room imports itself and rooms to its left.
+ROOMS = (
+    "language",
+    "model",
+    "stabbing",
+    "matching",
+    "literature",
+    "engine",
+    "history",
+    "catalog",
+    "delivery",
+    "spark",
+    "service",
+)
+#: No room, and no part of the foundation: they name modules, and import none.
+BESIDE = ("__init__", "precompile")
+MAX_LINES = 420
+
+MODULES = sorted(path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py"))
+
+
+def imported(module: Path) -> set[str]:
+    """Full names that a module imports, wherever in it, names of a package included."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse((PACKAGE / module).read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{module}: imports are absolute"
+            names |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return names
+
+
+def is_within(name: str, module: str) -> bool:
+    return name == module or name.startswith(f"{module}.")
+
+
+def users(library: str) -> set[Path]:
+    return {path for path in MODULES if any(is_within(n, library) for n in imported(path))}
+
+
+def test_every_module_is_in_a_room() -> None:
+    outside = {path.stem for path in MODULES if len(path.parts) == 1}
+    assert outside == {*FOUNDATION, *BESIDE}
+    assert {path.parts[0] for path in MODULES if len(path.parts) > 1} == set(ROOMS)
+
+
+def test_imports_only_point_left() -> None:
+    for module in MODULES:
+        room = module.parts[0]
+        left = ROOMS[: ROOMS.index(room) + 1] if room in ROOMS else ()
+        allowed = [f"bittern.{each}" for each in (*FOUNDATION, *left)]
+        own = {name for name in imported(module) if is_within(name, "bittern")}
+        if room == ROOMS[-1]:
+            own.discard("bittern")  # the last room is a user like any other
+        wrong = {name for name in own if not any(is_within(name, each) for each in allowed)}
+        assert not wrong, f"{module} imports {wrong}"
+
+
+def test_the_product_names_no_literature_in_an_import() -> None:
+    """But the command line, of which a part is about a file of the literature's."""
+    product = {path for path in MODULES if path.parts[0] not in ("literature", "service")}
+    assert not product & users("bittern.literature")
+
+
+def test_only_jit_imports_numba() -> None:
+    assert users("numba") == {Path("jit.py")}
+
+
+def test_only_one_room_imports_a_library() -> None:
+    assert {path.parts[0] for path in users("pyspark")} == {"spark"}
+    assert {path.parts[0] for path in users("sqlalchemy")} == {"catalog"}
+
+
+def test_modules_are_short_enough_to_read() -> None:
+    lengths = {path: (PACKAGE / path).read_text("utf-8").count("\n") for path in MODULES}
+    assert not {path: length for path, length in lengths.items() if length > MAX_LINES}
+
+
+def test_every_package_says_what_is_in_it() -> None:
+    for path in MODULES:
+        if path.name == "__init__.py":
+            assert ast.get_docstring(ast.parse((PACKAGE / path).read_text("utf-8"))), path
+
+
+def loaded_by(code: str) -> set[str]:
+    code = f"import sys; {code}; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return set(done.stdout.split())
+
+
+@pytest.mark.parametrize(
+    "start", ["import bittern", "import bittern.service.cli", "import bittern.spark"]
+)
+def test_importing_is_light(start: str) -> None:
+    loaded = loaded_by(start)
+    assert "bittern" in loaded
+    assert not loaded & {"numpy", "pyarrow", "numba", "pandas", "pyspark", "re2", "sqlalchemy"}
+
+
+def test_building_and_matching_load_what_they_need_and_no_literature() -> None:
+    build = "index = bittern.Index.build({'s': \"price < 10 AND brand = 'x'\"})"
+    match = "bittern.Matcher(index).match([{'price': 5, 'brand': 'x'}])"
+    own = {name for name in loaded_by(f"import bittern; {build}; {match}") if "bittern" in name}
+    assert {"bittern.matching.pivot.index", "bittern.stabbing.cei"} <= own
+    rooms = ("literature", "history", "stabbing.choose", "stabbing.predict")
+    assert not {name for name in own if any(is_within(name, f"bittern.{room}") for room in rooms)}
+    assert len(own) <= 110
+
+
+def test_facade_has_few_names_and_all_of_them_exist() -> None:
+    import bittern
+
+    assert len(bittern.__all__) <= 8
+    assert all(getattr(bittern, name) for name in bittern.__all__)

@@ -1,0 +1,447 @@
+"""Patterns against the plainest oracles: ``in``, a recursive LIKE, ``re2.search``."""
+
+from __future__ import annotations
+
+import string
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import re2
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from bittern.model.patterns import regexes as regex_module
+from bittern.model.patterns.fragments import MAX_FRAGMENT, like_program, regex_cover
+from bittern.model.patterns.packed import pack_sets, unpack_sets
+from bittern.model.patterns.sets import (
+    _FAILS,
+    _GIVEN_UP,
+    CONTAINS,
+    LIKE,
+    REGEX,
+    PatternSet,
+    _greedy,
+    _in_parallel,
+    _n_words,
+)
+from bittern.model.patterns.substrings import Substrings
+from effort import examples
+from oracle import _is_like, _like_items
+
+
+def pack(values):
+    encoded = [value.encode() for value in values]
+    offsets = np.concatenate([[0], np.cumsum([len(e) for e in encoded])]).astype(np.int64)
+    return np.frombuffer(bytearray(b"".join(encoded)), np.uint8), offsets
+
+
+def like(value, pattern):
+    if not pattern:
+        return not value
+    head, tail = pattern[0], pattern[1:]
+    if head == "%":
+        return like(value, tail) or (bool(value) and like(value[1:], pattern))
+    if head == "\\":
+        head, tail = tail[0], tail[1:]
+    elif head == "_":
+        return bool(value) and like(value[1:], tail)
+    return value[:1] == head and like(value[1:], tail)
+
+
+def holds(kind, text, value):
+    if kind == CONTAINS:
+        return text in value
+    return like(value, text) if kind == LIKE else re2.search(text, value) is not None
+
+
+def matched(patterns, values):
+    row_offsets, ids = patterns.match(*pack(values))
+    assert row_offsets.dtype == np.int64
+    assert ids.dtype == np.int32
+    return [ids[a:b].tolist() for a, b in pairwise(row_offsets)]
+
+
+def expected(kinds, texts, values):
+    return [
+        [i for i, (k, t) in enumerate(zip(kinds, texts, strict=True)) if holds(k, t, value)]
+        for value in values
+    ]
+
+
+def agree(kinds, texts, values):
+    patterns = PatternSet.build(kinds, texts)
+    patterns.check()
+    assert matched(patterns, values) == expected(kinds, texts, values)
+
+
+# Few letters, so that patterns overlap, repeat and fall back; one character of each UTF-8 length,
+# the letters that fold with non-ASCII ones (k with the Kelvin sign, s with the long s), newline.
+LETTERS = "abABkKsS\u212a\u017f\u00e9\u20ac\U0001f600\n"
+few = st.text("ab", max_size=6)
+some = st.text(LETTERS, max_size=8)
+
+like_texts = st.lists(
+    st.one_of(st.sampled_from(["%", "_", "\\%", "\\_", "\\\\"]), st.sampled_from("ab\u00e9\n")),
+    max_size=8,
+).map("".join)
+
+literal = st.one_of(
+    st.sampled_from("abkKsS\u00e9\u212a-"),
+    st.sampled_from([r"\.", r"\x61", r"\x{e9}", r"\141", r"\n", r"\-", r"\Qa.b\E", r"\Qab\E"]),
+)
+atom = st.one_of(
+    literal,
+    literal,
+    st.sampled_from(
+        [".", "[ab]", "[^a]", "[]a]", "[^]a]", "[a\\]b]", "[[:alpha:]b]", "[[:^digit:]]"]
+    ),
+    st.sampled_from(
+        [r"\w", r"\d", r"\pL", r"\p{Greek}", r"\PL", r"\C", r"\Q\E", "()", "{", "{,2}"]
+    ),
+    st.sampled_from(["^", "$", r"\b", r"\B", r"\A", r"\z", "}", "]"]),
+    st.sampled_from(["(?i)", "(?-i)", "(?s)", "(?m)", "(?i-s)"]),
+)
+quantifier = st.sampled_from(
+    ["", "", "", "*", "+", "?", "{0}", "{1}", "{2}", "{0,1}", "{1,}", "{2,3}", "*?", "+?", "{01}"]
+)
+group = st.sampled_from(["(", "(?:", "(?i:", "(?-i:", "(?P<n>", "(?<n>", "(?s-i:"])
+
+
+def compound(inner):
+    grouped = st.tuples(group, inner, quantifier).map(lambda p: f"{p[0]}{p[1]}){p[2]}")
+    quantified = st.tuples(atom, quantifier).map("".join)
+    return st.one_of(
+        st.lists(st.one_of(quantified, inner, grouped), min_size=1, max_size=4).map("".join),
+        st.tuples(inner, inner).map("|".join),
+        grouped,
+    )
+
+
+def valid(regex):
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        re2.compile(regex, options=options)
+    except re2.error:
+        return False
+    return True
+
+
+regexes = st.recursive(atom, compound, max_leaves=6).filter(valid)
+
+
+@given(st.lists(few, max_size=12), st.lists(few, max_size=8))
+@example(["", "a", "aa", "aa", "ba", "aba", "b"], ["", "aaba", "b", "bbbb"])
+def test_contains(texts, values):
+    agree([CONTAINS] * len(texts), texts, values)
+
+
+@given(st.lists(like_texts, max_size=8), st.lists(some, max_size=6))
+@example(
+    ["_", "__", "%_%", "%", "", "%\u00e9", "_b%", "%a_"], ["", "\u00e9", "\U0001f600b", "aa\n"]
+)
+@example(["%_a"], ["\u00e9\u20aca", "a", "\u00e9"])
+def test_like(texts, values):
+    agree([LIKE] * len(texts), texts, values)
+
+
+def ways(value, pattern):
+    """What the two ways to run a LIKE program say."""
+    text, program = (np.frombuffer(b, np.uint8) for b in (value.encode(), like_program(pattern)))
+    greedy, _ = _greedy(text, program, 1 << 40)
+    room = np.full((256 + 3) * _n_words(program), 2**64 - 1, np.uint64)
+    return bool(greedy), bool(_in_parallel(text, program, room))
+
+
+@given(like_texts, some)
+@example("%_a", "\u00e9\u20aca")
+@example("_", "\U0001f600")
+@example("%_", "a\U0001f600")
+@example("__%", "\U0001f600")
+@example("%\u00e9_\u00e9", "\u00e9\u00e9\u00e9\u00e9")
+def test_both_ways_to_run_a_like_program(pattern, value):
+    assert ways(value, pattern) == (like(value, pattern),) * 2
+
+
+long_likes = st.lists(
+    st.one_of(
+        st.integers(1, 140).map("_".__mul__),
+        st.integers(1, 70).map("a".__mul__),
+        st.sampled_from(["%", "%", "b", "\u20ac", "\\%", "\\_", "\\\\"]),
+    ),
+    max_size=6,
+).map("".join)
+long_values = st.lists(
+    st.one_of(
+        st.integers(1, 200).map("a".__mul__),
+        st.integers(1, 90).map("\u20ac".__mul__),
+        st.sampled_from(["b", "%", "_", "\\", "\U0001f600"]),
+    ),
+    max_size=5,
+).map("".join)
+
+
+@given(long_likes, long_values)
+@examples(6)
+def test_long_like_programs(pattern, value):
+    wanted = _is_like(value, _like_items(pattern, "\\"))
+    assert ways(value, pattern) == (wanted, wanted)
+
+
+def hostile(n):
+    """A pattern and a value where each place has to be read to the end of a long run."""
+    return "%" + "_" * n + "a_b%", "a" * (20 * n)
+
+
+def test_a_like_program_that_goes_back_all_the_time_is_given_up():
+    again = []
+    for n in (200, 400, 800):
+        pattern, value = hostile(n)
+        text, program = (
+            np.frombuffer(b, np.uint8) for b in (value.encode(), like_program(pattern))
+        )
+        answer, unlimited = _greedy(text, program, 1 << 40)
+        assert (answer, unlimited > n * len(value) // 2) == (_FAILS, True)  # quadratic, without
+        answer, limited = _greedy(text, program, 4 * len(text))
+        assert answer == _GIVEN_UP
+        again.append(limited / len(text))
+    assert max(again) < 5  # and a run, of the twentieth of the value
+
+
+def test_hostile_patterns_are_answered_right():
+    pattern, value = hostile(300)
+    values = [
+        value,
+        value[:-1] + "b",
+        value[:-1] + "\u20ac",
+        "\u20ac" * 300 + "a\u20acb",
+        value * 2,
+    ]
+    texts = [pattern, pattern[:-1], pattern[1:], pattern.replace("a", "\u20ac")]
+    wanted = [
+        [i for i, text in enumerate(texts) if _is_like(each, _like_items(text, "\\"))]
+        for each in values
+    ]
+    assert any(wanted)
+    assert matched(PatternSet.build([LIKE] * 4, texts), values) == wanted
+
+
+def test_a_long_text_that_is_contained_is_found_by_the_automaton_alone():
+    text = "a" * 5_000 + "b"
+    patterns = PatternSet.build([CONTAINS, CONTAINS], [text, text[:-1]])
+    assert matched(patterns, ["a" * 20_000, text, "a" * 3 + text]) == [[1], [0, 1], [0, 1]]
+    assert not patterns.arrays()["texts"].size
+
+
+@given(st.lists(regexes, min_size=1, max_size=6), st.lists(some, min_size=1, max_size=6))
+def test_regex(texts, values):
+    agree([REGEX] * len(texts), texts, values)
+
+
+@given(
+    st.lists(
+        st.one_of(
+            st.tuples(st.just(CONTAINS), some),
+            st.tuples(st.just(LIKE), like_texts),
+            st.tuples(st.just(REGEX), regexes),
+        ),
+        max_size=10,
+    ),
+    st.lists(some, max_size=40),
+)
+def test_kinds_together(pairs, values):
+    agree([kind for kind, _ in pairs], [text for _, text in pairs], values)
+
+
+@examples(6)
+@given(regexes, st.data())
+def test_a_regex_that_is_found_contains_a_fragment_of_its_cover(regex, data):
+    cover = regex_cover(regex)
+    # Values near the expression: its own letters, some left out, some in the other case.
+    own = [c for c in regex if c in LETTERS] + ["a", "b", "-", "{", "K"]
+    near = st.lists(st.sampled_from([*own, *map(str.swapcase, own)]), max_size=8).map("".join)
+    values = data.draw(st.lists(st.one_of(near, some), min_size=1, max_size=20))
+    for value in [*values, "".join(own), "".join(own).swapcase()]:
+        if cover and re2.search(regex, value):
+            seen = value.encode()
+            assert any(f.text in (seen.lower() if f.folded else seen) for f in cover), value
+
+
+@pytest.mark.parametrize(
+    ("regex", "fragments"),
+    [
+        ("hello", ["hello"]),
+        ("ab(cd|ef+)?x{2}", ["ab"]),
+        ("(foo|bar)[a-z]", ["foo", "bar"]),
+        ("(foo|bar)bazzz", ["bazzz"]),
+        ("^GET /api/v[0-9]+", ["GET /api/v"]),
+        (r"a\.b\x2fc", ["a.b/c"]),
+        (r"\Qa+b\E+c", ["a+"]),
+        ("ab*cd", ["cd"]),
+        ("a(?i)*bcd", ["bcd"]),
+        ("(abc){0}", []),
+        ("(abc){0,3}d?", []),
+        ("(?:abc)+", ["abc"]),
+        ("foo|", []),
+        ("[0-9]+|x", []),
+        ("(?i)Error: disk", ["error: di"]),
+        ("(?i:ab)cde", ["cde"]),
+        ("(?i)ab(?-i)cde", ["cde"]),
+        ("(?i)\u00e9", []),
+        ("a{100000}", []),
+        ("caf\u00e9.", ["caf\u00e9"]),
+        ("(" * 200 + "abc" + ")" * 200, []),
+        ("x" * 200, ["x" * MAX_FRAGMENT]),
+    ],
+)
+def test_covers(regex, fragments):
+    assert [fragment.text.decode() for fragment in regex_cover(regex)] == fragments
+
+
+def test_only_k_and_s_fold_with_letters_outside_ascii():
+    outside = "".join(map(chr, [*range(128, 0xD800), *range(0xE000, 0x110000)]))
+    folding = [c for c in string.ascii_letters if re2.search(f"(?i){c}", outside)]
+    assert folding == ["k", "s", "K", "S"]
+
+
+@given(st.lists(st.binary(min_size=1, max_size=5), unique=True, max_size=20), st.binary())
+def test_substrings_of_any_bytes(literals, value):
+    literals = [bytes(b % 5 + 65 for b in literal) for literal in literals]
+    literals = list(dict.fromkeys(literals))
+    value = bytes(b % 6 + 65 for b in value)
+    substrings = Substrings.build(literals)
+    substrings.check()
+    found = substrings.find(np.frombuffer(bytearray(value), np.uint8), np.array([0, len(value)]))
+    assert sorted(found.literals.tolist()) == [i for i, x in enumerate(literals) if x in value]
+
+
+@given(st.lists(few, max_size=12), st.lists(few, max_size=6))
+def test_few_dense_rows_change_nothing(texts, values):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("bittern.model.patterns.substrings.DENSE_ENTRIES", 6)
+        agree([CONTAINS] * len(texts), texts, values)
+
+
+def test_every_fan_out_is_searched_right_without_dense_rows(monkeypatch):
+    monkeypatch.setattr("bittern.model.patterns.substrings.DENSE_ENTRIES", 1)
+    texts = ["x" + c + d for c in string.ascii_letters for d in "ab"]
+    agree([CONTAINS] * len(texts), texts, [*texts[::7], "xaxbaxZb", "xx"])
+
+
+def test_long_texts_are_cut_in_the_automaton_and_verified():
+    text = "a" * MAX_FRAGMENT
+    kinds, texts = [CONTAINS, CONTAINS, LIKE, REGEX], [text, text + "b", f"%{text}_b%", text + "b"]
+    agree(kinds, texts, [text, text + "b", text + "ab", text[1:], text + text])
+
+
+@pytest.mark.parametrize(
+    "n_values", [1, regex_module.COLUMN_SEARCH - 1, regex_module.COLUMN_SEARCH, 100]
+)
+def test_few_and_many_survivors_agree(n_values):
+    texts = ["v1+$", "(?i)V2", r"\d$", r"^v(?P<n>\d)", "\x00|v3", "v{1}.5\\b"]
+    agree([REGEX] * len(texts), texts, [f"v{i}" for i in range(n_values)])
+
+
+def test_offsets_may_begin_anywhere():
+    patterns = PatternSet.build([CONTAINS, LIKE, REGEX, REGEX], ["b", "b_", "b.", "^.$"])
+    data = np.frombuffer(bytearray(b"bbbbxabc"), np.uint8)
+    row_offsets, ids = patterns.match(data, np.array([4, 5, 6, 8]))
+    assert row_offsets.tolist() == [0, 1, 2, 5]
+    assert ids.tolist() == [3, 3, 0, 1, 2]
+
+
+def test_empty_set_and_empty_batch():
+    empty = PatternSet.build([], [])
+    empty.check()
+    assert len(empty) == 0
+    assert matched(empty, ["a", ""]) == [[], []]
+    assert matched(empty, []) == []
+    assert matched(PatternSet.build([CONTAINS, LIKE, REGEX], ["", "_", "a|"]), []) == []
+
+
+def test_arrays_round_trip_through_a_file(tmp_path):
+    kinds = [CONTAINS, LIKE, REGEX, REGEX, REGEX, LIKE, CONTAINS]
+    texts = ["ab", "%a_c%", "b+c", "(?i)ABC", r"\d", "___", ""]
+    values = ["abc", "aBc", "12", "", "xaxcx", "abbc"]
+    patterns = PatternSet.build(kinds, texts)
+    mapped = {}
+    for name, array in patterns.arrays().items():
+        assert array.ndim == 1
+        np.save(tmp_path / f"{name}.npy", array)
+        try:
+            mapped[name] = np.load(tmp_path / f"{name}.npy", mmap_mode="r")
+        except ValueError:  # an empty file cannot be mapped
+            mapped[name] = np.load(tmp_path / f"{name}.npy")
+    opened = PatternSet.from_arrays(mapped)
+    opened.check()
+    assert matched(opened, values) == expected(kinds, texts, values)
+    assert opened.nbytes == patterns.nbytes == sum(a.nbytes for a in mapped.values())
+
+
+def test_check_notices_damage():
+    patterns = PatternSet.build([CONTAINS, LIKE], ["abc", "%ab_d"])
+    for name in ("plain_children", "plain_fallbacks", "plain_filed", "text_offsets", "actions"):
+        arrays = dict(patterns.arrays())
+        arrays[name] = np.full_like(arrays[name], 9)
+        with pytest.raises(AssertionError):
+            PatternSet.from_arrays(arrays).check()
+
+
+def test_read_only_values():
+    data, offsets = pack(["hello", "world"])
+    data.flags.writeable = offsets.flags.writeable = False
+    row_offsets, ids = PatternSet.build([CONTAINS, REGEX], ["l", "o$"]).match(data, offsets)
+    assert row_offsets.tolist() == [0, 2, 3]
+    assert ids.tolist() == [0, 1, 0]
+
+
+def test_hostile_patterns_on_a_huge_value():
+    value = "a" * 1_000_000
+    kinds = [REGEX, REGEX, REGEX, LIKE, LIKE] + [CONTAINS] * 60
+    texts = ["a{1000}", "(a*)*b", "(a|aa)+$", "%a" * 20 + "%b", "%a_a%" * 10]
+    texts += ["a" * n for n in range(1, 61)]
+    assert matched(PatternSet.build(kinds, texts), [value, "b"]) == [[0, 2, 4, *range(5, 65)], [1]]
+
+
+def test_a_regex_too_large_for_the_cache_is_still_searched():
+    text = "x" + r"(?:[a-y]\pL{1,4}){3}" + "z"
+    assert valid(text)
+    assert regex_module.small(text.encode()) is None
+    agree([REGEX], [text], ["x" + "ab" * 3 + "z", "xz", "x" + "ab" * 2 + "z"])
+
+
+def test_a_regex_that_arrow_refuses_is_still_searched(monkeypatch):
+    def refuse(*_):
+        raise pa.ArrowInvalid
+
+    monkeypatch.setattr("pyarrow.compute.match_substring_regex", refuse)
+    agree([REGEX, REGEX], ["v1+$", r"\d$"], [f"v{i}" for i in range(100)])
+
+
+def test_like_programs():
+    assert like_program("a%%_\\%\\_\\\\b") == b"a\xff\xfe%_\\b"
+    assert like_program("") == b""
+
+
+def test_sets_of_many_attributes_are_packed_into_one_set_of_arrays() -> None:
+    sets = {
+        7: PatternSet.build([CONTAINS, REGEX], ["ab", "x+y"]),
+        2: PatternSet.build([LIKE], ["a_c%"]),
+        9: PatternSet.build([REGEX], ["[0-9]"]),
+    }
+    packed = pack_sets(sets)
+    assert set(pack_sets({2: sets[2]})) == set(packed)
+    for array in packed.values():
+        array.flags.writeable = False
+    data = np.frombuffer(b"abxyabcd7", np.uint8)
+    offsets = np.array([0, 4, 8, 9])
+    for attribute, again in unpack_sets(packed).items():
+        again.check()
+        for before, after in zip(
+            sets[attribute].match(data, offsets), again.match(data, offsets), strict=True
+        ):
+            assert before.tolist() == after.tolist()
+    assert sorted(unpack_sets(packed)) == [2, 7, 9]
+    assert unpack_sets(pack_sets({})) == {}

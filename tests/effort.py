@@ -1,0 +1,17 @@
+"""How many examples random tests try: one profile for all of them, chosen in ``conftest.py``.
+
+Most tests take the profile as it is. ``examples`` says how many more or fewer a test needs than
+others do: more where one takes microseconds, fewer where one starts with a file or an index.
+"""
+
+from __future__ import annotations
+
+from hypothesis import settings
+
+
+def examples(factor: float = 1, *, steps: int | None = None) -> settings:
+    """Settings with ``factor`` times as many examples as the profile, of ``steps`` steps each."""
+    count = max(1, round(factor * settings.default.max_examples))
+    if steps is None:
+        return settings(max_examples=count)
+    return settings(max_examples=count, stateful_step_count=steps)
