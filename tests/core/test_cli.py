@@ -9,7 +9,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 
 import pyarrow as pa
 import pyarrow.csv
@@ -24,6 +23,7 @@ from bittern.errors import BitternError, OptionError
 from bittern.service import cli, csv_events, tables
 from bittern.service.cli import main
 from bittern.service.progress import Progress
+from steady import PATIENCE, wait_until
 from table_files import save
 
 SUBSCRIPTIONS = [
@@ -493,14 +493,14 @@ def test_sigterm_leaves_nothing_half_written_and_ends_with_143(shop, tmp_path):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
-    deadline = time.monotonic() + 120
-    while not list(tmp_path.glob(".*.part")):
+
+    def look():
         assert running.poll() is None
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+
+    wait_until(lambda: any(tmp_path.glob(".*.part")), look)
     os.kill(running.pid, signal.SIGTERM)
     try:
-        running.wait(120)
+        running.wait(PATIENCE)
     finally:
         out, err = running.communicate()
     assert (running.returncode, out, err) == (143, b"", b"")

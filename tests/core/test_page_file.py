@@ -41,6 +41,7 @@ from bittern.literature.pb_tree.pool import (
 )
 from effort import examples
 from page_contents import CACHE_BYTES, PAGE_BYTES, Contents
+from steady import PATIENCE
 
 
 @pytest.fixture
@@ -300,7 +301,7 @@ reader.refresh()
 print(reader.search(7).tolist())
 """
     done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=120
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=PATIENCE
     )
     assert done.stdout.splitlines() == [
         *["open it in this process"] * 3,

@@ -16,6 +16,7 @@ from sqlalchemy.engine.default import DefaultDialect
 import bittern
 from bittern.errors import CatalogError, OptionError
 from interrupts import FAULTS, each_fault
+from steady import PATIENCE
 
 ROWS = [
     {"id": id_, "expression": "x = 1", "subscriber": "me", "weight": 1.0, "metadata": {"k": 1}}
@@ -66,7 +67,7 @@ def state(catalog):
 
 def judge(catalog, change, before, after, said):
     """Nothing or all is there, others can write at once, and the catalog goes on."""
-    with bittern.Catalog(catalog.url, create=False, timeout=30) as other:
+    with bittern.Catalog(catalog.url, create=False, timeout=PATIENCE) as other:
         found = state(other)
         assert found in (before, after), said
         assert catalog.version() == found[0], said
@@ -97,7 +98,7 @@ def make(template, tmp_path):
     def made():
         place = tmp_path / f"{next(numbers)}.db"
         shutil.copy(template, place)
-        catalog = bittern.Catalog(place, create=False, timeout=30)
+        catalog = bittern.Catalog(place, create=False, timeout=PATIENCE)
         catalog._test_folder = tmp_path
         return catalog
 
@@ -107,7 +108,7 @@ def make(template, tmp_path):
 @pytest.fixture
 def make_in_postgres(postgres, tmp_path):
     def made():
-        catalog = bittern.Catalog(postgres.new_url(), timeout=30)
+        catalog = bittern.Catalog(postgres.new_url(), timeout=PATIENCE)
         catalog._test_folder = tmp_path
         catalog.load(ROWS)
         catalog.set_enabled("c", False)
@@ -183,13 +184,13 @@ def test_a_catalog_that_is_not_made(tmp_path):
     numbers = count()
 
     def opened(place):
-        return bittern.Catalog(place, timeout=30)
+        return bittern.Catalog(place, timeout=PATIENCE)
 
     for fault in each_fault(lambda: tmp_path / f"{next(numbers)}.db", opened, moments=25):
         assert fault.caught is None or isinstance(
             fault.caught, type(fault.raised) | CatalogError | OptionError
         ), fault
-        with bittern.Catalog(fault.subject, timeout=30) as catalog:
+        with bittern.Catalog(fault.subject, timeout=PATIENCE) as catalog:
             assert (catalog.version(), len(catalog.uid)) == (0, 32), fault
             assert catalog.add("a", "x = 1") == 1, fault
             with bittern.Catalog(fault.subject, create=False) as other:

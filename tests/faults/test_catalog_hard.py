@@ -476,7 +476,7 @@ import bittern
 from bittern.catalog import writing
 from bittern.errors import CatalogError
 
-catalog = bittern.Catalog(sys.argv[1], timeout=30)
+catalog = bittern.Catalog(sys.argv[1], timeout=300)
 catalog.add("parent", "x = 1")
 
 def forked(run):

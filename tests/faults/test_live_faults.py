@@ -22,6 +22,7 @@ from bittern.engine.live.compact import Child, Compaction
 from bittern.errors import BitternError
 from interrupts import FAULTS, Fault, each_fault
 from live_cases import EVENTS, HOLDS
+from steady import PATIENCE
 
 BASE = {0: "a = 1", "0": "b = 'x'", "x": "a > 0 AND b IS NULL", "gone": "TRUE", "base": "a IS NULL"}
 INDEX = build(BASE)
@@ -148,7 +149,7 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 def wait_for_compactions() -> None:
     for thread in threading.enumerate():
         if isinstance(thread, Compaction):
-            thread.join(60)
+            thread.join(PATIENCE)
             assert not thread.is_alive()
 
 

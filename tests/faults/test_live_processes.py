@@ -24,9 +24,10 @@ from bittern.engine.live import layers as layers_module
 from bittern.engine.live.compact import Child, Compaction
 from bittern.errors import CompactionError, OptionError
 from bittern.history import History
+from steady import PATIENCE
 
 #: Seconds after which a process counts as hanging.
-LONG = 120
+LONG = PATIENCE
 
 
 def run(program: str, folder: Path, *options: str) -> str:

@@ -34,7 +34,7 @@ from bittern.spark.streaming.pipeline import Pipeline
 from bittern.spark.streaming.steps import Plan, Steps
 from steady import PATIENCE, come, wait_until
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.smoke]
 
 SCHEMA = "id bigint, price double, color string"
 

@@ -19,7 +19,7 @@ from bittern.language.parser import parse
 from bittern.language.printer import print_expression
 from steady import PATIENCE
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.smoke]
 
 WISHES = {
     1: "price < 10",

@@ -39,6 +39,7 @@ from bittern.spark.sharded.shards import Shards
 from bittern.spark.snapshots.node_cache import SnapshotRef
 from steady import PATIENCE
 
+pytestmark = pytest.mark.smoke
 spark_test = pytest.mark.spark
 
 

@@ -24,6 +24,8 @@ from bittern.spark.sink.part_files import REPORT, Table, Task
 from bittern.spark.sink.staging import Staging, local_path
 from dying import die_before
 
+pytestmark = pytest.mark.smoke
+
 TAIL = [
     pa.field("subscriptions", pa.list_(pa.int64())),
     pa.field("candidates", pa.int64()),

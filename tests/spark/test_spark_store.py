@@ -32,6 +32,8 @@ pytest.importorskip("pyspark")
 from bittern.spark.snapshots import store as stores
 from steady import PATIENCE, wait_until
 
+pytestmark = pytest.mark.smoke
+
 EXPRESSIONS = {7: "price < 10", 8: "color = 'red' AND price >= 3", 9: "name LIKE 'a%'"}
 
 
