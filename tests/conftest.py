@@ -51,14 +51,32 @@ settings.load_profile(
 )
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Files that use Spark come first, since they take longest.
+#: Files that start sessions of their own, or processes by the dozen; those that take longest first.
+LONGEST = (
+    "test_pipeline_faults",
+    "test_spark_faults",
+    "test_pipeline_history",
+    "test_streaming_bench",
+    "test_spark_parity",
+    "test_spark_cli",
+    "test_kafka",
+    "test_run",
+    "test_catalog_hard",
+    "test_predicate_file_hard",
+    "test_documents",
+)
 
-    ``make test`` gives whole files to two processes, in this order: what a file sets up (a cluster,
-    a world) is set up once, and short files at the end leave neither process waiting.
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest files come first, then the others that use Spark, then the rest.
+
+    Whole files are given to two processes, in this order: what a file sets up (a cluster, a world)
+    is set up once, and short files at the end leave neither process waiting.
     """
+    place = {name: number for number, name in enumerate(LONGEST)}
     with_spark = {item.path for item in items if item.get_closest_marker("spark")}
-    items.sort(key=lambda item: item.path not in with_spark)
+    last = len(LONGEST)
+    items.sort(key=lambda item: place.get(item.path.stem, last + (item.path not in with_spark)))
 
 
 @pytest.fixture(scope="module", autouse=True)
