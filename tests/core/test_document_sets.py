@@ -19,14 +19,14 @@ from pyroaring import BitMap
 import oracle
 from bittern.errors import OptionError
 from bittern.history import ordered, ordered_runs, sets
-from bittern.history.ordered import OrderedIndex, Value
+from bittern.history.ordered import OrderedIndex
 from bittern.history.ordered_runs import bitmap_of, places_of
 from bittern.history.outcomes import ANYHOW, APART, OUTCOMES
 from bittern.history.sets import DocumentSets
 from bittern.language.parser import parse
 from bittern.language.syntax import Expression, Join, Pair, Quantified, Window
 from bittern.language.terms import Apart, Condition, PairHolds, Term, entry_of
-from bittern.model.events.typed import Typed, TypedReader
+from bittern.model.events.typed import Typed, TypedReader, TypedValue
 
 Document = dict[str, Any]
 
@@ -64,8 +64,8 @@ def typed(documents: Sequence[Document], attributes: Sequence[str] = ATTRIBUTES)
     return reading.typed
 
 
-def value_of(value: Any) -> Value:
-    return Value.of(typed([{"a": value}], ["a"]), 0, 0)
+def value_of(value: Any) -> TypedValue:
+    return TypedValue.of(typed([{"a": value}], ["a"]), 0, 0)
 
 
 def index_of(values: Sequence[Any], *, batch: int = 1) -> OrderedIndex:

@@ -24,13 +24,28 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bittern.jit import i8, i8r, i8w, i8w2, inline, kernel, tuple_type, u1w, u8w, void
+from bittern.jit import (
+    i8,
+    i8r,
+    i8r2,
+    i8w,
+    i8w2,
+    inline,
+    kernel,
+    tuple_type,
+    u1r,
+    u1r2,
+    u1w,
+    u8w,
+    void,
+)
 from bittern.model.events.typed import (
     MISSING,
     OTHER,
     STRING,
-    compare,
+    TypedValue,
     hash_value,
+    order_of,
     put_string,
     string_stop,
 )
@@ -46,6 +61,8 @@ N_KINDS = 6
 NEVER = -(2**63)
 #: What is found instead of a group.
 NO_GROUP, NO_KEY = -1, -2
+#: What no value has as its tie.
+NO_TIE = -(2**63)
 #: Columns of a group. AGE: of the newest document, or how many there are; OTHER_AGE: of the newest
 #: with another value; STEP, N_STEPS, ROOM: where its steps are, how many, and room for how many.
 HASH, SUMMARY, KIND, PART, AGE, OTHER_AGE, STEP, N_STEPS, ROOM = range(9)
@@ -81,8 +98,31 @@ class Groups(NamedTuple):
     key: Key  # of the hash
 
 
+class Operands(NamedTuple):
+    """What is compared: the values of a batch, the same for events and documents, and constants."""
+
+    kinds: npt.NDArray[np.uint8]  # one row for each attribute, one column for each event
+    words: npt.NDArray[np.int64]
+    ties: npt.NDArray[np.int64]
+    fixed_kinds: npt.NDArray[np.uint8]  # of the constants of lookups
+    fixed_words: npt.NDArray[np.int64]
+    fixed_ties: npt.NDArray[np.int64]
+    heap: npt.NDArray[np.uint8]  # of both
+
+
+class GroupKey(NamedTuple):
+    """What a group is found by: a summary, a kind, and the values with some codes."""
+
+    summary: int
+    kind: int
+    codes: npt.NDArray[np.int64]
+    first: int  # of the codes, which begin here
+    last: int  # and end before this
+
+
 SPECS = tuple_type(Specs, *[i8r] * 8)
 GROUPS_TYPE = tuple_type(Groups, i8w, i8w2, i8w2, i8w2, u1w, i8w, u8w)
+OPERANDS = tuple_type(Operands, u1r2, i8r2, i8r2, u1r, i8r, i8r, u1r)
 
 
 def empty_groups(groups: int, parts: int, steps: int, heap: int) -> Groups:
@@ -111,125 +151,85 @@ def compares_value(question: Any) -> Any:
 
 
 @inline
-def value_of(
-    code: Any,
-    at: Any,
-    kinds: Any,
-    words: Any,
-    ties: Any,
-    fixed_kinds: Any,
-    fixed_words: Any,
-    fixed_ties: Any,
-) -> Any:
-    """The value in row ``code`` and column ``at``; below 0 it is the constant ``-1 - code``."""
+def value_of(operands: Any, code: Any, event: Any) -> Any:
+    """An event's value in row ``code``; below 0 it is the constant ``-1 - code``."""
     if code >= 0:
-        return kinds[code, at], words[code, at], ties[code, at]
-    return fixed_kinds[-1 - code], fixed_words[-1 - code], fixed_ties[-1 - code]
+        kind, word = operands.kinds[code, event], operands.words[code, event]
+        return TypedValue(kind, word, operands.ties[code, event], operands.heap)
+    kind, word = operands.fixed_kinds[-1 - code], operands.fixed_words[-1 - code]
+    return TypedValue(kind, word, operands.fixed_ties[-1 - code], operands.heap)
 
 
 @inline
-def hash_key(
-    key: Any,
-    summary: Any,
-    kind: Any,
-    codes: Any,
-    first: Any,
-    last: Any,
-    at: Any,
-    kinds: Any,
-    words: Any,
-    ties: Any,
-    fixed_kinds: Any,
-    fixed_words: Any,
-    fixed_ties: Any,
-    heap: Any,
-) -> Any:
+def no_value(operands: Any) -> Any:
+    """A missing value."""
+    kind: Any = np.uint8(MISSING)
+    zero: Any = np.int64(0)
+    return TypedValue(kind, zero, zero, operands.heap)
+
+
+@inline
+def held(table: Any, at: Any, kind: Any, heap: Any) -> Any:
+    """The value, of this kind, in a row of ``parts`` or ``steps``."""
+    return TypedValue(kind, table[at, WORD], table[at, TIE], heap)
+
+
+@inline
+def hash_key(state: Any, operands: Any, key: Any, event: Any) -> Any:
     """Mix a summary, a kind and some values; -1 if one of them does not compare."""
-    mixed = hash_pair(summary, kind, key)
-    for k in range(first, last):
-        own, word, tie = value_of(
-            codes[k], at, kinds, words, ties, fixed_kinds, fixed_words, fixed_ties
-        )
-        if not comparable(own):
+    mixed = hash_pair(key.summary, key.kind, state.key)
+    for k in range(key.first, key.last):
+        value = value_of(operands, key.codes[k], event)
+        if not comparable(value.kind):
             return np.int64(-1)
-        mixed = hash_value(own, word, tie, heap, mixed, key)
+        mixed = hash_value(value.kind, value.word, value.tie, value.heap, mixed, state.key)
     return np.int64(mixed >> np.uint64(1))
 
 
 @inline
-def find_group(
-    key: Any,
-    slots: Any,
-    groups: Any,
-    parts: Any,
-    own_heap: Any,
-    summary: Any,
-    kind: Any,
-    codes: Any,
-    first: Any,
-    last: Any,
-    at: Any,
-    kinds: Any,
-    words: Any,
-    ties: Any,
-    fixed_kinds: Any,
-    fixed_words: Any,
-    fixed_ties: Any,
-    heap: Any,
-) -> Any:
-    """The group of a summary with these values; NO_GROUP, or NO_KEY if one does not compare."""
-    mixed = hash_key(
-        key,
-        summary,
-        kind,
-        codes,
-        first,
-        last,
-        at,
-        kinds,
-        words,
-        ties,
-        fixed_kinds,
-        fixed_words,
-        fixed_ties,
-        heap,
-    )
+def _has_key(state: Any, group: Any, operands: Any, key: Any, event: Any) -> Any:
+    """Are these the values that the group is of?"""
+    part = state.groups[group, PART]
+    for k in range(key.first, key.last):
+        value = value_of(operands, key.codes[k], event)
+        if state.parts[part, PART_KIND] != value.kind:
+            return False
+        if order_of(held(state.parts, part, value.kind, state.heap), value) != 0:
+            return False
+        part += 1
+    return True
+
+
+@inline
+def find_group(state: Any, operands: Any, key: Any, event: Any) -> Any:
+    """The group with this key; NO_GROUP, or NO_KEY if one of its values does not compare."""
+    mixed = hash_key(state, operands, key, event)
     if mixed < 0:
         return np.int64(NO_KEY)
-    mask = len(slots) - 1
+    mask = len(state.slots) - 1
     slot = mixed & mask
-    while slots[slot]:
-        group = slots[slot] - 1
+    while state.slots[slot]:
+        group = state.slots[slot] - 1
         if (
-            groups[group, HASH] == mixed
-            and groups[group, SUMMARY] == summary
-            and groups[group, KIND] == kind
+            state.groups[group, HASH] == mixed
+            and state.groups[group, SUMMARY] == key.summary
+            and state.groups[group, KIND] == key.kind
+            and _has_key(state, group, operands, key, event)
         ):
-            part, same = groups[group, PART], True
-            for k in range(first, last):
-                own, word, tie = value_of(
-                    codes[k], at, kinds, words, ties, fixed_kinds, fixed_words, fixed_ties
-                )
-                same = parts[part, PART_KIND] == own and (
-                    compare(own, parts[part, WORD], parts[part, TIE], own_heap, word, tie, heap)
-                    == 0
-                )
-                if not same:
-                    break
-                part += 1
-            if same:
-                return group
+            return group
         slot = (slot + 1) & mask
     return np.int64(NO_GROUP)
 
 
 @inline
-def keep_string(heap: Any, tie: Any, own_heap: Any, used: Any) -> Any:
-    """Copy a string into the groups' heap; where it is there, or -1 if there is no room."""
-    at = used[BYTES]
-    if at + string_stop(heap, tie) - tie > len(own_heap):
-        return np.int64(-1)
-    used[BYTES] = put_string(heap, tie, own_heap, at)
+def own_tie(state: Any, value: Any) -> Any:
+    """A value's tie, a string copied into the groups' heap; NO_TIE if there is no room."""
+    if value.kind != STRING:
+        return value.tie
+    at = state.used[BYTES]
+    if at + string_stop(value.heap, value.tie) - value.tie > len(state.heap):
+        return np.int64(NO_TIE)
+    state.used[BYTES] = put_string(value.heap, value.tie, state.heap, at)
     return at
 
 
@@ -250,76 +250,35 @@ def _file(slots: Any, mixed: Any, group: Any) -> None:
 
 
 @inline
-def new_group(
-    key: Any,
-    slots: Any,
-    groups: Any,
-    parts: Any,
-    steps: Any,
-    own_heap: Any,
-    used: Any,
-    question: Any,
-    summary: Any,
-    kind: Any,
-    rows: Any,
-    first: Any,
-    last: Any,
-    at: Any,
-    kinds: Any,
-    words: Any,
-    ties: Any,
-    fixed_kinds: Any,
-    fixed_words: Any,
-    fixed_ties: Any,
-    heap: Any,
-) -> Any:
+def new_group(state: Any, operands: Any, key: Any, question: Any, event: Any) -> Any:
     """A group without documents, for values that compare; -1 if there is no room for it."""
+    groups, parts, used = state.groups, state.parts, state.used
     group, part, step = used[GROUPS], used[PARTS], used[STEPS]
     room = np.int64(N_KINDS) if question == KINDS else np.int64(compares_value(question))
     if (
         group >= len(groups)
-        or part + last - first > len(parts)
-        or step + room > len(steps)
-        or 2 * (group + 1) > len(slots)
+        or part + key.last - key.first > len(parts)
+        or step + room > len(state.steps)
+        or 2 * (group + 1) > len(state.slots)
     ):
         return np.int64(-1)
-    mixed = hash_key(
-        key,
-        summary,
-        kind,
-        rows,
-        first,
-        last,
-        at,
-        kinds,
-        words,
-        ties,
-        fixed_kinds,
-        fixed_words,
-        fixed_ties,
-        heap,
-    )
-    for k in range(first, last):
-        row = rows[k]
-        tie = ties[row, at]
-        if kinds[row, at] == STRING:
-            tie = keep_string(heap, tie, own_heap, used)
-            if tie < 0:
-                return np.int64(-1)
-        parts[part, PART_KIND], parts[part, WORD], parts[part, TIE] = (
-            np.int64(kinds[row, at]),
-            words[row, at],
-            tie,
-        )
+    mixed = hash_key(state, operands, key, event)
+    for k in range(key.first, key.last):
+        value = value_of(operands, key.codes[k], event)
+        tie = own_tie(state, value)
+        if tie == NO_TIE:
+            return np.int64(-1)
+        parts[part, PART_KIND], parts[part, WORD] = np.int64(value.kind), value.word
+        parts[part, TIE] = tie
         part += 1
-    groups[group, HASH], groups[group, SUMMARY], groups[group, KIND] = mixed, summary, kind
+    groups[group, HASH], groups[group, SUMMARY], groups[group, KIND] = mixed, key.summary, key.kind
     groups[group, PART] = used[PARTS]
     groups[group, AGE], groups[group, OTHER_AGE] = 0 if question == COUNT else NEVER, NEVER
     groups[group, STEP], groups[group, N_STEPS], groups[group, ROOM] = step, 0, room
     for i in range(room):
-        steps[step + i, STEP_AGE] = NEVER
+        state.steps[step + i, STEP_AGE] = NEVER
     used[GROUPS], used[PARTS], used[STEPS] = group + 1, part, step + room
-    _file(slots, mixed, group)
+    _file(state.slots, mixed, group)
     return group
 
 

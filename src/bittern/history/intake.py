@@ -24,13 +24,16 @@ from bittern.history.groups import (
     NO_KEY,
     PLACES,
     TIMES,
+    GroupKey,
     comparable,
     compares_value,
     find_group,
     new_group,
+    no_value,
+    value_of,
 )
 from bittern.history.listed import add_listed
-from bittern.history.lookups import pass_all
+from bittern.history.lookups import find_counter, pass_all
 from bittern.history.summaries import add_to_group
 from bittern.jit import i8r, inline, tuple_type
 from bittern.model.events.typed import TIME
@@ -56,152 +59,52 @@ INTAKE = tuple_type(Intake, *[i8r] * 6)
 def is_taken(
     summary: Any,
     raise_counts: Any,
-    question: Any,
-    axis: Any,
-    axis_of: Any,
-    value_rows: Any,
-    key_starts: Any,
-    keys: Any,
-    listed_starts: Any,
-    listed: Any,
-    condition_starts: Any,
-    conditions: Any,
-    key: Any,
-    slots: Any,
-    groups: Any,
-    parts: Any,
-    steps: Any,
-    own_heap: Any,
-    used: Any,
-    event: Any,
-    number: Any,
-    live: Any,
-    kinds: Any,
-    words: Any,
-    ties: Any,
-    fixed_kinds: Any,
-    fixed_words: Any,
-    fixed_ties: Any,
-    heap: Any,
+    intake: Any,
+    specs: Any,
+    state: Any,
+    operands: Any,
     stamps: Any,
-    stamp: Any,
+    moment: Any,
 ) -> Any:
-    """Let a summary take the event as document ``number``; False if there is no room.
+    """Let a summary take the event as a document; False if there is no room.
 
-    Documents before ``live`` have expired. A COUNT makes sure that it has the group, and only with
-    ``raise_counts`` counts.
+    A COUNT makes sure that it has the group, and only with ``raise_counts`` counts.
     """
-    first, last = condition_starts[summary], condition_starts[summary + 1]
-    if not pass_all(conditions, first, last, stamps, stamp):
+    event = moment.event
+    first, last = intake.condition_starts[summary], intake.condition_starts[summary + 1]
+    if not pass_all(intake.conditions, first, last, stamps, moment.stamp):
         return True
-    first, last = key_starts[summary], key_starts[summary + 1]
-    asked, row = question[summary], value_rows[summary]
-    kind, word, tie = np.uint8(0), np.int64(0), np.int64(0)
-    if row >= 0:
-        kind, word, tie = kinds[row, event], words[row, event], ties[row, event]
-    group_kind = np.uint8(0)
-    if compares_value(asked):
-        if not comparable(kind):
+    question, axis = specs.question[summary], specs.axis[summary]
+    value = no_value(operands)
+    if specs.value[summary] >= 0:
+        value = value_of(operands, specs.value[summary], event)
+    kind: Any = np.uint8(0)
+    if compares_value(question):
+        if not comparable(value.kind):
             return True
-        group_kind = kind
+        kind = value.kind
     age = np.int64(0)
-    if axis[summary] == ARRIVAL:
-        age = number
-    elif axis[summary] == TIMES:
-        row = axis_of[summary]
-        if kinds[row, event] != TIME:
+    if axis == ARRIVAL:
+        age = moment.number
+    elif axis == TIMES:
+        times = specs.axis_of[summary]
+        if operands.kinds[times, event] != TIME:
             return True
-        age = max(words[row, event], np.int64(NEVER + 1))
-    elif axis[summary] == PLACES:
-        counter = axis_of[summary]
-        group = find_group(
-            key,
-            slots,
-            groups,
-            parts,
-            own_heap,
-            counter,
-            np.uint8(0),
-            keys,
-            key_starts[counter],
-            key_starts[counter + 1],
-            event,
-            kinds,
-            words,
-            ties,
-            fixed_kinds,
-            fixed_words,
-            fixed_ties,
-            heap,
-        )
-        age = groups[group, AGE] if group >= 0 else np.int64(0)
-    group = find_group(
-        key,
-        slots,
-        groups,
-        parts,
-        own_heap,
-        summary,
-        group_kind,
-        keys,
-        first,
-        last,
-        event,
-        kinds,
-        words,
-        ties,
-        fixed_kinds,
-        fixed_words,
-        fixed_ties,
-        heap,
-    )
+        age = max(operands.words[times, event], np.int64(NEVER + 1))
+    elif axis == PLACES:
+        group = find_counter(state, specs, summary, operands, event)
+        age = state.groups[group, AGE] if group >= 0 else np.int64(0)
+    first, last = specs.key_starts[summary], specs.key_starts[summary + 1]
+    key = GroupKey(summary, kind, specs.keys, first, last)
+    group = find_group(state, operands, key, event)
     if group == NO_KEY:
         return True
     if group < 0:
-        group = new_group(
-            key,
-            slots,
-            groups,
-            parts,
-            steps,
-            own_heap,
-            used,
-            asked,
-            summary,
-            group_kind,
-            keys,
-            first,
-            last,
-            event,
-            kinds,
-            words,
-            ties,
-            fixed_kinds,
-            fixed_words,
-            fixed_ties,
-            heap,
-        )
+        group = new_group(state, operands, key, question, event)
         if group < 0:
             return False
-    if raise_counts == 0 and asked == COUNT:
+    if raise_counts == 0 and question == COUNT:
         return True
-    if asked == LIST:
-        return add_listed(
-            groups,
-            steps,
-            own_heap,
-            used,
-            group,
-            age,
-            number,
-            live,
-            listed,
-            listed_starts[summary],
-            listed_starts[summary + 1],
-            event,
-            kinds,
-            words,
-            ties,
-            heap,
-        )
-    return add_to_group(groups, steps, own_heap, used, asked, group, age, kind, word, tie, heap)
+    if question == LIST:
+        return add_listed(state, group, age, specs, summary, operands, moment)
+    return add_to_group(state, group, question, age, value)

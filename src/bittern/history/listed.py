@@ -16,12 +16,14 @@ document and as many for each of its values.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from bittern.history.groups import (
     N_STEPS,
+    NO_TIE,
     PART_KIND,
     ROOM,
     STEP,
@@ -30,123 +32,115 @@ from bittern.history.groups import (
     TIE,
     WORD,
     comparable,
-    keep_string,
+    held,
     move_row,
+    own_tie,
     value_of,
 )
 from bittern.history.outcomes import ABOVE, APART, BELOW, EQUAL
 from bittern.jit import inline
-from bittern.model.events.typed import STRING, compare
+from bittern.model.events.typed import order_of
 
 #: A residual is so many numbers: place of the value, good outcomes, code of what it is compared to.
 RESIDUAL = 3
 
 
+class Residuals(NamedTuple):
+    """What else is asked of a document: ``lists[first:last]``, of a lookup."""
+
+    lists: npt.NDArray[np.int64]
+    first: int
+    last: int
+
+
 @inline
 def is_listed(
-    groups: Any,
-    steps: Any,
-    own_heap: Any,
+    state: Any,
     group: Any,
     width: Any,
     bound: Any,
     in_order: Any,
-    lists: Any,
-    first: Any,
-    last: Any,
+    residuals: Any,
+    operands: Any,
     event: Any,
-    kinds: Any,
-    words: Any,
-    ties: Any,
-    fixed_kinds: Any,
-    fixed_words: Any,
-    fixed_ties: Any,
-    heap: Any,
 ) -> Any:
     """Does a document of the group, not older than ``bound``, satisfy the residuals?
 
     ``width`` is how many steps a document takes; ``in_order`` says that ages ascend.
     """
-    start = groups[group, STEP]
-    at = start + groups[group, N_STEPS] - width
+    start = state.groups[group, STEP]
+    at = start + state.groups[group, N_STEPS] - width
     while at >= start:
-        if steps[at, STEP_AGE] < bound:
+        if state.steps[at, STEP_AGE] < bound:
             if in_order:
                 return False
-            at -= width
-            continue
-        good = True
-        for i in range(first, last, RESIDUAL):
-            step = at + 1 + lists[i]
-            kind, word, tie = value_of(
-                lists[i + 2], event, kinds, words, ties, fixed_kinds, fixed_words, fixed_ties
-            )
-            outcome = np.int64(APART)
-            if steps[step, PART_KIND] == kind and comparable(kind):
-                order = compare(
-                    kind, steps[step, WORD], steps[step, TIE], own_heap, word, tie, heap
-                )
-                outcome = np.int64(EQUAL) if order == 0 else np.int64(BELOW if order < 0 else ABOVE)
-            if lists[i + 1] & outcome == 0:
-                good = False
-                break
-        if good:
+        elif _satisfies(state, at + 1, residuals, operands, event):
             return True
         at -= width
     return False
 
 
 @inline
-def add_listed(
-    groups: Any,
-    steps: Any,
-    own_heap: Any,
-    used: Any,
-    group: Any,
-    age: Any,
-    number: Any,
-    live: Any,
-    rows: Any,
-    first: Any,
-    last: Any,
-    event: Any,
-    kinds: Any,
-    words: Any,
-    ties: Any,
-    heap: Any,
-) -> Any:
-    """Put document ``number`` at the end of its group's list; False if there is no room.
+def _satisfies(state: Any, values: Any, residuals: Any, operands: Any, event: Any) -> Any:
+    """Does the document whose values are the steps from ``values`` on satisfy the residuals?"""
+    steps, lists = state.steps, residuals.lists
+    for i in range(residuals.first, residuals.last, RESIDUAL):
+        step = values + lists[i]
+        asked = value_of(operands, lists[i + 2], event)
+        outcome = np.int64(APART)
+        if steps[step, PART_KIND] == asked.kind and comparable(asked.kind):
+            order = order_of(held(steps, step, asked.kind, state.heap), asked)
+            outcome = np.int64(EQUAL) if order == 0 else np.int64(BELOW if order < 0 else ABOVE)
+        if lists[i + 1] & outcome == 0:
+            return False
+    return True
 
-    Documents before ``live`` have expired.
-    """
+
+@inline
+def add_listed(
+    state: Any, group: Any, age: Any, specs: Any, summary: Any, operands: Any, moment: Any
+) -> Any:
+    """Put a document at the end of its group's list; False if there is no room."""
+    groups, steps = state.groups, state.steps
+    first, last = specs.listed_starts[summary], specs.listed_starts[summary + 1]
     width = last - first + 1
     start, n = groups[group, STEP], groups[group, N_STEPS]
-    if n and steps[start + n - width, WORD] == number:
+    if n and steps[start + n - width, WORD] == moment.number:
         return True  # it was added before room ran out elsewhere
-    if n + width > groups[group, ROOM]:
-        dead = np.int64(0)
-        while dead < n and steps[start + dead, WORD] < live:
-            dead += width
-        room = max(groups[group, ROOM], 2 * (n - dead + width))
-        moved = used[STEPS]
-        if moved + room > len(steps):
-            return False
-        for i in range(dead, n):
-            move_row(steps, start + i, steps, moved + i - dead)
-        used[STEPS] = moved + room
-        n -= dead
-        start = moved
-        groups[group, STEP], groups[group, ROOM], groups[group, N_STEPS] = moved, room, n
-    at = start + n
+    if n + width > groups[group, ROOM] and not _move_list(state, group, width, moment.live):
+        return False
+    n = groups[group, N_STEPS]
+    at = groups[group, STEP] + n
     for k in range(first, last):
-        row, step = rows[k], at + 1 + k - first
-        tie = ties[row, event]
-        if kinds[row, event] == STRING:
-            tie = keep_string(heap, tie, own_heap, used)
-            if tie < 0:
-                return False
-        steps[step, PART_KIND] = np.int64(kinds[row, event])
-        steps[step, WORD], steps[step, TIE] = words[row, event], tie
-    steps[at, STEP_AGE], steps[at, WORD], steps[at, TIE] = age, number, 0
+        step = at + 1 + k - first
+        value = value_of(operands, specs.listed[k], moment.event)
+        tie = own_tie(state, value)
+        if tie == NO_TIE:
+            return False
+        steps[step, PART_KIND] = np.int64(value.kind)
+        steps[step, WORD], steps[step, TIE] = value.word, tie
+    steps[at, STEP_AGE], steps[at, WORD], steps[at, TIE] = age, moment.number, 0
     groups[group, N_STEPS] = n + width
+    return True
+
+
+@inline
+def _move_list(state: Any, group: Any, width: Any, live: Any) -> Any:
+    """Move a list to where one more document has room, those before ``live`` left behind.
+
+    False if there is no such place.
+    """
+    groups, steps = state.groups, state.steps
+    start, n = groups[group, STEP], groups[group, N_STEPS]
+    dead = np.int64(0)
+    while dead < n and steps[start + dead, WORD] < live:
+        dead += width
+    room = max(groups[group, ROOM], 2 * (n - dead + width))
+    moved = state.used[STEPS]
+    if moved + room > len(steps):
+        return False
+    for i in range(dead, n):
+        move_row(steps, start + i, steps, moved + i - dead)
+    state.used[STEPS] = moved + room
+    groups[group, STEP], groups[group, ROOM], groups[group, N_STEPS] = moved, room, n - dead
     return True

@@ -29,12 +29,14 @@ from bittern.history.groups import (
     NEVER,
     PLACES,
     TIMES,
+    GroupKey,
     comparable,
     compares_value,
     find_group,
+    no_value,
     value_of,
 )
-from bittern.history.listed import is_listed
+from bittern.history.listed import Residuals, is_listed
 from bittern.history.summaries import newest
 from bittern.jit import i8r, i8r2, inline, tuple_type, u1r
 from bittern.model.events.typed import TIME
@@ -79,6 +81,15 @@ class Lookups(NamedTuple):
 LOOKUPS = tuple_type(Lookups, i8r2, i8r, i8r, u1r, u1r, i8r, i8r, i8r, i8r)
 
 
+class Moment(NamedTuple):
+    """An event of a batch: the number that it would have as a document, and what that means."""
+
+    event: int
+    number: int
+    live: int  # documents before this one have expired
+    stamp: int  # of the conditions that are TRUE for it
+
+
 @inline
 def pass_all(conditions: Any, first: Any, last: Any, stamps: Any, stamp: Any) -> Any:
     """Do these conditions say yes? Those that are TRUE carry this event's stamp."""
@@ -89,131 +100,58 @@ def pass_all(conditions: Any, first: Any, last: Any, stamps: Any, stamp: Any) ->
 
 
 @inline
-def is_found(
-    table: Any,
-    lists: Any,
-    lookup: Any,
-    question: Any,
-    axis: Any,
-    axis_of: Any,
-    key_starts: Any,
-    keys: Any,
-    listed_starts: Any,
-    key: Any,
-    slots: Any,
-    groups: Any,
-    parts: Any,
-    steps: Any,
-    own_heap: Any,
-    event: Any,
-    number: Any,
-    first: Any,
-    kinds: Any,
-    words: Any,
-    ties: Any,
-    fixed_kinds: Any,
-    fixed_words: Any,
-    fixed_ties: Any,
-    heap: Any,
-    stamps: Any,
-    stamp: Any,
-) -> Any:
-    """Does a document answer the lookup for this event, which would be document ``number``?
+def find_counter(state: Any, specs: Any, summary: Any, operands: Any, event: Any) -> Any:
+    """The group that counts the documents for a summary with places."""
+    counter = specs.axis_of[summary]
+    first, last = specs.key_starts[counter], specs.key_starts[counter + 1]
+    kind: Any = np.uint8(0)
+    key = GroupKey(counter, kind, specs.keys, first, last)
+    return find_group(state, operands, key, event)
 
-    Documents before ``first`` have expired.
-    """
-    if not pass_all(lists, table[lookup, CONDITIONS], table[lookup, CONDITIONS_END], stamps, stamp):
+
+@inline
+def is_found(
+    lookup: Any, lookups: Any, specs: Any, state: Any, operands: Any, stamps: Any, moment: Any
+) -> Any:
+    """Does a document answer the lookup for this event?"""
+    table, lists, event = lookups.table, lookups.lists, moment.event
+    if not pass_all(
+        lists, table[lookup, CONDITIONS], table[lookup, CONDITIONS_END], stamps, moment.stamp
+    ):
         return False
-    summary, code = table[lookup, SUMMARY], table[lookup, VALUE]
-    asked = question[summary]
-    kind, word, tie = np.uint8(0), np.int64(0), np.int64(0)
-    if code != NO_VALUE:
-        kind, word, tie = value_of(
-            code, event, kinds, words, ties, fixed_kinds, fixed_words, fixed_ties
-        )
-    group_kind = np.uint8(0)
-    if compares_value(asked):
-        if not comparable(kind):
+    summary = table[lookup, SUMMARY]
+    question, axis = specs.question[summary], specs.axis[summary]
+    value = no_value(operands)
+    if table[lookup, VALUE] != NO_VALUE:
+        value = value_of(operands, table[lookup, VALUE], event)
+    kind: Any = np.uint8(0)
+    if compares_value(question):
+        if not comparable(value.kind):
             return False
-        group_kind = kind
+        kind = value.kind
     bound = np.int64(NEVER + 1)
-    if axis[summary] == ARRIVAL:
-        bound = first
+    if axis == ARRIVAL:
+        bound = moment.live
         if table[lookup, LAST] >= 0:
-            bound = max(bound, number - table[lookup, LAST])
-    elif axis[summary] == TIMES:
-        row = axis_of[summary]
-        if kinds[row, event] != TIME:
+            bound = max(bound, moment.number - table[lookup, LAST])
+    elif axis == TIMES:
+        times = specs.axis_of[summary]
+        if operands.kinds[times, event] != TIME:
             return False
-        if words[row, event] > bound + table[lookup, MICROSECONDS]:
-            bound = words[row, event] - table[lookup, MICROSECONDS]
-    elif axis[summary] == PLACES:
-        counter = axis_of[summary]
-        group = find_group(
-            key,
-            slots,
-            groups,
-            parts,
-            own_heap,
-            counter,
-            np.uint8(0),
-            keys,
-            key_starts[counter],
-            key_starts[counter + 1],
-            event,
-            kinds,
-            words,
-            ties,
-            fixed_kinds,
-            fixed_words,
-            fixed_ties,
-            heap,
-        )
+        if operands.words[times, event] > bound + table[lookup, MICROSECONDS]:
+            bound = operands.words[times, event] - table[lookup, MICROSECONDS]
+    elif axis == PLACES:
+        group = find_counter(state, specs, summary, operands, event)
         if group < 0:
             return False
-        bound = groups[group, AGE] - table[lookup, LAST]
-    group = find_group(
-        key,
-        slots,
-        groups,
-        parts,
-        own_heap,
-        summary,
-        group_kind,
-        lists,
-        table[lookup, KEYS],
-        table[lookup, KEYS_END],
-        event,
-        kinds,
-        words,
-        ties,
-        fixed_kinds,
-        fixed_words,
-        fixed_ties,
-        heap,
-    )
+        bound = state.groups[group, AGE] - table[lookup, LAST]
+    key = GroupKey(summary, kind, lists, table[lookup, KEYS], table[lookup, KEYS_END])
+    group = find_group(state, operands, key, event)
     if group < 0:
         return False
-    if asked == LIST:
-        return is_listed(
-            groups,
-            steps,
-            own_heap,
-            group,
-            listed_starts[summary + 1] - listed_starts[summary] + 1,
-            bound,
-            axis[summary] != TIMES,
-            lists,
-            table[lookup, CONDITIONS_END],
-            table[lookup, RESIDUALS_END],
-            event,
-            kinds,
-            words,
-            ties,
-            fixed_kinds,
-            fixed_words,
-            fixed_ties,
-            heap,
-        )
-    strict = table[lookup, STRICT]
-    return newest(groups, steps, own_heap, asked, group, kind, word, tie, heap, strict) >= bound
+    if question == LIST:
+        width = specs.listed_starts[summary + 1] - specs.listed_starts[summary] + 1
+        residuals = Residuals(lists, table[lookup, CONDITIONS_END], table[lookup, RESIDUALS_END])
+        in_order = axis != TIMES
+        return is_listed(state, group, width, bound, in_order, residuals, operands, event)
+    return newest(state, group, question, value, table[lookup, STRICT]) >= bound

@@ -26,7 +26,7 @@ to 16 bytes for marks.
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -43,13 +43,25 @@ from bittern.history.ordered_runs import (
     sort,
 )
 from bittern.history.outcomes import ABOVE, APART, BELOW, EQUAL
-from bittern.jit import i4r, i4w, i8, i8r, i8w, inline, kernel, u1r, u1w, void
+from bittern.jit import (
+    i4r,
+    i4w,
+    i8,
+    i8r,
+    i8w,
+    inline,
+    kernel,
+    tuple_type,
+    u1r,
+    u1w,
+    void,
+)
 from bittern.matching.growing import longer
 from bittern.model.events.typed import (
     MISSING,
     OTHER,
     STRING,
-    Typed,
+    TypedValue,
     compare,
     put_string,
     string_stop,
@@ -58,28 +70,7 @@ from bittern.model.events.typed import (
 #: Documents in the tail, at most; and how much longer a run is than the next, at least.
 LONGEST_TAIL, RATIO = 1024, 16
 _N_KINDS = OTHER + 1
-
-
-class Value(NamedTuple):
-    """One value: a column of ``Typed``."""
-
-    kind: int
-    word: int
-    tie: int
-    heap: npt.NDArray[np.uint8]
-
-    @classmethod
-    def of(cls, typed: Typed, attribute: int, row: int) -> Value:
-        """The value of an attribute (by its row in ``typed``) in one event."""
-        kind, word, tie = (
-            column[attribute, row] for column in (typed.kinds, typed.words, typed.ties)
-        )
-        return cls(int(kind), int(word), int(tie), typed.heap)
-
-    @property
-    def compares(self) -> bool:
-        """Can it be compared with anything? A missing value and a list cannot."""
-        return self.kind not in (MISSING, OTHER)
+_VALUE = tuple_type(TypedValue, i8, i8, i8, u1r)
 
 
 @inline
@@ -119,25 +110,19 @@ def _keep_strings(kinds: Any, ties: Any, theirs: Any, heap: Any, end: Any) -> No
             end = stop
 
 
-@kernel(i8, i4r, u1r, i8r, i8r, u1r, i8, i8, i8, u1r, i8, i4w)
+@kernel(i8, i4r, u1r, i8r, i8r, u1r, _VALUE, i8, i4w)
 def _keep(
-    places: Any,
-    kinds: Any,
-    words: Any,
-    ties: Any,
-    heap: Any,
-    kind: Any,
-    word: Any,
-    tie: Any,
-    other: Any,
-    outcomes: Any,
-    kept: Any,
+    places: Any, kinds: Any, words: Any, ties: Any, heap: Any, value: Any, outcomes: Any, kept: Any
 ) -> Any:
     """Of these places, those whose value compares with this one in one of the ways asked for."""
     n = 0
     for i in range(len(places)):
         p = places[i]
-        if outcome(kinds[p], words[p], ties[p], heap, kind, word, tie, other) & outcomes:
+        how = outcome(
+            *(kinds[p], words[p], ties[p], heap),
+            *(value.kind, value.word, value.tie, value.heap),
+        )
+        if how & outcomes:
             kept[n] = p
             n += 1
     return n
@@ -149,7 +134,7 @@ class Found:
     ``count`` is exact for all documents held. Of an equality alone the places are ascending.
     """
 
-    def __init__(self, index: OrderedIndex, outcomes: int, value: Value) -> None:
+    def __init__(self, index: OrderedIndex, outcomes: int, value: TypedValue) -> None:
         self._index, self._outcomes, self._value = index, outcomes, value
         self._stretches: list[tuple[Run, int, int]] = []
         self._sets: list[BitMap] = []
@@ -270,20 +255,20 @@ class OrderedIndex:
                 if len(places):
                     self._push(runs, kind, places)
 
-    def found(self, outcomes: int, value: Value) -> Found:
+    def found(self, outcomes: int, value: TypedValue) -> Found:
         """The documents whose value compares with this one in one of these ways."""
         return Found(self, outcomes, value)
 
-    def ranks(self, run: Run, value: Value) -> tuple[int, int]:
+    def ranks(self, run: Run, value: TypedValue) -> tuple[int, int]:
         """How many values of the run are below this one, and how many below or equal."""
         columns = (run.places, self._words, self._ties, self._heap)
         return rank(*columns, *value, -1), rank(*columns, *value, 0)
 
-    def keep(self, places: Places, outcomes: int, value: Value) -> Places:
+    def keep(self, places: Places, outcomes: int, value: TypedValue) -> Places:
         """Those of these places whose value compares with this one so, in the same order."""
         kept = np.empty(len(places), dtype=np.int32)
         columns = (self._kinds, self._words, self._ties, self._heap)
-        return kept[: _keep(places, *columns, *value, outcomes, kept)]
+        return kept[: _keep(places, *columns, value, outcomes, kept)]
 
     @property
     def nbytes(self) -> int:

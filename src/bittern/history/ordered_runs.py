@@ -14,7 +14,7 @@ at most 16 bytes per place; a set of n places is O(n / 64) words at worst.
 from __future__ import annotations
 
 from array import array
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -29,25 +29,33 @@ MOST_MARKS, LEAST_STEP = 256, 1024
 Places = npt.NDArray[np.int32]
 
 
+class Stretch(NamedTuple):
+    """Some places in a row: from ``first`` to before ``last``."""
+
+    places: Places
+    first: int
+    last: int
+
+
 @inline
 def _merge_into(
-    a: Any, i: Any, a_end: Any, b: Any, j: Any, b_end: Any, out: Any, at: Any, kind: Any,
-    words: Any, ties: Any, heap: Any,
-) -> None:  # fmt: skip
+    a: Any, b: Any, out: Any, at: Any, kind: Any, words: Any, ties: Any, heap: Any
+) -> None:
     """Merge two stretches; of equal values those of ``a`` come first."""
-    while i < a_end or j < b_end:
-        if j == b_end:
+    i, j = a.first, b.first
+    while i < a.last or j < b.last:
+        if j == b.last:
             from_a = True
-        elif i == a_end:
+        elif i == a.last:
             from_a = False
         else:
-            p, q = a[i], b[j]
+            p, q = a.places[i], b.places[j]
             from_a = compare(kind, words[p], ties[p], heap, words[q], ties[q], heap) <= 0
         if from_a:
-            out[at] = a[i]
+            out[at] = a.places[i]
             i += 1
         else:
-            out[at] = b[j]
+            out[at] = b.places[j]
             j += 1
         at += 1
 
@@ -55,7 +63,8 @@ def _merge_into(
 @kernel(void, i4r, i4r, i4w, i8, i8r, i8r, u1r)
 def merge(a: Any, b: Any, out: Any, kind: Any, words: Any, ties: Any, heap: Any) -> None:
     """Merge two runs; of equal values those of the first come first."""
-    _merge_into(a, 0, len(a), b, 0, len(b), out, 0, kind, words, ties, heap)
+    first, second = Stretch(a, 0, len(a)), Stretch(b, 0, len(b))
+    _merge_into(first, second, out, 0, kind, words, ties, heap)
 
 
 @kernel(void, i4w, i4w, i8, i8r, i8r, u1r)
@@ -67,9 +76,8 @@ def sort(places: Any, spare: Any, kind: Any, words: Any, ties: Any, heap: Any) -
     while width < n:
         for start in range(0, n, 2 * width):
             middle, end = min(start + width, n), min(start + 2 * width, n)
-            _merge_into(
-                source, start, middle, source, middle, end, target, start, kind, words, ties, heap
-            )
+            first, second = Stretch(source, start, middle), Stretch(source, middle, end)
+            _merge_into(first, second, target, start, kind, words, ties, heap)
         source, target = target, source
         width *= 2
     places[:] = source

@@ -24,11 +24,20 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bittern.history.groups import GROUPS_TYPE, SPECS, Groups, Specs, comparable, renew
+from bittern.history.groups import (
+    GROUPS_TYPE,
+    OPERANDS,
+    SPECS,
+    Groups,
+    Operands,
+    Specs,
+    comparable,
+    renew,
+)
 from bittern.history.intake import INTAKE, Intake, is_taken
-from bittern.history.lookups import ENTRY, LOOKUPS, NEEDS, Lookups, is_found
+from bittern.history.lookups import ENTRY, LOOKUPS, NEEDS, Lookups, Moment, is_found
 from bittern.history.rows import Rows
-from bittern.jit import frozen, i4w, i8, i8r, i8r2, i8w, kernel, u1r, u1r2
+from bittern.jit import frozen, i4w, i8, i8r, i8w, inline, kernel, tuple_type, u1r
 from bittern.model.events.typed import STRING, Typed
 
 #: Why a pass stopped.
@@ -52,188 +61,173 @@ class Answers(NamedTuple):
     lookups: int
 
 
-@kernel(
-    i8,
-    *(SPECS, GROUPS_TYPE, LOOKUPS, INTAKE),
-    *(u1r2, i8r2, i8r2, u1r, i8r, i8r, u1r),
-    *(i8r, i8r, u1r, u1r, u1r),
-    *(i8, i8, i8, i8r, i8r),
-    *(i8w, i8w, i8w, i4w, i8w, i4w, i8w),
-)
+class Errand(NamedTuple):
+    """What is to be done with each event of a batch."""
+
+    true_starts: npt.NDArray[np.int64]
+    true: npt.NDArray[np.int64]  # the conditions that are TRUE
+    asks: npt.NDArray[np.uint8]
+    joins: npt.NDArray[np.uint8]  # it becomes a document
+    active: npt.NDArray[np.uint8]  # by entry
+    first: int  # the oldest document
+    keep: int  # how many documents stay, or -1
+    by_need: int  # are only the entries asked that follow?
+    need_starts: npt.NDArray[np.int64]
+    needs: npt.NDArray[np.int64]
+
+
+class Output(NamedTuple):
+    """What comes of it, and what a pass notes meanwhile."""
+
+    starts: npt.NDArray[np.int64]
+    holding: npt.NDArray[np.int32]
+    pending_starts: npt.NDArray[np.int64]
+    pending: npt.NDArray[np.int32]
+    stamps: npt.NDArray[np.int64]  # by condition: of the event that it was last TRUE for
+    found: npt.NDArray[np.int64]  # by entry: of the event that it was last found for
+    progress: npt.NDArray[np.int64]
+
+
+_ERRAND = tuple_type(Errand, i8r, i8r, u1r, u1r, u1r, i8, i8, i8, i8r, i8r)
+_OUTPUT = tuple_type(Output, i8w, i4w, i8w, i4w, i8w, i8w, i8w)
+
+
+@kernel(i8, SPECS, GROUPS_TYPE, LOOKUPS, INTAKE, OPERANDS, _ERRAND, _OUTPUT)
 def _run(
-    specs: Any,
-    state: Any,
-    lookups: Any,
-    intake: Any,
-    kinds: Any,
-    words: Any,
-    ties: Any,
-    fixed_kinds: Any,
-    fixed_words: Any,
-    fixed_ties: Any,
-    heap: Any,
-    true_starts: Any,
-    true_conditions: Any,
-    asks: Any,
-    joins: Any,
-    active: Any,
-    first: Any,
-    keep: Any,
-    by_need: Any,
-    need_starts: Any,
-    needs: Any,
-    stamps: Any,
-    found: Any,
-    out_starts: Any,
-    out: Any,
-    pending_starts: Any,
-    pending: Any,
-    progress: Any,
+    specs: Any, state: Any, lookups: Any, intake: Any, operands: Any, errand: Any, output: Any
 ) -> Any:
     """Go on from ``progress`` until the batch is done or an array is full; says which."""
-    question, axis, axis_of, value_rows, key_starts, keys, listed_starts, listed = specs
-    slots, groups, parts, steps, own_heap, used, key = state
-    table, lists, entry_starts, negated, has_sets, filed_starts, filed, unfiled, open_ = lookups
-    taken_starts, taken, always_taken, counters, condition_starts, conditions = intake
-    n_rows, n_events = kinds.shape
+    return _go_on(specs, state, lookups, intake, operands, errand, output)
+
+
+@inline
+def _go_on(
+    specs: Any, state: Any, lookups: Any, intake: Any, operands: Any, errand: Any, output: Any
+) -> Any:
+    progress = output.progress
+    n_events = operands.kinds.shape[1]
     for event in range(progress[_NEXT], n_events):
         progress[_NEXT] = event
-        stamp, number = event + 1, progress[_NUMBER]
-        low_true, high_true = true_starts[event], true_starts[event + 1]
-        for i in range(low_true, high_true):
-            stamps[true_conditions[i]] = stamp
-        live = max(first, number - keep) if keep >= 0 else first
-        if asks[event] and not progress[_ASKED]:
-            n_asked, n_lists = np.int64(len(negated)), np.int64(n_rows + 1)
-            if by_need:
-                n_asked = n_lists = need_starts[event + 1] - need_starts[event]
-            if (
-                len(out) - progress[_HOLDING] < n_asked
-                or len(pending) - progress[_PENDING] < n_asked
-            ):
+        number, live = progress[_NUMBER], errand.first
+        if errand.keep >= 0:
+            live = max(live, number - errand.keep)
+        moment = Moment(event, number, live, event + 1)
+        for i in range(errand.true_starts[event], errand.true_starts[event + 1]):
+            output.stamps[errand.true[i]] = moment.stamp
+        if errand.asks[event] and not progress[_ASKED]:
+            if not _has_room(lookups, errand, output, event):
                 return _NO_OUTPUT
-            for which in range(n_lists):
-                if by_need:
-                    entry = needs[need_starts[event] + which]
-                    low, high = entry_starts[entry], entry_starts[entry + 1]
-                elif which == n_rows:
-                    low, high = np.int64(0), np.int64(len(unfiled))
-                elif comparable(kinds[which, event]):
-                    low, high = filed_starts[which], filed_starts[which + 1]
-                else:
-                    continue
-                for place in range(low, high):
-                    lookup = np.int64(place)
-                    if not by_need:
-                        lookup = unfiled[place] if which == n_rows else filed[place]
-                    entry = table[lookup, ENTRY]
-                    if found[entry] == stamp or not active[entry]:
-                        continue
-                    row = table[lookup, NEEDS]
-                    if row >= 0 and not comparable(kinds[row, event]):
-                        continue
-                    progress[_LOOKUPS] += 1
-                    if is_found(
-                        table,
-                        lists,
-                        lookup,
-                        question,
-                        axis,
-                        axis_of,
-                        key_starts,
-                        keys,
-                        listed_starts,
-                        key,
-                        slots,
-                        groups,
-                        parts,
-                        steps,
-                        own_heap,
-                        event,
-                        number,
-                        live,
-                        kinds,
-                        words,
-                        ties,
-                        fixed_kinds,
-                        fixed_words,
-                        fixed_ties,
-                        heap,
-                        stamps,
-                        stamp,
-                    ):
-                        found[entry] = stamp
-                        if not negated[entry]:
-                            out[progress[_HOLDING]] = entry
-                            progress[_HOLDING] += 1
-            n_open = n_lists if by_need else np.int64(len(open_))
-            for which in range(n_open):
-                entry = needs[need_starts[event] + which] if by_need else open_[which]
-                if found[entry] == stamp or not active[entry]:
-                    continue
-                if has_sets[entry]:
-                    pending[progress[_PENDING]] = entry
-                    progress[_PENDING] += 1
-                elif negated[entry]:
-                    out[progress[_HOLDING]] = entry
-                    progress[_HOLDING] += 1
+            _ask(specs, state, lookups, operands, errand, output, moment)
+            _conclude(lookups, errand, output, moment)
             progress[_ASKED] = 1
-        if joins[event]:
-            # By each condition that is TRUE, without any, counters made, counters raised.
-            n_true = high_true - low_true
-            for which in range(n_true + 3):
-                low, high = np.int64(0), np.int64(len(counters))
-                if which < n_true:
-                    condition = true_conditions[low_true + which]
-                    low, high = taken_starts[condition], taken_starts[condition + 1]
-                elif which == n_true:
-                    high = np.int64(len(always_taken))
-                for place in range(low, high):
-                    summary = counters[place] if which > n_true else np.int64(0)
-                    if which < n_true:
-                        summary = taken[place]
-                    elif which == n_true:
-                        summary = always_taken[place]
-                    if not is_taken(
-                        summary,
-                        which == n_true + 2,
-                        question,
-                        axis,
-                        axis_of,
-                        value_rows,
-                        key_starts,
-                        keys,
-                        listed_starts,
-                        listed,
-                        condition_starts,
-                        conditions,
-                        key,
-                        slots,
-                        groups,
-                        parts,
-                        steps,
-                        own_heap,
-                        used,
-                        event,
-                        number,
-                        live,
-                        kinds,
-                        words,
-                        ties,
-                        fixed_kinds,
-                        fixed_words,
-                        fixed_ties,
-                        heap,
-                        stamps,
-                        stamp,
-                    ):
-                        return _NO_ROOM
+        if errand.joins[event]:
+            if not _take(specs, state, intake, operands, errand, output, moment):
+                return _NO_ROOM
             progress[_NUMBER] += 1
-        out_starts[event + 1] = progress[_HOLDING]
-        pending_starts[event + 1] = progress[_PENDING]
+        output.starts[event + 1] = progress[_HOLDING]
+        output.pending_starts[event + 1] = progress[_PENDING]
         progress[_ASKED] = 0
     progress[_NEXT] = n_events
     return _DONE
+
+
+@inline
+def _has_room(lookups: Any, errand: Any, output: Any, event: Any) -> Any:
+    """Is there room for every entry that may be asked for an event?"""
+    n_asked = np.int64(len(lookups.negated))
+    if errand.by_need:
+        n_asked = errand.need_starts[event + 1] - errand.need_starts[event]
+    progress = output.progress
+    return (
+        len(output.holding) - progress[_HOLDING] >= n_asked
+        and len(output.pending) - progress[_PENDING] >= n_asked
+    )
+
+
+@inline
+def _ask(
+    specs: Any, state: Any, lookups: Any, operands: Any, errand: Any, output: Any, moment: Any
+) -> None:
+    """Make the lookups of an event: of the entries needed, or of its attributes and without any."""
+    event, progress = moment.event, output.progress
+    n_rows, first_need = operands.kinds.shape[0], np.int64(0)
+    n_lists = np.int64(n_rows + 1)
+    if errand.by_need:
+        first_need = errand.need_starts[event]
+        n_lists = errand.need_starts[event + 1] - first_need
+    for which in range(n_lists):
+        if errand.by_need:
+            entry = errand.needs[first_need + which]
+            low, high = lookups.entry_starts[entry], lookups.entry_starts[entry + 1]
+        elif which == n_rows:
+            low, high = np.int64(0), np.int64(len(lookups.unfiled))
+        elif comparable(operands.kinds[which, event]):
+            low, high = lookups.filed_starts[which], lookups.filed_starts[which + 1]
+        else:
+            continue
+        for place in range(low, high):
+            lookup = np.int64(place)
+            if not errand.by_need:
+                lookup = lookups.unfiled[place] if which == n_rows else lookups.filed[place]
+            entry, row = lookups.table[lookup, ENTRY], lookups.table[lookup, NEEDS]
+            if output.found[entry] == moment.stamp or not errand.active[entry]:
+                continue
+            if row >= 0 and not comparable(operands.kinds[row, event]):
+                continue
+            progress[_LOOKUPS] += 1
+            if is_found(lookup, lookups, specs, state, operands, output.stamps, moment):
+                output.found[entry] = moment.stamp
+                if not lookups.negated[entry]:
+                    output.holding[progress[_HOLDING]] = entry
+                    progress[_HOLDING] += 1
+
+
+@inline
+def _conclude(lookups: Any, errand: Any, output: Any, moment: Any) -> None:
+    """Say which entries hold because nothing was found, and which are pending."""
+    progress = output.progress
+    first_need, n_open = np.int64(0), np.int64(len(lookups.open))
+    if errand.by_need:
+        first_need = errand.need_starts[moment.event]
+        n_open = errand.need_starts[moment.event + 1] - first_need
+    for which in range(n_open):
+        entry = errand.needs[first_need + which] if errand.by_need else lookups.open[which]
+        if output.found[entry] == moment.stamp or not errand.active[entry]:
+            continue
+        if lookups.has_sets[entry]:
+            output.pending[progress[_PENDING]] = entry
+            progress[_PENDING] += 1
+        elif lookups.negated[entry]:
+            output.holding[progress[_HOLDING]] = entry
+            progress[_HOLDING] += 1
+
+
+@inline
+def _take(
+    specs: Any, state: Any, intake: Any, operands: Any, errand: Any, output: Any, moment: Any
+) -> Any:
+    """Let all summaries take the event as a document; False if there is no room.
+
+    By each condition that is TRUE, without any, counters made, counters raised.
+    """
+    first_true = errand.true_starts[moment.event]
+    n_true = errand.true_starts[moment.event + 1] - first_true
+    for which in range(n_true + 3):
+        low, high, summaries = np.int64(0), np.int64(len(intake.counters)), intake.counters
+        if which < n_true:
+            condition = errand.true[first_true + which]
+            low, high = intake.filed_starts[condition], intake.filed_starts[condition + 1]
+            summaries = intake.filed
+        elif which == n_true:
+            high, summaries = np.int64(len(intake.unfiled)), intake.unfiled
+        for place in range(low, high):
+            raise_counts = which == n_true + 2
+            if not is_taken(
+                *(summaries[place], raise_counts),
+                *(intake, specs, state, operands, output.stamps, moment),
+            ):
+                return False
+    return True
 
 
 class Pass(NamedTuple):
@@ -273,25 +267,18 @@ class Pass(NamedTuple):
         found = np.zeros(n_entries, dtype=np.int64)
         none = np.zeros(0, dtype=np.int64)
         stopped_at, spare = -1, 1024
-        fixed_ties = self.fixed.ties[0]
-        fixed_ties = np.where(
-            self.fixed.kinds[0] == STRING, fixed_ties + len(typed.heap), fixed_ties
+        specs, lookups, intake = frozen(self.specs), frozen(self.lookups), frozen(self.intake)
+        operands = frozen(self._operands(typed))
+        errand = Errand(
+            *(true.starts, true.numbers),
+            *(asks.view(np.uint8), joins.view(np.uint8), active.view(np.uint8)),
+            *(first, -1 if keep is None else keep),
+            *(int(needed is not None), *((none, none) if needed is None else needed)),
         )
-        heap = np.concatenate((typed.heap, self.fixed.heap))  # constants' strings come last
+        errand = frozen(errand)
         while True:
-            why = _run(
-                frozen(self.specs),
-                groups,
-                frozen(self.lookups),
-                frozen(self.intake),
-                *(typed.kinds, typed.words, typed.ties),
-                *(self.fixed.kinds[0], self.fixed.words[0], fixed_ties, heap),
-                *(true.starts, true.numbers),
-                *(asks.view(np.uint8), joins.view(np.uint8), active.view(np.uint8)),
-                *(first, -1 if keep is None else keep, needed is not None),
-                *((none, none) if needed is None else needed),
-                *(stamps, found, starts[0], out[0], starts[1], out[1], progress),
-            )
+            output = Output(starts[0], out[0], starts[1], out[1], stamps, found, progress)
+            why = _run(specs, groups, lookups, intake, operands, errand, output)
             if why == _DONE:
                 break
             if why == _NO_OUTPUT:
@@ -300,8 +287,15 @@ class Pass(NamedTuple):
             spare = 2 * spare if stopped_at == progress[_NEXT] else spare
             stopped_at = int(progress[_NEXT])
             live = live_from(first, keep, int(progress[_NUMBER]))
-            groups = renew(frozen(self.specs), groups, live, spare)
+            groups = renew(specs, groups, live, spare)
         holding, pending = (
             Rows(own, numbers[: int(own[-1])]) for own, numbers in zip(starts, out, strict=True)
         )
         return Answers(holding, pending, int(progress[_LOOKUPS])), groups
+
+    def _operands(self, typed: Typed) -> Operands:
+        """The values of a batch and the constants, whose strings come last."""
+        kinds, words, ties, heap = self.fixed
+        own_ties = np.where(kinds[0] == STRING, ties[0] + len(typed.heap), ties[0])
+        both = np.concatenate((typed.heap, heap))
+        return Operands(*typed[:3], kinds[0], words[0], own_ties, both)

@@ -33,13 +33,13 @@ import numpy.typing as npt
 from pyroaring import BitMap
 
 from bittern.errors import OptionError
-from bittern.history.ordered import OrderedIndex, Value, outcome
+from bittern.history.ordered import OrderedIndex, outcome
 from bittern.history.ordered_runs import Places, bitmap_of, bytes_of, places_of
 from bittern.history.outcomes import ANYHOW, APART, EQUAL, OUTCOMES
 from bittern.jit import b1w, i8, i8r, kernel, u1r, void
 from bittern.language.syntax import Pair, Window
 from bittern.language.terms import Term
-from bittern.model.events.typed import MISSING, TIME, Typed
+from bittern.model.events.typed import MISSING, TIME, Typed, TypedValue
 
 #: So many documents are looked at one by one before sets are made.
 FEW = 2048
@@ -223,7 +223,7 @@ class DocumentSets:
         if low >= high:
             return False
         names = _event_names(term, window)
-        values = {name: Value.of(event, event_attributes[name], row) for name in names}
+        values = {name: TypedValue.of(event, event_attributes[name], row) for name in names}
         leaves = []
         for leaf in chain(
             self._window_leaves(window, values, low, high), self._term_leaves(term, values)
@@ -234,7 +234,7 @@ class DocumentSets:
         return _some(leaves, low, high)
 
     def _window_leaves(
-        self, window: Window, values: Mapping[str, Value], low: int, high: int
+        self, window: Window, values: Mapping[str, TypedValue], low: int, high: int
     ) -> Iterator[_Leaf]:
         """What a window asks beside a range of numbers."""
         groups = [self._attributes[name].found(EQUAL, values[name]) for name in window.per]
@@ -250,7 +250,7 @@ class DocumentSets:
             since = time._replace(kind=kind, word=earliest, tie=0)
             yield self._attributes[window.of].found(OUTCOMES[">="], since)
 
-    def _term_leaves(self, term: Term, values: Mapping[str, Value]) -> Iterator[_Leaf]:
+    def _term_leaves(self, term: Term, values: Mapping[str, TypedValue]) -> Iterator[_Leaf]:
         held = self.end - self._base
         for join in term.joins:
             index = self._attributes[join.document]

@@ -41,6 +41,7 @@ from bittern.history.groups import (
     N_STEPS,
     NEVER,
     NEWEST,
+    NO_TIE,
     OTHER_AGE,
     ROOM,
     STEP,
@@ -49,46 +50,36 @@ from bittern.history.groups import (
     TIE,
     WORD,
     comparable,
-    keep_string,
+    held,
     move_row,
+    own_tie,
 )
 from bittern.jit import inline
-from bittern.model.events.typed import STRING, compare
+from bittern.model.events.typed import order_of
 
 
 @inline
-def newest(
-    groups: Any,
-    steps: Any,
-    own_heap: Any,
-    question: Any,
-    group: Any,
-    kind: Any,
-    word: Any,
-    tie: Any,
-    heap: Any,
-    strict: Any,
-) -> Any:
+def newest(state: Any, group: Any, question: Any, value: Any, strict: Any) -> Any:
     """How new is the group's newest document that answers the question for this value?"""
+    groups, steps = state.groups, state.steps
     start = groups[group, STEP]
     if question == NEWEST:
         return groups[group, AGE]
     if question == KINDS:
         best = np.int64(NEVER)
         for other in range(N_KINDS):
-            if other != kind or not comparable(kind):
+            if other != value.kind or not comparable(value.kind):
                 best = max(best, steps[start + other, STEP_AGE])
         return best
     if question == DISTINCT:
-        order = compare(kind, steps[start, WORD], steps[start, TIE], own_heap, word, tie, heap)
+        order = order_of(held(steps, start, value.kind, state.heap), value)
         return groups[group, AGE] if order else groups[group, OTHER_AGE]
     # Stairs: the steps before ``low`` are beyond the value, and the last of them is the newest.
     sign = 1 if question == MAX else -1
     low, high = np.int64(0), groups[group, N_STEPS]
     while low < high:
         middle = (low + high) >> 1
-        at = start + middle
-        order = sign * compare(kind, steps[at, WORD], steps[at, TIE], own_heap, word, tie, heap)
+        order = sign * order_of(held(steps, start + middle, value.kind, state.heap), value)
         if order > 0 or (order == 0 and not strict):
             low = middle + 1
         else:
@@ -97,113 +88,68 @@ def newest(
 
 
 @inline
-def add_to_group(
-    groups: Any,
-    steps: Any,
-    own_heap: Any,
-    used: Any,
-    question: Any,
-    group: Any,
-    age: Any,
-    kind: Any,
-    word: Any,
-    tie: Any,
-    heap: Any,
-) -> Any:
+def add_to_group(state: Any, group: Any, question: Any, age: Any, value: Any) -> Any:
     """Note one document in its group; False if there is no room, and nothing has changed."""
+    groups, steps = state.groups, state.steps
     if question == NEWEST:
         groups[group, AGE] = max(groups[group, AGE], age)
     elif question == COUNT:
         groups[group, AGE] += 1
     elif question == KINDS:
-        at = groups[group, STEP] + kind
+        at = groups[group, STEP] + value.kind
         steps[at, STEP_AGE] = max(steps[at, STEP_AGE], age)
     elif question == DISTINCT:
-        return _add_distinct(groups, steps, own_heap, used, group, age, kind, word, tie, heap)
+        return _add_distinct(state, group, age, value)
     else:
-        sign = 1 if question == MAX else -1
-        return _step_over(groups, steps, own_heap, used, sign, group, age, kind, word, tie, heap)
+        return _step_over(state, group, age, value, 1 if question == MAX else -1)
     return True
 
 
 @inline
-def _add_distinct(
-    groups: Any,
-    steps: Any,
-    own_heap: Any,
-    used: Any,
-    group: Any,
-    age: Any,
-    kind: Any,
-    word: Any,
-    tie: Any,
-    heap: Any,
-) -> Any:
+def _add_distinct(state: Any, group: Any, age: Any, value: Any) -> Any:
+    groups, steps = state.groups, state.steps
     at, known, other = groups[group, STEP], groups[group, AGE], groups[group, OTHER_AGE]
     if known != NEVER:
-        if compare(kind, steps[at, WORD], steps[at, TIE], own_heap, word, tie, heap) == 0:
+        if order_of(held(steps, at, value.kind, state.heap), value) == 0:
             groups[group, AGE] = max(known, age)
             return True
         if age < known or age <= other:  # the newest stays
             groups[group, OTHER_AGE] = max(other, age)
             return True
-    own_tie = tie
-    if kind == STRING:
-        own_tie = keep_string(heap, tie, own_heap, used)
-        if own_tie < 0:
-            return False
-    steps[at, WORD], steps[at, TIE] = word, own_tie
+    tie = own_tie(state, value)
+    if tie == NO_TIE:
+        return False
+    steps[at, WORD], steps[at, TIE] = value.word, tie
     groups[group, AGE], groups[group, OTHER_AGE], groups[group, N_STEPS] = age, known, 1
     return True
 
 
 @inline
-def _step_over(
-    groups: Any,
-    steps: Any,
-    own_heap: Any,
-    used: Any,
-    sign: Any,
-    group: Any,
-    age: Any,
-    kind: Any,
-    word: Any,
-    tie: Any,
-    heap: Any,
-) -> Any:
+def _step_over(state: Any, group: Any, age: Any, value: Any, sign: Any) -> Any:
     """Put a document on the stairs, and take those off that are neither newer nor higher."""
+    groups, steps = state.groups, state.steps
     start, n = groups[group, STEP], groups[group, N_STEPS]
     last = n  # before the first step that is at least as new
     while last > 0 and steps[start + last - 1, STEP_AGE] >= age:
         last -= 1
-    if last < n:
-        at = start + last
-        if sign * compare(kind, steps[at, WORD], steps[at, TIE], own_heap, word, tie, heap) >= 0:
-            return True  # a document as new is as high
-    first = last
+    first = last  # behind the last step that is higher
+    if last < n and sign * order_of(held(steps, start + last, value.kind, state.heap), value) >= 0:
+        return True  # a document as new is as high
     while first > 0:
-        at = start + first - 1
-        if sign * compare(kind, steps[at, WORD], steps[at, TIE], own_heap, word, tie, heap) > 0:
+        step = held(steps, start + first - 1, value.kind, state.heap)
+        if sign * order_of(step, value) > 0:
             break
         first -= 1
     if last < n and steps[start + last, STEP_AGE] == age:
         last += 1  # as new, and not as high
     shift = first + 1 - last  # steps from ``last`` on move by so many places
     if n + shift > groups[group, ROOM]:
-        room = 2 * groups[group, ROOM]
-        moved = used[STEPS]
-        if moved + room > len(steps):
+        if not _move_stairs(state, group):
             return False
-        for i in range(n):
-            move_row(steps, start + i, steps, moved + i)
-        used[STEPS] = moved + room
-        groups[group, STEP], groups[group, ROOM] = moved, room
-        start = moved
-    own_tie = tie
-    if kind == STRING:
-        own_tie = keep_string(heap, tie, own_heap, used)
-        if own_tie < 0:
-            return False
+        start = groups[group, STEP]
+    tie = own_tie(state, value)
+    if tie == NO_TIE:
+        return False
     if shift > 0:
         for i in range(n - 1, last - 1, -1):
             move_row(steps, start + i, steps, start + i + shift)
@@ -211,6 +157,20 @@ def _step_over(
         for i in range(last, n):
             move_row(steps, start + i, steps, start + i + shift)
     steps[start + first, STEP_AGE] = age
-    steps[start + first, WORD], steps[start + first, TIE] = word, own_tie
+    steps[start + first, WORD], steps[start + first, TIE] = value.word, tie
     groups[group, N_STEPS] = n + shift
+    return True
+
+
+@inline
+def _move_stairs(state: Any, group: Any) -> Any:
+    """Move a group's steps to where there is twice the room; False if there is no such place."""
+    groups, steps = state.groups, state.steps
+    start, room, moved = groups[group, STEP], 2 * groups[group, ROOM], state.used[STEPS]
+    if moved + room > len(steps):
+        return False
+    for i in range(groups[group, N_STEPS]):
+        move_row(steps, start + i, steps, moved + i)
+    state.used[STEPS] = moved + room
+    groups[group, STEP], groups[group, ROOM] = moved, room
     return True

@@ -38,7 +38,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from bittern.errors import OptionError
-from bittern.jit import f8r, f8w, i4r, i8, i8r, i8w, inline, kernel, u1r, u1w
+from bittern.jit import f8r, f8w, i4r, i8, i8r, i8w, inline, kernel, read_only, u1r, u1w
 from bittern.model import tagged
 from bittern.model.events.attributes import Attributes
 from bittern.model.events.columns import Column
@@ -86,6 +86,28 @@ class Typed(NamedTuple):
         )
 
 
+class TypedValue(NamedTuple):
+    """One value of ``Typed``."""
+
+    kind: int
+    word: int
+    tie: int
+    heap: npt.NDArray[np.uint8]
+
+    @classmethod
+    def of(cls, typed: Typed, attribute: int, event: int) -> TypedValue:
+        """The value of an attribute, by its row, in one event."""
+        kind, word, tie = (
+            column[attribute, event] for column in (typed.kinds, typed.words, typed.ties)
+        )
+        return cls(int(kind), int(word), int(tie), read_only(typed.heap))
+
+    @property
+    def compares(self) -> bool:
+        """Can it be compared with anything? A missing value and a list cannot."""
+        return self.kind not in (MISSING, OTHER)
+
+
 class TypedReading(NamedTuple):
     """Events that were read, and those that could not be: (row, reason); they have no values."""
 
@@ -120,6 +142,12 @@ def compare(
         tie_b + HEADER,
         string_stop(heap_b, tie_b),
     )
+
+
+@inline
+def order_of(a: Any, b: Any) -> Any:
+    """-1, 0 or 1 as one ``TypedValue`` is below, equal to or above another of its kind."""
+    return compare(a.kind, a.word, a.tie, a.heap, b.word, b.tie, b.heap)
 
 
 @inline
