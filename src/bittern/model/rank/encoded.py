@@ -47,10 +47,7 @@ _CELL_SHIFT = np.uint64(32)
 
 
 class EventArrays(NamedTuple):
-    """The view by event; ``matrix`` is empty where the view is sparse.
-
-    Kernels unpack it first and hand single arrays on: Numba is slow at passing tuples around.
-    """
+    """The view by event; ``matrix`` is empty where the view is sparse."""
 
     matrix: npt.NDArray[np.int32]
     width: int  # columns of the matrix: the channels, and one that is always 0
