@@ -18,9 +18,9 @@ Type names: a scalar is ``i4 i8 f8 u1 u8 b1``; a one-dimensional C array adds ``
 or ``w`` (writable); two dimensions add ``2``: ``i4r2``.
 
 Arrays that belong together are passed as one NamedTuple, into a kernel and on to what it calls, and
-functions may make small ones. In ``inline`` functions, which count no references, that costs between
--10 % (documents that a history takes) and +10 % (its lookups, through five calls): measure. A
-kernel's own loops look fields up first. A call from Python costs 0.1 microseconds for each array,
+functions may make small ones. In ``inline`` functions, which count no references, that costs
+between -10 % (documents that a history takes) and +10 % (its lookups, through five calls): measure.
+A kernel's own loops look fields up first. A call from Python costs 0.1 microseconds for each array,
 and 0.5 for each NamedTuple around them. The fields of a tuple are not converted as arrays are:
 ``frozen`` makes them read-only.
 
