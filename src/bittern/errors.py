@@ -1,8 +1,8 @@
-"""Every way a user can be wrong: one root, one subclass each.
+"""Every error that Bittern raises on purpose: one root, and one subclass for each kind of mistake.
 
-A message names what was wrong, where, and what to do. Nothing below the door (parsing,
-validating, building, opening) raises: kernels do not, except that a page of a file may turn out to
-be damaged when it is read.
+A message says what is wrong, where, and what to do. Input is checked at the entrance (parsing,
+validating, building, opening), so kernels do not raise. There is one exception: a page of a file
+may turn out to be damaged when it is read.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class LimitError(ExpressionError):
 
 @dataclass(frozen=True)
 class BadSubscription:
-    """One subscription that could not be taken: its id, where, and why."""
+    """One subscription that was refused: its id, the position of the mistake, and the reason."""
 
     id: str | int
     position: int
@@ -70,7 +70,7 @@ class SubscriptionError(BitternError):
 
 
 class EventError(BitternError):
-    """Events come in a form that cannot be read at all (single bad values are only rejected)."""
+    """Events have a form that cannot be read at all (a single bad event is only rejected)."""
 
 
 class UnknownSubscriptionError(BitternError, KeyError):
@@ -89,11 +89,11 @@ class CompactionError(BitternError):
 
 
 class CatalogError(BitternError):
-    """A catalog's database cannot be reached, is no catalog, or is of another release."""
+    """A catalog's database cannot be reached, is not a catalog, or is of another release."""
 
 
 class PipelineError(BitternError):
-    """A pipeline cannot start or go on; nothing that was committed is lost."""
+    """A pipeline cannot start or continue; nothing that was committed is lost."""
 
 
 class HistoryError(BitternError):

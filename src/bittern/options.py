@@ -1,6 +1,6 @@
-"""Checks of what callers give for an option: the value itself, or an ``OptionError`` that tells.
+"""Checks of option values: each returns the value, or raises an ``OptionError`` that says why.
 
-A Boolean is no number here, though Python takes it for one: ``limit=True`` is a mistake.
+A Boolean is not a number here, although Python counts it as one: ``limit=True`` is a mistake.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ def whole_number(name: str, value: Any, least: int = 1, most: int | None = None)
     """A whole number within bounds."""
     good = isinstance(value, int) and not isinstance(value, bool) and value >= least
     if not good or (most is not None and value > most):
-        bounds = f"from {least:,} on" if most is None else f"from {least:,} to {most:,}"
-        raise OptionError(f"{name} is a whole number {bounds}, not {value!r:.80}")
+        bounds = f"of at least {least:,}" if most is None else f"from {least:,} to {most:,}"
+        raise OptionError(f"{name} must be a whole number {bounds}, not {value!r:.80}")
     return int(value)
 
 
 def true_or_false(name: str, value: Any) -> bool:
     """A Boolean."""
     if not isinstance(value, bool):
-        raise OptionError(f"{name} is True or False, not {value!r:.80}")
+        raise OptionError(f"{name} must be True or False, not {value!r:.80}")
     return value
 
 
@@ -33,5 +33,5 @@ def one_of(name: str, value: Any, known: Iterable[str]) -> str:
     if not isinstance(value, str) or value not in names:
         *others, last = map(repr, names)
         listed = f"{', '.join(others)} or {last}" if others else last
-        raise OptionError(f"{name} is {listed}, not {value!r:.80}")
+        raise OptionError(f"{name} must be {listed}, not {value!r:.80}")
     return value

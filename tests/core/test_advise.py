@@ -287,8 +287,8 @@ def test_subscriptions_are_advised_on_by_what_is_filed(run, tmp_path, suffix):
         ("i.csv", "low,high\n", "no intervals to advise on"),
         ("i.csv", "low,height\n1,2\n", "it has: low, height"),
         ("i.csv", "", "i.csv"),
-        ("i.jsonl", "", "neither the columns"),
-        ("i.jsonl", "[1, 2]\n", "neither the columns"),
+        ("i.jsonl", "", "needs the columns low and high"),
+        ("i.jsonl", "[1, 2]\n", "needs the columns low and high"),
         ("i.jsonl", "nonsense\n", "no JSON"),
         ("i.parquet", "nonsense", "i.parquet"),
         ("s.csv", "id,expression\n", "no intervals to advise on"),
@@ -331,7 +331,7 @@ def test_a_file_with_both_kinds_of_columns(run, tmp_path):
         path = save(tmp_path / f"both{suffix}", rows)
         code, out, err = run(path, "--values", 10, "--json")
         assert (code, json.loads(out)["intervals"]) == (0, 10)
-        assert "low and high are taken" in err
+        assert "low and high are used" in err
         code, out, err = run(path, "--values", 10, "--json", "--id-column", "id")
         assert (code, json.loads(out)["intervals"]) == (0, 11)
         assert "taken" not in err

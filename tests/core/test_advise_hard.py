@@ -91,7 +91,7 @@ def test_a_column_that_is_there_twice_is_refused(run, write):
     ("name", "content", "said"),
     [
         ("empty.csv", "", "Empty CSV file"),
-        ("empty.jsonl", " \n", "has neither the columns low and high"),
+        ("empty.jsonl", " \n", "needs the columns low and high"),
         ("header.csv", "low,high\n", "has no intervals to advise on"),
         ("upper.csv", "Low,High\n1,2\n", "it has: Low, High"),
         ("semicolon.csv", "low;high\n1;2\n", "it has: low;high"),

@@ -74,7 +74,7 @@ def test_show(run, place):
         "s0             yes      -       -           1        price < 0",
         "s1             no       -       -           3        price < 1",
     ]
-    assert err == "bittern: 3 of 10 subscriptions shown: say --limit for more\n"
+    assert err == "bittern: 3 of 10 subscriptions shown: use --limit to see more\n"
     _, out, err = run("show", place, "s3", "s1", "--version", "1", "--json")
     assert err == ""
     assert [(row["id"], row["enabled"], row["version"]) for row in lines(out)] == [
@@ -225,12 +225,12 @@ def test_a_load_of_two_columns_leaves_the_others_alone(run, place, tmp_path):
     assert (row["expression"], row["weight"], row["subscriber"]) == ("price < 11", 2.5, "me")
     assert (row["metadata"], row["enabled"]) == ({"k": 1}, False)
     _, out, _ = run("load", "--help")
-    assert "left alone" in " ".join(out.split())
+    assert "stays as it is" in " ".join(out.split())
 
 
 def test_a_check_says_what_is_wrong(run, place):
     run("add", place, "s1", "price < 10")
-    assert run("check", place) == (0, "", "bittern: version 1, 1 subscription: all fine\n")
+    assert run("check", place) == (0, "", "bittern: version 1, 1 subscription: nothing is wrong\n")
     with bittern.Catalog(place) as catalog, catalog._database.writing() as connection:
         connection.exec_driver_sql("UPDATE bittern_subscriptions SET expression = 'price <'")
     code, out, err = run("check", place)
@@ -253,7 +253,7 @@ def test_the_remedy_leaves_nothing_for_a_check(run, place):
         "in versions 1 to 2 the subscription 's1'",
         "from version 3 on the subscription 's1'",
     ]
-    assert "remove such subscriptions, add them again, and forget the versions before" in err
+    assert "remove these subscriptions, add them again, and forget earlier versions" in err
     code, _, err = run("show", place, "s1")
     assert (code, "remove it, add it again, and forget the versions before" in err) == (1, True)
     code, _, err = run("remove", place, "s1", "s3")  # all or none
@@ -263,7 +263,7 @@ def test_the_remedy_leaves_nothing_for_a_check(run, place):
     _, out, _ = run("check", place)
     assert "in version 3 the subscription 's1' is not valid, position 7: " in out
     assert run("forget", place, "5")[0] == 0
-    assert run("check", place) == (0, "", "bittern: version 5, 2 subscriptions: all fine\n")
+    assert run("check", place) == (0, "", "bittern: version 5, 2 subscriptions: nothing is wrong\n")
 
 
 @pytest.mark.parametrize("file", ["-", "out.jsonl"])
@@ -290,5 +290,5 @@ def test_quantifiers_can_be_refused(run, place):
     assert code == 1
     assert "'b', position 0: this catalog refuses EXISTS and FORALL" in err
     assert run("quantifiers", place, "maybe")[0] == 2
-    assert run("quantifiers", place, "allow")[2] == "bittern: EXISTS and FORALL are taken\n"
+    assert run("quantifiers", place, "allow")[2] == "bittern: EXISTS and FORALL are allowed\n"
     assert run("add", place, "b", text)[0] == 0

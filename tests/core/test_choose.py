@@ -344,7 +344,7 @@ class TestChoosing:
 
     @pytest.mark.parametrize("memory", [0, -1, True, 1.5, "1"])
     def test_a_limit_that_is_none(self, memory):
-        with pytest.raises(OptionError, match="in bytes, is a whole number from 1 on"):
+        with pytest.raises(OptionError, match="in bytes, must be a whole number of at least 1"):
             choose([1], [2], 5, memory=memory)
 
     def test_intervals_that_are_wrong(self):

@@ -349,7 +349,7 @@ def test_events_that_are_all_rejected_match_nothing_and_fail(run, shop, form, te
     assert [line["subscriptions"] for line in lines(out)] == [[], []]
     *_, counted, said = err.splitlines()
     assert counted == "bittern: 2 events, 0 matches, 2 rejected"
-    assert said == "bittern: all events were rejected: not one could be read"
+    assert said == "bittern: all events were rejected: none could be read"
 
 
 def test_rows_keep_their_numbers_from_block_to_block(tmp_path, monkeypatch):
@@ -573,7 +573,7 @@ def test_integer_ids_are_found_as_integers(run, tmp_path):
     run("build", source, "--output", tmp_path / "x", "--quiet")
     assert run("explain", tmp_path / "x", "7", '{"price": 5}')[0] == 0
     code, _, err = run("explain", tmp_path / "x", "seven", '{"price": 5}')
-    assert (code, err) == (1, "bittern: 'seven': the ids of this index are integers\n")
+    assert (code, err) == (1, "bittern: 'seven' is not an id of this index: its ids are integers\n")
 
 
 def test_inspect_shows_statistics(run, shop):

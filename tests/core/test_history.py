@@ -305,7 +305,7 @@ def test_a_history_serves_one_matcher() -> None:
 
 @pytest.mark.parametrize("keep", [0, -1, True, 1.5, "7 days"])
 def test_keep_is_a_number_of_documents(keep: Any) -> None:
-    with pytest.raises(OptionError, match="keep is a whole number from 1 on"):
+    with pytest.raises(OptionError, match="keep must be a whole number of at least 1"):
         History(keep=keep)
 
 

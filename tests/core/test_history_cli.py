@@ -135,7 +135,7 @@ def test_what_was_remembered_before_a_failure_is_said(run, books, seen):
     code, _, err = run(*arguments, "--output-format", "jsonl", stdin=text(MONDAY))
     assert code == 1
     assert err.splitlines()[0] == (
-        f"bittern: 3 events remembered in {seen}, from document 0 on; "
+        f"bittern: 3 events remembered in {seen}, from document 0 on, but "
         "not all of their matches were written"
     )
     assert length(seen) == 3
@@ -148,7 +148,7 @@ def test_what_was_remembered_before_a_failure_is_said(run, books, seen):
 def test_what_is_said_of_a_history_needs_one(run, books, arguments):
     code, out, err = run("match", books, *arguments)
     assert (code, out) == (2, "")
-    assert f"{arguments[0]} is about a history" in err
+    assert f"{arguments[0]} needs a history" in err
 
 
 @pytest.mark.parametrize("number", ["0", "-1", "1.5", "many"])

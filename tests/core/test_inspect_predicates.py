@@ -162,7 +162,7 @@ def test_the_table_has_them_too(run: Any, made: Path) -> None:
     code, checked, err = run("inspect", made, "--check")
     assert (code, err) == (0, "")
     assert checked.startswith(out)
-    assert checked.endswith("\nchecked: checksums and structure are right\n")
+    assert checked.endswith("\nchecked: checksums and structure are correct\n")
 
 
 def test_few_adjustments_are_not_shown_as_none(run: Any, tmp_path: Path) -> None:

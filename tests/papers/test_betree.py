@@ -219,7 +219,7 @@ def test_too_many_clauses_are_refused() -> None:
 
 @pytest.mark.parametrize("capacity", [0, -1, True, 2.5, "5", None])
 def test_bad_capacities(capacity: Any) -> None:
-    with pytest.raises(OptionError, match="capacity is a whole number from 1 to"):
+    with pytest.raises(OptionError, match="capacity must be a whole number from 1 to"):
         build({"a": "a = 1"}, strategy="betree", parameters={"capacity": capacity})
 
 

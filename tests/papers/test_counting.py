@@ -200,7 +200,10 @@ def test_a_chosen_structure_remembers_what_was_asked_for() -> None:
     [
         ({"stabbing": "tree"}, "tree"),
         ({"stabbing_memory": 5}, "auto"),
-        ({"stabbing": "auto", "stabbing_memory": 0}, "in bytes, is a whole number from 1 on"),
+        (
+            {"stabbing": "auto", "stabbing_memory": 0},
+            "in bytes, must be a whole number of at least 1",
+        ),
         ({"colour": 1}, "the strategy counting has no parameter 'colour'"),
     ],
 )

@@ -90,10 +90,10 @@ def test_what_is_wrong_with_a_history(told: Any) -> None:
     lines = 'keep = 0\norder_by = 7\npaths = "at"\n'
     assert told(f"{PLAIN}[history]\n{lines}") == [
         "history.paths is not a key here: did you mean path?",
-        "history.keep is a whole number from 1 to 1,000,000,000, not 0",
-        "history.order_by is a text or a list of texts, not 7",
+        "history.keep must be a whole number from 1 to 1,000,000,000, not 0",
+        "history.order_by must be a string or a list of strings, not 7",
     ]
-    assert told("history = true\n" + PLAIN) == ["history is a table of keys, not true"]
+    assert told("history = true\n" + PLAIN) == ["history must be a table of keys, not true"]
 
 
 def test_the_example_is_right() -> None:
@@ -189,8 +189,8 @@ def test_an_empty_file_is_told_all_that_it_lacks(told: Any) -> None:
     assert told("") == [
         "catalog.url is missing: a path, sqlite:///path or postgresql://user@host/database",
         "run.checkpoint is missing: a folder that the pipeline keeps its progress in",
-        "[source] is missing: its kind is one of files, kafka, generator",
-        "[sink] is missing: its kind is one of files, kafka, format, webhook",
+        "[source] is missing: its kind must be one of files, kafka, generator",
+        "[sink] is missing: its kind must be one of files, kafka, format, webhook",
     ]
 
 
@@ -216,17 +216,17 @@ triger = "1 second"
 prometheus_port = "9400"
 """)
     assert said == [
-        "[metricks] is not a key here; there is " + SECTIONS,
+        "[metricks] is not a key here; the keys are " + SECTIONS,
         "catalog.uri is not a key here: did you mean url?",
         "catalog.url is missing: a path, sqlite:///path or postgresql://user@host/database",
         "run.triger is not a key here: did you mean trigger?",
         "run.checkpoint is empty",
-        "matching.json is a text or a list of texts, not a list",
-        "matching.limit is a whole number from 1 to 1,000,000,000, not 0",
-        "metrics.prometheus_port is a whole number from 1 to 65,535, not '9400'",
-        "source.kind is one of files, kafka, generator, not 'kafak': did you mean kafka?",
-        "sink.path is a text, not 7",
-        "after.edge is a table of keys, not 'product'",
+        "matching.json must be a string or a list of strings, not a list",
+        "matching.limit must be a whole number from 1 to 1,000,000,000, not 0",
+        "metrics.prometheus_port must be a whole number from 1 to 65,535, not '9400'",
+        "source.kind must be one of files, kafka, generator, not 'kafak': did you mean kafka?",
+        "sink.path must be a string, not 7",
+        "after.edge must be a table of keys, not 'product'",
     ]
 
 
@@ -239,13 +239,13 @@ prometheus_port = "9400"
         ),
         ('trigger = "1 second; DROP"', "run.trigger is '1 second'"),
         ("trigger = 5", "run.trigger is '1 second'"),
-        ("conf = 5", "run.conf is a table of keys, not 5"),
-        ('conf = {a = ["b"]}', "run.conf has a, which is a text, not a list"),
-        ("conf = {a = 2020-01-01}", "run.conf has a, which is a text, not 2020-01-01"),
-        ("name = true", "run.name is a text, not true"),
-        ('name = "a\\u0000b"', "run.name holds a character of code 0"),
+        ("conf = 5", "run.conf must be a table of keys, not 5"),
+        ('conf = {a = ["b"]}', "run.conf has a, which must be a string, not a list"),
+        ("conf = {a = 2020-01-01}", "run.conf has a, which must be a string, not 2020-01-01"),
+        ("name = true", "run.name must be a string, not true"),
+        ('name = "a\\u0000b"', "run.name holds the character U+0000"),
         ('name = "  "', "run.name is empty"),
-        ('"check point" = "x"', 'run."check point" is not a key here; there is'),
+        ('"check point" = "x"', 'run."check point" is not a key here; the keys are'),
         ('"\\u001b[31m" = "x"', r'run."\u001b[31m" is not a key here'),
         (f"{'x' * 500} = 1", f"run.{'x' * 60}... is not a key here"),
         (f'trigger = "{"x" * 500}"', "xxx..."),
@@ -260,21 +260,21 @@ def test_values_that_are_not_what_they_should_be(told: Any, change: str, said: s
 @pytest.mark.parametrize("value", ["nan", "-1", "1.5", "true", "1e300", "99999999999999999999"])
 def test_ports_that_are_none(told: Any, value: str) -> None:
     (line,) = told(f"{PLAIN}[metrics]\nprometheus_port = {value}\n")
-    assert line.startswith("metrics.prometheus_port is a whole number from 1 to 65,535, not")
+    assert line.startswith("metrics.prometheus_port must be a whole number from 1 to 65,535, not")
 
 
 def test_sections_that_are_no_tables(told: Any) -> None:
     said = told('catalog = 1\nsource = "files"\nsink = [1]\nrun = []\nafter = 2\nmetrics = 1.5\n')
     assert said == [
-        "catalog is a table of keys, not 1",
-        "run is a table of keys, not a list",
-        "metrics is a table of keys, not 1.5",
-        "source is a table of keys, not 'files'",
-        "sink is a table of keys, not a list",
-        "after is a table of keys: edge = {...}, throttle = {...}",
+        "catalog must be a table of keys, not 1",
+        "run must be a table of keys, not a list",
+        "metrics must be a table of keys, not 1.5",
+        "source must be a table of keys, not 'files'",
+        "sink must be a table of keys, not a list",
+        "after must be a table of keys: edge = {...}, throttle = {...}",
     ]
     (line,) = told(PLAIN.replace("[sink]", "[[sink]]"))
-    assert line == "sink is a table of keys, not a list"
+    assert line == "sink must be a table of keys, not a list"
 
 
 @pytest.mark.parametrize(
@@ -357,13 +357,13 @@ def test_variables_that_are_not_set_are_named_all_of_them(told: Any) -> None:
 
 def test_a_variable_that_is_empty_is_told_by_its_name(told: Any) -> None:
     (line,) = told(PLAIN.replace("shop.db", "${URL}"), URL="")
-    assert line == "catalog.url is empty: ${URL} holds nothing"
+    assert line == "catalog.url is empty: ${URL} is set to nothing"
 
 
 @pytest.mark.parametrize("text", ["${}", "${a-b}", "${open", "${ X }", "${1}"])
 def test_what_looks_like_a_variable_and_is_none(told: Any, text: str) -> None:
     (line,) = told(PLAIN.replace("shop.db", text), X="x")
-    assert "which is no variable: write ${NAME}, or $${" in line
+    assert "which is not a variable: write ${NAME}, or $${" in line
 
 
 def test_a_dollar_alone_is_a_dollar(read: Any, tmp_path: Path) -> None:

@@ -298,7 +298,7 @@ def test_a_failure_is_a_sentence_and_a_hint() -> None:
         raise_failure(Fake(failure=failure), metrics, "/data/checkpoint")
     assert str(caught.value) == (
         "the pipeline has failed: damaged\n"
-        "What was committed is safe: started again, it goes on from /data/checkpoint"
+        "What was committed is safe: start it again, and it continues from /data/checkpoint"
     )
     assert metrics.figures().failed
     assert metrics.figures().error == "damaged"
@@ -314,7 +314,7 @@ def test_a_failure_is_a_sentence_and_a_hint() -> None:
     [
         (
             ConnectionRefusedError(111, "Connection refused"),
-            "the JVM of Spark has ended under the pipeline (Connection refused). What was ",
+            "Spark's JVM ended while the pipeline ran (Connection refused). What was ",
         ),
         (Py4JNetworkError("Answer from Java side is empty"), "Spark: Answer from Java side is"),
     ],
@@ -353,7 +353,7 @@ def test_the_summary() -> None:
     assert summary(figures, given_up=False) == "stopped: 1 event, 2 matches in 1 batch, 3.2 s"
     figures = Figures(uptime=3.21, batches=2, events=1500, matches=1, rejects=3)
     assert summary(figures, given_up=True) == (
-        "stopped at once, and the batch under way will be replayed: 1,500 events, 1 match, "
+        "stopped at once; the current batch will be replayed: 1,500 events, 1 match, "
         "3 rejected in 2 batches, 3.2 s"
     )
 

@@ -127,7 +127,7 @@ def test_parquet_to_what_only_spark_reaches(spark: Any, files: Any) -> None:
     assert len(found) == len(EVENTS)
     assert dict(line.split()[:2] for line in out.splitlines())["events"] == str(len(EVENTS))
     code, out, err = spark_match(*arguments, "--quiet")
-    said = "viewfs://x/out/m.parquet exists: choose another name or say --overwrite"
+    said = "viewfs://x/out/m.parquet exists: choose another name or give --overwrite"
     assert (code, out, err.splitlines()[-1]) == (2, "", f"bittern: {said}")
 
 
@@ -143,7 +143,7 @@ def test_events_that_are_all_rejected_fail(spark: Any, files: Any) -> None:
     code, out, err = spark_match(
         files, "broken.jsonl", "wishes.csv", "out.jsonl", "--quiet", "--event-id", "id"
     )
-    said = "bittern: all events were rejected, and none matched"
+    said = "bittern: all events were rejected, so none matched"
     assert (code, out, err.splitlines()[-1]) == (1, "", said)
 
 
@@ -159,7 +159,7 @@ def test_events_that_are_all_rejected_fail(spark: Any, files: Any) -> None:
         (("events.parquet", "wishes.csv", "wishes.csv"), "exists", 2),
         (("events.parquet", "wishes.csv", "out.parquet", "--conf", "x"), "NAME=VALUE", 2),
         (("events.jsonl", "wishes.csv", "out.csv", "--rejects", "r"), "--rejects needs Parquet", 2),
-        (("events.parquet", "wishes.csv", "events.parquet", "--overwrite"), "is what is read", 2),
+        (("events.parquet", "wishes.csv", "events.parquet", "--overwrite"), "is an input", 2),
         (("events.parquet", "wishes.csv", "s3a://b/o.parquet", "--rejects", "r"), "paths", 2),
         (("events.parquet", "wishes.csv", "out.parquet", "--rejects", "s3a://b/r"), "paths", 2),
         (

@@ -996,12 +996,12 @@ def test_secrets_are_not_shown(tmp_path: Path, receiver: Receiver) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"attempts": 0}, "attempts is a whole number from 1 to 100, not 0"),
-        ({"attempts": True}, "attempts is a whole number"),
-        ({"attempts": 2.5}, "attempts is a whole number"),
-        ({"concurrency": 0}, "concurrency is a whole number"),
-        ({"concurrency": 10_000}, "concurrency is a whole number from 1 to 256"),
-        ({"most_matches": "many"}, "most_matches is a whole number"),
+        ({"attempts": 0}, "attempts must be a whole number from 1 to 100, not 0"),
+        ({"attempts": True}, "attempts must be a whole number"),
+        ({"attempts": 2.5}, "attempts must be a whole number"),
+        ({"concurrency": 0}, "concurrency must be a whole number"),
+        ({"concurrency": 10_000}, "concurrency must be a whole number from 1 to 256"),
+        ({"most_matches": "many"}, "most_matches must be a whole number"),
         ({"timeout": 0}, "timeout is a number of seconds above 0"),
         ({"timeout": float("nan")}, "timeout is a number of seconds"),
         ({"within": float("inf")}, "within is a number of seconds"),

@@ -27,15 +27,15 @@ from bittern.stabbing.estimate import Estimate, figure, in_bytes
 _WIDTH = 80
 _LARGE = 1 << 20  # from here on a power of two is shown as one
 _NOTE = (
-    "The ends of the intervals cut the line into cells: each end is one, and so is what lies "
-    "between two neighbours. Values are drawn evenly over the cells, not as in your data, and "
-    "are searched in batches. * is chosen."
+    "The ends of the intervals cut the line into cells: each end is a cell, and so is each gap "
+    "between two neighbouring ends. Values are drawn evenly over the cells, not as in your data, "
+    "and are searched in batches. * marks the choice."
 )
 
 
 @dataclass(frozen=True)
 class Measurement:
-    """What an index that was built takes."""
+    """What an index takes, as measured on one that was built."""
 
     bytes: int
     nanoseconds: float
@@ -50,18 +50,18 @@ class Advice:
     fits: bool
     measured: Measurement | None
     refusal: str = ""
-    """What the structure said when it was to be built."""
+    """Why the structure refused to be built."""
 
     @property
     def why_not(self) -> str | None:
-        """Why it was not measured, if so."""
+        """Why it was not measured, if it was not."""
         if self.measured:
             return None
         return "refused" if self.refusal else "too large"
 
 
 def disagreement(lines: Sequence[Advice]) -> Iterator[str]:
-    """Say it if what was measured would have been chosen otherwise, by the same rule."""
+    """A sentence if the same rule would choose another structure by what was measured."""
     tried = [(line, line.measured) for line in lines if line.fits and line.measured]
     if not tried or tried[0][0] is not lines[0]:
         return
@@ -109,7 +109,7 @@ def _wrapped(text: str, begin: str = "") -> str:
 
 
 def _table(lines: Sequence[Advice], memory: int) -> Iterator[str]:
-    """Rows of columns of one width each, those that do not fit under a heading of their own."""
+    """Rows of aligned columns; structures over the memory limit get a heading of their own."""
     titles = ("structure", "parameter", "storage", "ns/value", "storage", "ns/value", "build ms")
     rows = [_row(line) for line in lines]
     widths = [max(map(len, column)) for column in zip(titles, *rows, strict=True)]
@@ -142,13 +142,13 @@ def _parameter(estimate: Estimate) -> str:
 
 
 def _power(value: int) -> str:
-    """A large power of two in few letters, as Python reads it."""
+    """A large power of two in few characters, in Python's notation."""
     large = value >= _LARGE and value.bit_count() == 1
     return f"2**{value.bit_length() - 1}" if large else str(value)
 
 
 def _aligned(begin: str, cells: Sequence[str], widths: Sequence[int]) -> str:
-    """Names to the left, figures to the right; storage and time belong together."""
+    """Names aligned left, figures aligned right; storage and time stand next to each other."""
     name, parameter, *figures = (
         cell.ljust(width) if column < 2 else cell.rjust(width)
         for column, (cell, width) in enumerate(zip(cells, widths, strict=True))
@@ -158,7 +158,7 @@ def _aligned(begin: str, cells: Sequence[str], widths: Sequence[int]) -> str:
 
 
 def marks(lines: Sequence[Advice]) -> list[Mark]:
-    """What is drawn of each structure."""
+    """The marks that are drawn, one for each structure."""
     found = []
     for position, line in enumerate(lines):
         one, measured = line.estimate, line.measured

@@ -5,9 +5,9 @@ Structures are built and searched one after the other, each with the parameter t
 be its best, on the same values: cells drawn evenly from the range of the intervals. Kernels are
 compiled before anything is timed.
 
-Values are searched 16,384 at a time, fewer where these would find more than four million ids: of
-a million subscriptions ``price >= x`` a value finds half, and a batch of all its ids would not fit
-into memory::
+Values are searched 16,384 at a time, or fewer where these would find more than four million ids: a
+value finds half of a million subscriptions ``price >= x``, and a batch of all its ids would not
+fit into memory::
 
     ids of each value   3M  2M  1M  1M  1M  2M       batches   3M | 2M 1M 1M | 1M 2M
 """
@@ -38,8 +38,8 @@ from bittern.stabbing.registry import checked_memory, structure
 from bittern.stabbing.summary import Summary
 
 MEASURED_UP_TO = 1 << 28
-"""Bytes that an index may take to be built for measuring, or the user's limit if that is more.
-At 5 to 20 nanoseconds per byte, that takes a few seconds."""
+"""An index is built and measured if it takes at most this many bytes, or at most the user's limit
+if that is more. At 5 to 20 nanoseconds per byte, building takes a few seconds."""
 
 _BATCH = 16_384
 _BATCH_IDS = 1 << 22
@@ -56,7 +56,7 @@ def run(options: argparse.Namespace) -> int:
         raise OptionError("bittern advise needs a file, not standard input")
     if options.picture == "-":
         raise OptionError("--picture needs a file, not standard output")
-    tables.standard_output()  # raises where nobody would see the advice
+    tables.standard_output()  # raises if it is closed: the advice would be lost
     if options.picture is not None:
         tables.check_target(options.picture)
     progress = Progress(sys.stderr)
@@ -83,14 +83,14 @@ def run(options: argparse.Namespace) -> int:
         title = f"{count(len(lows), 'interval')} over {count(domain, 'cell')}"
         with tables.replacing(options.picture) as file:
             file.write(scatter(marks(lines), title).encode())
-        say(f"{options.picture} is written")
+        say(f"{options.picture} was written")
     return 0
 
 
 def read(
     options: argparse.Namespace, form: str, progress: Callable[..., None]
 ) -> tuple[Int32s, Int32s, int]:
-    """Intervals of a file as cells, and how many cells there are; what the columns say decides."""
+    """Intervals of a file as cells, and the number of cells; the columns decide how it is read."""
     name = options.file
     ends = ["low", "high"]
     texts = id_column, text_column = (
@@ -102,9 +102,9 @@ def read(
     if not named and set(ends) <= set(columns):
         for end in ends:
             if columns.count(end) > 1:
-                raise BitternError(f"{name} has several columns {end!r}")
+                raise BitternError(f"{name} has several columns named {end!r}")
         if set(texts) <= set(columns):
-            say(f"{name} has intervals and subscriptions: low and high are taken, not expression")
+            say(f"{name} has intervals and subscriptions: low and high are used, expression is not")
         try:
             return Intervals.build(*tables.read_intervals(name, form)).cells
         except OptionError as error:
@@ -112,7 +112,7 @@ def read(
     if not named and not set(texts) <= set(columns):
         found = ", ".join(columns) or "none"
         raise BitternError(
-            f"{name} has neither the columns low and high nor id and expression; it has: {found}"
+            f"{name} needs the columns low and high, or id and expression; it has: {found}"
         )
     source = tables.read_subscriptions(name, form, id_column, text_column, None)
     index = bittern.Index.build(source, progress=progress)
@@ -140,7 +140,7 @@ def measure(
 ) -> Measurement:
     """Build the structure and search values in batches, the best of a few passes.
 
-    Each pass has values of its own: those of the last one would be found in the cache.
+    Each pass has its own values: those of the last pass would still be in the cache.
     """
     chosen = structure(estimate.name)
     chosen.build([0], [0], [0], domain=1).stab(0)
@@ -170,7 +170,7 @@ def measure(
 def batches(
     lows: Int32s, highs: Int32s, n_values: int, rng: np.random.Generator
 ) -> Iterator[Int32s]:
-    """Values to search at a time, so many that they find few enough ids; ends are ascending."""
+    """Cut values into batches that each find few enough ids; the ends ascend."""
     for first in range(0, n_values, _BATCH):
         size = min(_BATCH, n_values - first)
         values = rng.integers(lows[0], int(highs[-1]) + 1, size, np.int32)

@@ -1,4 +1,4 @@
-"""What words on the command line mean: numbers, bytes, parameters, the release."""
+"""Readers for the words of a command line: numbers, bytes, parameters, the release."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _BYTES = re.compile(r"([0-9]{1,18})(?:\.([0-9]{1,9}))? ?((?:[kmgt]i?)?)b?", re.I
 
 
 def positive(text: str) -> int:
-    """Read how many there are of something."""
+    """Read a count, 1 or more."""
     number = int(text) if text.isdecimal() and len(text) <= len(str(_GREATEST)) else 0
     if not 1 <= number <= _GREATEST:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 to {_GREATEST:,}")
@@ -31,15 +31,15 @@ def n_bytes(text: str) -> int:
         if number and not rest:
             return number
     raise argparse.ArgumentTypeError(
-        f"{text!r} is not a number of bytes: say for example 500000000, 500M, 1.5G or 2GiB"
+        f"{text!r} is not a number of bytes: write for example 500000000, 500M, 1.5G or 2GiB"
     )
 
 
 def parameter(text: str) -> tuple[str, Any]:
-    """Read a parameter's name and its value, which is JSON or else a word."""
+    """Read a parameter's name and value; a value that is not JSON is a word."""
     name, equals, value = text.partition("=")
     if not name or not equals or not value:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a parameter: say NAME=VALUE")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a parameter: write NAME=VALUE")
     try:
         return name, json.loads(value)
     except (ValueError, RecursionError):
@@ -47,10 +47,10 @@ def parameter(text: str) -> tuple[str, Any]:
 
 
 class Version(argparse.Action):
-    """Print the release; looking it up takes time that other commands need not spend."""
+    """Print the release; only this option spends the time to look it up."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: Any, **__: Any) -> None:
-        """Do so, and end."""
+        """Print the release and exit."""
         from importlib.metadata import version  # noqa: PLC0415 (cold start)
 
         print(f"bittern {version('bittern')}")

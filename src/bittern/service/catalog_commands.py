@@ -1,7 +1,7 @@
 """``bittern catalog add | remove | enable | disable | show | load | export | history | ...``.
 
-Only ``argparse`` is loaded until a command runs. Results go to standard output, what was done to
-standard error: a script can tell them apart.
+Only ``argparse`` is loaded until a command runs. Results go to standard output, and messages about
+what was done go to standard error, so a script can tell them apart.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ if TYPE_CHECKING:
     from bittern.catalog.rows import Subscription
 
 _SHOWN = 50
-_ABOUT = """CATALOG is the path of an SQLite database or postgresql://user@host/database; a password
-can stand in ~/.pgpass or $PGPASSWORD."""
+_ABOUT = """CATALOG is the path of an SQLite database or postgresql://user@host/database; put a
+password into ~/.pgpass or $PGPASSWORD."""
 _FORMATS = ("csv", "jsonl", "parquet")
 
 
 def add_parsers(
     commands: Any, new: Callable[[Any, str, str, str], argparse.ArgumentParser]
 ) -> None:
-    """Add the command and its own commands; ``new`` makes one of a name and its help."""
+    """Add the command and its subcommands; ``new`` makes a command of a name and its help."""
     catalog = new(
         commands,
         "catalog",
-        "keep subscriptions in a database that can change under a running pipeline",
-        f"""{_ABOUT} Each change is one version of it;
-docs/catalog.md has more.
+        "keep subscriptions in a database that can change while a pipeline runs",
+        f"""{_ABOUT} Each change makes a new version of the
+catalog. docs/catalog.md has more.
 
 example:
   bittern catalog add shop.db s1 "price <= 580"
@@ -57,34 +57,39 @@ example:
     add = command("add", "add a subscription", 'add shop.db s1 "price <= 580" --weight 2')
     add("id", metavar="ID")
     add("expression", metavar="EXPRESSION")
-    add("--subscriber", metavar="TEXT", type=_subscriber, help="whom to tell")
+    add("--subscriber", metavar="TEXT", type=_subscriber, help="who is notified")
     add("--weight", metavar="NUMBER", type=float, help="matches are ranked by it")
-    add("--metadata", metavar="JSON", help="an object that is kept with it")
-    add("--disabled", action="store_true", help="keep it, and do not match it yet")
-    add("--replace", action="store_true", help="replace one that has this id, as a whole")
+    add("--metadata", metavar="JSON", help="a JSON object that is stored with it")
+    add("--disabled", action="store_true", help="store it without matching it yet")
+    add("--replace", action="store_true", help="replace all of the subscription with this id")
 
     for name, short in (
-        ("remove", "remove subscriptions, in one version"),
-        ("enable", "match subscriptions again that were disabled, in one version"),
-        ("disable", "keep subscriptions without matching them, in one version"),
+        ("remove", "remove subscriptions, as one version"),
+        ("enable", "match disabled subscriptions again, as one version"),
+        ("disable", "keep subscriptions without matching them, as one version"),
     ):
         command(name, short, f"{name} shop.db s1")("ids", metavar="ID", nargs="+")
 
     add = command("show", "show subscriptions", "show shop.db --version 3")
-    add("ids", metavar="ID", nargs="*", help="default: all, by id")
-    add("--version", metavar="N", type=_version, help="as it was then (default: the newest)")
+    add("ids", metavar="ID", nargs="*", help="default: all, in order of id")
+    add(
+        "--version",
+        metavar="N",
+        type=_version,
+        help="show it as of this version (default: the newest)",
+    )
     add("--limit", metavar="K", type=positive, default=_SHOWN, help=f"default: {_SHOWN}")
     add("--json", action="store_true", help="one JSON object per line instead of a table")
 
-    add = command("load", "take in a file of subscriptions", "load shop.db subs.csv --mode replace")
+    add = command("load", "load subscriptions from a file", "load shop.db subs.csv --mode replace")
     add(
         "file",
         metavar="FILE",
-        help="CSV, JSON lines or Parquet, or - for standard input; a column (in JSON lines a key) "
-        "that it does not have is left alone where the subscription is there, and an empty value "
-        "clears it",
+        help="CSV, JSON lines or Parquet, or - for standard input; a column (or JSON key) that it "
+        "does not have stays as it is for subscriptions that exist already; an empty value clears "
+        "it",
     )
-    add("--format", choices=_FORMATS, help="of FILE (default: by its extension)")
+    add("--format", choices=_FORMATS, help="format of FILE (default: by its extension)")
     add(
         "--mode",
         choices=("upsert", "replace"),
@@ -95,14 +100,19 @@ example:
         "--on-error",
         choices=("fail", "skip"),
         default="fail",
-        help="what to do when subscriptions are not valid (default: fail)",
+        help="what to do with subscriptions that are not valid (default: fail)",
     )
-    add("--quiet", action="store_true", help="no progress and no summary")
+    add("--quiet", action="store_true", help="show no progress and no summary")
 
     add = command("export", "write subscriptions to a file", "export shop.db subs.parquet")
     add("file", metavar="FILE", help="CSV, JSON lines or Parquet, or - for standard output")
-    add("--format", choices=_FORMATS, help="of FILE (default: by its extension)")
-    add("--version", metavar="N", type=_version, help="as it was then (default: the newest)")
+    add("--format", choices=_FORMATS, help="format of FILE (default: by its extension)")
+    add(
+        "--version",
+        metavar="N",
+        type=_version,
+        help="show it as of this version (default: the newest)",
+    )
 
     add = command(
         "history", "show the last versions, or one subscription's past", "history shop.db"
@@ -113,17 +123,17 @@ example:
 
     command(
         "check",
-        "look whether the database is whole: its own check, and every row",
+        "check the database: its own integrity check, and every row",
         "check shop.db",
-        """The exit code is 0 if nothing is wrong, and 1 if something is: each line says what,
-and of which subscription. Only what cannot be right is found: SQLite has no checksums, so a text in
-which a letter became another letter passes.
+        """The exit code is 0 if nothing is wrong, and 1 if something is. Each line says what is
+wrong, and with which subscription. Only what cannot be right is found: SQLite has no checksums, so
+a text in which one letter has become another passes.
 """,
     )
 
     add = command(
         "quantifiers",
-        "say whether EXISTS and FORALL are taken; without them nothing needs a history",
+        "allow or refuse EXISTS and FORALL; without them nothing needs a history",
         "quantifiers shop.db refuse",
     )
     add(
@@ -131,22 +141,29 @@ which a letter became another letter passes.
         metavar="allow|refuse",
         choices=("allow", "refuse"),
         nargs="?",
-        help="from now on; what is there stays (default: print which it is)",
+        help="from now on; existing subscriptions stay (default: print the setting)",
     )
 
-    add = command("forget", "drop what only early versions have", "forget shop.db 1000")
-    add("version", metavar="VERSION", type=_version, help="the oldest that can still be read")
+    add = command("forget", "drop rows that only early versions need", "forget shop.db 1000")
+    add(
+        "version",
+        metavar="VERSION",
+        type=_version,
+        help="the oldest version that can still be read",
+    )
 
 
 def _subscriber(text: str) -> str:
-    if not text.strip():  # such as "$WHO" where nobody set it
-        raise argparse.ArgumentTypeError("it is empty: name one, or leave the option out")
+    if not text.strip():  # such as "$WHO" where it is not set
+        raise argparse.ArgumentTypeError("it is empty: name a subscriber, or leave the option out")
     return text
 
 
 def _version(text: str) -> int:
     if not text.isdecimal() or len(text) > 18:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a version: a whole number from 0 on")
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a version: give a whole number, 0 or more"
+        )
     return int(text)
 
 
@@ -216,12 +233,12 @@ def _show(catalog: Catalog, options: argparse.Namespace) -> int:
         _print_rows(columns, ([row[name] for name in columns] for row in rows))
     if more:
         total = catalog.count(options.version, all=True)
-        say(f"{len(rows):,} of {count(total, 'subscription')} shown: say --limit for more")
+        say(f"{len(rows):,} of {count(total, 'subscription')} shown: use --limit to see more")
     return 0
 
 
 def _as_row(subscription: Subscription) -> dict[str, Any]:
-    """As a row of ``Catalog.at``."""
+    """A subscription as a row of ``Catalog.at``."""
     row = dict(vars(subscription))
     del row["until"]
     if row["metadata"] is not None:
@@ -269,7 +286,7 @@ def _export(catalog: Catalog, options: argparse.Namespace) -> int:
     if options.file == "-":
         form = options.format or "jsonl"
         if form == "parquet":
-            raise OptionError("Parquet needs a file: say FILE instead of -")
+            raise OptionError("Parquet needs a file: give FILE instead of -")
         table = catalog.export(version=options.version)
         files.write_table(table, standard_output(), form, catalog)
         return 0
@@ -289,7 +306,7 @@ def _history(catalog: Catalog, options: argparse.Namespace) -> int:
         past = catalog.history(options.id)[-options.limit :]
         rows = [tuple(getattr(each, name) for name in columns) for each in reversed(past)]
         if not past:
-            say(f"nothing is known of the id {options.id!r}")
+            say(f"the catalog has never had the id {options.id!r}")
             return 1
     if options.json:
         for row in rows:
@@ -305,12 +322,15 @@ def _check(catalog: Catalog, _: argparse.Namespace) -> int:
         print(_cell(problem))
     if problems:
         say(
-            f"{count(len(problems), 'problem')}: remove such subscriptions, add them again, and "
-            f"forget the versions before ('bittern catalog forget'); if the database itself is "
+            f"{count(len(problems), 'problem')}: remove these subscriptions, add them again, and "
+            f"forget earlier versions ('bittern catalog forget'); if the database itself is "
             f"damaged, restore a backup"
         )
         return 1
-    say(f"version {catalog.version()}, {count(catalog.count(all=True), 'subscription')}: all fine")
+    say(
+        f"version {catalog.version()}, {count(catalog.count(all=True), 'subscription')}: "
+        f"nothing is wrong"
+    )
     return 0
 
 
@@ -319,7 +339,7 @@ def _quantifiers(catalog: Catalog, options: argparse.Namespace) -> int:
         print("allow" if catalog.allows_quantifiers() else "refuse")
         return 0
     catalog.set_quantifiers(options.answer == "allow")
-    say(f"EXISTS and FORALL are {'taken' if options.answer == 'allow' else 'refused'}")
+    say(f"EXISTS and FORALL are {'allowed' if options.answer == 'allow' else 'refused'}")
     return 0
 
 
@@ -330,7 +350,7 @@ def _forget(catalog: Catalog, options: argparse.Namespace) -> int:
 
 
 def _print_rows(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    """Print a table; the last column takes what room there is left."""
+    """Print a table; the last column takes the room that is left."""
     cells = [list(columns), *([_cell(value) for value in row] for row in rows)]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     room = shutil.get_terminal_size().columns if sys.stdout.isatty() else 1 << 30
@@ -341,7 +361,7 @@ def _print_rows(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
 
 
 def _cell(value: Any) -> str:
-    """A value on one line, without anything that a terminal would obey."""
+    """A value on one line, without control characters for the terminal."""
     if value is None:
         return "-"
     if isinstance(value, bool):

@@ -1,11 +1,11 @@
 """The command line: ``bittern build | match | explain | inspect | advise | catalog | ...``.
 
-``main`` parses; ``run`` runs one command and turns every way a user can be wrong into one sentence
-on standard error and an exit code: 0 fine, 1 the data is wrong, 2 the command is, 130 interrupted,
-143 terminated. Data of which nothing could be read is wrong; of which something could, is not.
-Results go to standard output, everything said about them to standard error.
+``main`` parses. ``run`` runs one command and turns every mistake of a user into one sentence on
+standard error and an exit code: 0 success, 1 wrong data, 2 wrong command, 130 interrupted, 143
+terminated. Data is wrong if none of it can be read; it is not wrong if some of it can. Results go
+to standard output, everything said about them to standard error.
 
-Cold start counts: nothing here imports NumPy, Arrow or Numba before a command needs them.
+Start-up time matters: nothing here imports NumPy, Arrow or Numba before a command needs them.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ _VERIFIED_UP_TO = 1 << 28  # bytes of a snapshot: what can be read in a fraction
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
-    if sys.stderr is None:  # closed by whoever started the process: nobody listens
+    if sys.stderr is None:  # closed by the parent process: messages go nowhere
         sys.stderr = open(os.devnull, "w")  # noqa: PTH123, SIM115
     return run(parser(_COMMANDS).parse_args(arguments))
 
 
 @contextlib.contextmanager
 def _terminable() -> Iterator[list[float]]:
-    """While inside, SIGTERM does what Ctrl-C does; yields when it came.
+    """While inside, SIGTERM does what Ctrl-C does; yields the list of times at which it came.
 
-    By itself it would end the process at once, and what is half written would stay.
+    By default it would end the process at once and leave half-written files behind.
     """
     came: list[float] = []
 
@@ -71,7 +71,7 @@ def _terminable() -> Iterator[list[float]]:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run what ``options.run`` says; whatever goes wrong is a sentence and an exit code."""
+    """Run ``options.run``; whatever goes wrong becomes a sentence and an exit code."""
     with _terminable() as came:
         code = _run_command(options)
     return 143 if came and code == 130 else code
@@ -85,7 +85,7 @@ def _run_command(options: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
-        # Who reads has read enough. Nothing may be flushed to the closed pipe at exit.
+        # The reader has closed the pipe. Nothing may be flushed to it at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except SubscriptionError as error:
@@ -162,16 +162,18 @@ def _build(options: argparse.Namespace) -> int:
 
 
 def _once(given: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Parameters by name, each of them once."""
+    """Parameters by name; none may be given twice."""
     names = [name for name, _ in given]
     for name in names:
         if names.count(name) > 1:
-            raise OptionError(f"the parameter {name} is given {names.count(name)} times")
+            raise OptionError(
+                f"--parameter {name} is given {names.count(name)} times: give it once"
+            )
     return dict(given)
 
 
 def _sample(name: str | None) -> Any:
-    """Read the first events of a file, from which selectivities are estimated."""
+    """Read the first events of a file, to estimate selectivities from them."""
     from bittern.service import tables  # noqa: PLC0415 (cold start)
 
     if name is None:
@@ -187,7 +189,7 @@ def _match(options: argparse.Namespace) -> int:
     form = tables.format_of(options.events, options.format)
     output_form = tables.format_of(options.output, options.output_format, "--output-format")
     if options.output == "-" and output_form == "parquet":
-        raise OptionError("Parquet needs a file: say --output FILE")
+        raise OptionError("Parquet needs a file: use --output FILE")
     history_commands.check_options(options)
     index = _open(options.snapshot)
     rejects = Rejects()
@@ -209,13 +211,13 @@ def _match(options: argparse.Namespace) -> int:
     said = f"{count(n_rows, 'event')}, {count(n_matches, 'match')}"
     say(f"{said}, {rejects.number:,} rejected" if rejects.number else said)
     if n_rows and rejects.number == n_rows:
-        say("all events were rejected: not one could be read")
+        say("all events were rejected: none could be read")
         return 1
     return 0
 
 
 def _open(path: str) -> bittern.Index:
-    """Open an index for use; unless it is large, look for damage first. O(bytes) up to 256 MB."""
+    """Open an index; unless it is large, check it for damage first. O(bytes) up to 256 MB."""
     try:
         with os.scandir(path) as files:
             small = sum(file.stat().st_size for file in files) < _VERIFIED_UP_TO
@@ -227,7 +229,7 @@ def _open(path: str) -> bittern.Index:
 def _explain(options: argparse.Namespace) -> int:
     from bittern.service import history_commands, tables  # noqa: PLC0415 (cold start)
 
-    tables.standard_output()  # raises where nobody would see the reason
+    tables.standard_output()  # raises if it is closed: the reason would be lost
     history_commands.check_options(options)
     text = options.event
     if text == "-":
@@ -245,14 +247,16 @@ def _explain(options: argparse.Namespace) -> int:
 
 
 def _as_id(text: str, index: Any) -> str | int:
-    """Return what the command line says as the kind of id that this index has."""
+    """The id on the command line, as the kind of id that this index has."""
     import pyarrow as pa  # noqa: PLC0415 (cold start)
 
     if pa.types.is_integer(index.ids.type):
         try:
             return int(text)
         except ValueError as error:
-            raise BitternError(f"{text!r}: the ids of this index are integers") from error
+            raise BitternError(
+                f"{text!r} is not an id of this index: its ids are integers"
+            ) from error
     return text
 
 
@@ -262,7 +266,7 @@ def _inspect(options: argparse.Namespace) -> int:
     from bittern.literature.pb_tree.page_table import is_page_file  # noqa: PLC0415
     from bittern.service import history_commands, predicate_commands, tables  # noqa: PLC0415
 
-    tables.standard_output()  # raises where nobody would see the report
+    tables.standard_output()  # raises if it is closed: the report would be lost
     if document_file.holds_documents(options.snapshot):
         return history_commands.inspect(options)
     if is_page_file(options.snapshot):
@@ -291,7 +295,7 @@ def _inspect(options: argparse.Namespace) -> int:
     print("\nbytes per array")
     print_table(dict(sorted(sizes.items(), key=lambda item: -item[1])), indent=2)
     if options.check:
-        print("\nchecked: digests and structure are right")
+        print("\nchecked: digests and structure are correct")
     return 0
 
 

@@ -1,4 +1,4 @@
-"""Events out of a CSV file: batches that know which rows of the file they are.
+"""Events of a CSV file, in batches that know which rows of the file they hold.
 
 ::
 
@@ -9,10 +9,10 @@
 
                                    Rows(events, numbers=[0, 2], n_rows=3)
 
-The data rows are numbered from 0, the header and blank lines not among them and rejected rows
-among them, so that a result can be looked up in the file. A byte that is not UTF-8 rejects its row
-alone: Arrow would refuse the whole file, so such a byte is read as a noncharacter first, and rows
-that hold one are taken out. Cost: O(bytes), memory O(one block).
+The data rows are numbered from 0. Rejected rows count, the header and blank lines do not, so that
+a result can be looked up in the file. A byte that is not UTF-8 rejects only its row. Arrow would
+refuse the whole file, so such a byte is first replaced by a noncharacter, and the rows that hold
+one are removed. Cost: O(bytes), memory O(one block).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _MARK = "\uffff"  # a noncharacter: no text has it
 
 
 class Rows(NamedTuple):
-    """A batch of events, and where they stand among the rows of the file that it covers."""
+    """A batch of events, and their positions among the rows of the file that it covers."""
 
     events: pa.RecordBatch | pa.Array
     numbers: npt.NDArray[np.int64]
@@ -48,7 +48,7 @@ class Rows(NamedTuple):
 
     @classmethod
     def all_of(cls, events: pa.RecordBatch | pa.Array) -> Rows:
-        """Rows all of which are events."""
+        """A batch in which every row is an event."""
         return cls(events, np.arange(len(events)), len(events))
 
     def spread(self, matches: Matches) -> Matches:
@@ -62,7 +62,7 @@ class Rows(NamedTuple):
 def read_csv(
     file: IO[bytes], batch_size: int, reject: Callable[[str, str], None]
 ) -> Iterator[Rows]:
-    """Batches of at most ``batch_size`` events; ``reject(place, reason)`` is told of bad rows."""
+    """Batches of at most ``batch_size`` events; calls ``reject(place, reason)`` for bad rows."""
     skipped: list[int] = []  # by Arrow, ascending, not yet covered by a batch
 
     def wrong(row: Any) -> str:
@@ -124,11 +124,11 @@ class _Utf8(io.RawIOBase):
         self._rest = memoryview(b"")
 
     def readable(self) -> bool:
-        """Say that it can be read, which is all it can."""
+        """True: the file can be read (and nothing else)."""
         return True
 
     def readinto(self, room: Any) -> int:
-        """Fill ``room`` with what comes next, and tell how much that is; 0 at the end."""
+        """Fill ``room`` with the next bytes and return their number; 0 at the end."""
         while not self._rest:
             chunk = self._file.read(_CHUNK)
             self._rest = memoryview(self._encoded(self._decoder.decode(chunk, final=not chunk)))

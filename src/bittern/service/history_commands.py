@@ -7,7 +7,7 @@
     bittern explain shop.bittern s1 '{...}' --history seen     what would it match now?
     bittern inspect seen --check                               documents, segments, bytes
 
-How many of them count, ``--keep``, is not written down in the folder: say it each time.
+The folder does not store ``--keep``, how many of the documents are used: give it each time.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from bittern.service.report import count, print_table, say
 
 
 def check_options(options: argparse.Namespace) -> None:
-    """What is said of a history needs one."""
+    """Raise if options about a history are given without one."""
     if options.history is not None:
         return
     said = {
@@ -38,19 +38,19 @@ def check_options(options: argparse.Namespace) -> None:
     }
     for option, is_said in said.items():
         if is_said:
-            raise OptionError(f"{option} is about a history: say --history FOLDER too")
+            raise OptionError(f"{option} needs a history: give --history FOLDER too")
 
 
 @contextlib.contextmanager
 def matching(
     index: bittern.Index, options: argparse.Namespace
 ) -> Iterator[Callable[[Any], Matches]]:
-    """How a batch is matched: after the documents of a history, or by itself."""
+    """A function that matches a batch, with the documents of a history or without."""
     if options.history is None:
         if index.encoder.hidden is not None:
             raise OptionError(
-                "some subscriptions compare events with documents seen before (EXISTS, FORALL): "
-                "say --history FOLDER"
+                "some subscriptions compare events with earlier documents (EXISTS, FORALL): "
+                "give --history FOLDER"
             )
         yield partial(bittern.Matcher(index).match, limit=options.limit)
         return
@@ -70,7 +70,7 @@ def matching(
             if history.end > begin:
                 remembered = count(history.end - begin, "event")
                 say(
-                    f"{remembered} remembered in {options.history}, from document {begin} on; "
+                    f"{remembered} remembered in {options.history}, from document {begin} on, but "
                     "not all of their matches were written"
                 )
             raise
@@ -80,9 +80,9 @@ def matching(
 def after_history(
     index: bittern.Index, options: argparse.Namespace
 ) -> Iterator[bittern.Index | bittern.LiveMatcher]:
-    """What an explanation is asked of: the index, with the documents of a history if one is named.
+    """What explains an event: the index, with the documents of a history if one is named.
 
-    A folder without documents is a mistake here, where ``matching`` begins with it.
+    A folder without documents is a mistake here, whereas ``matching`` starts a history in it.
     """
     if options.history is None:
         yield index
@@ -97,7 +97,7 @@ def after_history(
 
 
 def inspect(options: argparse.Namespace) -> int:
-    """Show what is in a history's folder; with ``--check`` everything is read."""
+    """Show what is in a history's folder; with ``--check``, read and verify all of it."""
     with History(options.snapshot) as history:
         if options.check:
             history.documents.check()
@@ -107,5 +107,5 @@ def inspect(options: argparse.Namespace) -> int:
         return 0
     print_table(about)
     if options.check:
-        print("\nchecked: checksums and order are right")
+        print("\nchecked: checksums and order are correct")
     return 0

@@ -1,7 +1,7 @@
-"""How a pipeline does, for whoever watches: a picture on a terminal, plain lines elsewhere.
+"""The state of a running pipeline: a picture on a terminal, plain lines elsewhere.
 
-On a terminal, redrawn in place a few times a second; columns that have no room are left out, the
-last ones first::
+On a terminal it is redrawn in place a few times a second. Columns for which there is no room are
+left out, the last ones first::
 
     shop   running for 0:02:10                                  batch 128, catalog version 42
     -----------------------------------------------------------------------------------------
@@ -12,12 +12,12 @@ last ones first::
       127       41   9,900    1,190        0   0.43 s  0.30 s    20 ms   90 ms  10 ms  1 ms
       128       42   9,950    1,204        1   0.41 s  0.29 s    20 ms   90 ms   4 ms  1 ms
 
-Elsewhere a line every few seconds, while batches come, and once a minute while none do::
+Elsewhere there is a line every few seconds while batches come, and one a minute while none do::
 
     batch 128: 9,800 events/s, 1,204 matches/s, latency p50 0.41 s p99 0.77 s, catalog version 42
 
-Whoever watches may go away: what cannot be written is not, and the pipeline goes on. Cost: a few
-milliseconds for each picture.
+The reader may go away: output that cannot be written is dropped, and the pipeline continues. Cost:
+a few milliseconds for each picture.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _GAP = 2  # between two columns
 
 
 class View:
-    """Shows figures; ``show`` may be called as often as one likes, ``close`` once."""
+    """Shows figures. ``show`` may be called any number of times, ``close`` once."""
 
     def __init__(
         self, name: str, stream: TextIO, clock: Callable[[], float] = time.monotonic
@@ -71,7 +71,7 @@ class View:
             self._guarded(self._live.start)
 
     def show(self, figures: Figures) -> None:
-        """Show these, if it is time to."""
+        """Show these figures if it is time to."""
         now = self._clock()
         if self._live is not None:
             if now - self._last >= _DRAW:
@@ -82,7 +82,7 @@ class View:
             self._guarded(lambda: self._write(as_line(figures)))
 
     def close(self, figures: Figures) -> None:
-        """Show the last ones, and leave the terminal as it was."""
+        """Show the last figures, and leave the terminal as it was."""
         live = self._live
         if live is not None:
             self._draw(figures, over=True)
@@ -113,7 +113,7 @@ class View:
 def picture(
     name: str, figures: Figures, width: int, lines: int = _BATCHES, *, over: bool = False
 ) -> Group:
-    """What a terminal of this width shows, with so many of the last batches."""
+    """The picture for a terminal of this width, with this many of the last batches."""
     from rich.console import Group  # noqa: PLC0415 (cold start)
     from rich.rule import Rule  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
@@ -150,7 +150,7 @@ def as_line(figures: Figures) -> str:
 
 
 def _ends(left: str, right: str) -> Any:
-    """A text at either end of a line."""
+    """A line with one text at its left end and another at its right end."""
     grid = _grid()
     grid.expand = True
     grid.add_column(no_wrap=True, overflow="ellipsis", style="bold")
@@ -187,7 +187,7 @@ def _row(done: Done) -> dict[str, str]:
 
 
 def _table(rows: list[dict[str, str]], width: int, style: str) -> Any:
-    """The columns that there is room for, but at least one."""
+    """The columns for which there is room, at least one."""
     grid = _grid()
     grid.show_header = True
     grid.header_style = "dim"
@@ -220,7 +220,7 @@ def _or_dash(number: int | None) -> str:
 
 
 def _plain(text: str) -> str:
-    """One line of it that a terminal only prints."""
+    """The text as one line, without control characters for the terminal."""
     return "".join(c if c.isprintable() else " " for c in " ".join(text.split()))
 
 

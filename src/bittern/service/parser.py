@@ -1,6 +1,6 @@
-"""What can be said on the command line: every command, its options and its help.
+"""The grammar of the command line: every command, its options and its help.
 
-Only ``argparse`` is loaded here, so that ``--help`` does not wait for anything else.
+Only ``argparse`` is loaded here, so ``--help`` does not wait for anything else.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def _command(commands: Any, name: str, short: str, text: str) -> argparse.Argume
 
 
 def parser(runs: Mapping[str, Callable[[argparse.Namespace], int]]) -> argparse.ArgumentParser:
-    """All commands with their options; ``options.run`` is what ``runs`` has for the one chosen."""
+    """All commands with their options; ``options.run`` is the entry of ``runs`` for the command."""
     whole = argparse.ArgumentParser(
         prog="bittern",
         description="Match events against millions of standing Boolean SQL subscriptions.",
@@ -36,7 +36,7 @@ def parser(runs: Mapping[str, Callable[[argparse.Namespace], int]]) -> argparse.
   bittern build subscriptions.csv --output shop.bittern
   bittern match shop.bittern events.jsonl --output matches.jsonl
 
-exit codes: 0 fine, 1 the data is wrong, 2 the command is wrong, 130 interrupted,
+exit codes: 0 success, 1 wrong data, 2 wrong command, 130 interrupted,
 143 terminated""",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -62,7 +62,7 @@ def _add_build(commands: Any) -> None:
         "build",
         "compile subscriptions into a snapshot",
         """SUBSCRIPTIONS is CSV, JSON lines or Parquet with a column for the id, one for the
-expression and, if matches are to be ranked, one for the weight.
+expression and, to rank matches, one for the weight.
 
 The strategies and their parameters are in docs/strategies.md, the stabbing indexes in
 docs/stabbing.md.
@@ -76,47 +76,54 @@ example:
     )
     add = command.add_argument
     add("subscriptions", metavar="SUBSCRIPTIONS", help="a file, or - for standard input")
-    add("--output", metavar="DIR", required=True, help="the snapshot; one there is replaced")
-    add("--format", choices=FORMATS, help="of SUBSCRIPTIONS (default: by its extension)")
+    add("--output", metavar="DIR", required=True, help="the snapshot; an existing one is replaced")
+    add("--format", choices=FORMATS, help="format of SUBSCRIPTIONS (default: by its extension)")
     add("--id-column", metavar="NAME", default="id", help="default: id")
     add("--expression-column", metavar="NAME", default="expression", help="default: expression")
     add("--weight-column", metavar="NAME", help="default: weight, if there is one")
-    add("--sample", metavar="EVENTS", help="a file of typical events, to plan the index for")
+    add("--sample", metavar="EVENTS", help="a file of typical events that the index is planned for")
     add(
         "--on-error",
         choices=("fail", "skip"),
         default="fail",
-        help="what to do when subscriptions are not valid (default: fail)",
+        help="what to do with subscriptions that are not valid (default: fail)",
     )
-    add("--strategy", metavar="NAME", default="pivot", help="how to index (default: pivot)")
+    add("--strategy", metavar="NAME", default="pivot", help="index strategy (default: pivot)")
     add(
         "--parameter",
         metavar="NAME=VALUE",
         type=parameter,
         action="append",
         default=[],
-        help="of the strategy, such as domain=[1,50]; may be repeated",
+        help="a parameter of the strategy, such as domain=[1,50]; may be repeated",
     )
-    add("--stabbing", metavar="NAME", help="index under the pivots, or auto (default: cei)")
-    add("--stabbing-memory", metavar="BYTES", type=n_bytes, help="for auto, such as 500M or 2GiB")
-    add("--quiet", action="store_true", help="no progress and no summary")
+    add(
+        "--stabbing", metavar="NAME", help="stabbing index under the pivots, or auto (default: cei)"
+    )
+    add(
+        "--stabbing-memory",
+        metavar="BYTES",
+        type=n_bytes,
+        help="memory limit for auto, such as 500M or 2GiB",
+    )
+    add("--quiet", action="store_true", help="show no progress and no summary")
 
 
 def _add_match(commands: Any) -> None:
     command = _command(
         commands,
         "match",
-        "tell which subscriptions each event satisfies",
+        "find the subscriptions that each event satisfies",
         """EVENTS is JSON lines, CSV or Parquet, one event per line or row. The output has one JSON
-line per event; CSV output is always flat. Events are numbered from 0 by their rows: blank lines
-and the header of CSV do not count, rows that cannot be read do. Such a row is reported by that
-number and matches nothing; the others are not affected.
+line per event; CSV output is always flat. Events are numbered by their rows, from 0: blank lines
+and the header of CSV do not count, rows that cannot be read do. Such a row is reported with its
+number and matches nothing; the other rows are not affected.
 
-A snapshot of less than 256 MB is checked for damage first; for a larger one, and after
-copying one, there is bittern inspect --check.
+A snapshot of less than 256 MB is checked for damage first. For a larger snapshot, or after copying
+one, use bittern inspect --check.
 
-Subscriptions with EXISTS or FORALL compare events with those that came before, which stay in the
-folder that --history names, from one command to the next: docs/history.md has more.
+Subscriptions with EXISTS or FORALL compare events with earlier events. The folder that --history
+names keeps those from one command to the next: docs/history.md has more.
 
 example:
   echo '{"model": "iphone5s", "price": 550}' | bittern match shop.bittern
@@ -127,10 +134,10 @@ example:
     add("snapshot", metavar="SNAPSHOT")
     add("events", metavar="EVENTS", nargs="?", default="-", help="default: -, standard input")
     add("--output", metavar="FILE", default="-", help="default: -, standard output")
-    add("--format", choices=FORMATS, help="of EVENTS (default: by its extension)")
-    add("--output-format", choices=FORMATS, help="of FILE (default: by its extension)")
+    add("--format", choices=FORMATS, help="format of EVENTS (default: by its extension)")
+    add("--output-format", choices=FORMATS, help="format of FILE (default: by its extension)")
     add("--flat", action="store_true", help="one line per match instead of one per event")
-    add("--limit", metavar="K", type=positive, help="only the K matches of highest weight")
+    add("--limit", metavar="K", type=positive, help="only the K matches with the highest weights")
     add(
         "--batch-size",
         metavar="N",
@@ -138,36 +145,36 @@ example:
         default=10_000,
         help="events matched at a time (default: 10000)",
     )
-    _add_history(command, "folder of the documents that came before; made if there is none")
+    _add_history(command, "folder of the earlier documents; created if it does not exist")
     add("--batch-at-once", action="store_true", help="events of a batch do not see each other")
     add(
         "--no-remember",
         dest="remember",
         action="store_false",
-        help="events become no documents of the history",
+        help="do not add the events to the history",
     )
 
 
 def _add_history(command: argparse.ArgumentParser, what: str) -> None:
     add = command.add_argument
     add("--history", metavar="FOLDER", help=what)
-    add("--keep", metavar="N", type=positive, help="only its N newest documents count")
+    add("--keep", metavar="N", type=positive, help="use only the N newest documents of the history")
 
 
 def _add_explain(commands: Any) -> None:
     command = _command(
         commands,
         "explain",
-        "tell why a subscription matches an event, or why not",
-        """With --history, EXISTS and FORALL look at the documents that are there; the event does
-not become one.
+        "explain why a subscription matches an event, or why it does not",
+        """With --history, EXISTS and FORALL look at the documents in the folder; the event is not
+added to them.
 
 example:
   bittern explain shop.bittern s1 '{"model": "iphone5s", "price": 600}'
 """,
     )
     command.add_argument("snapshot", metavar="SNAPSHOT")
-    command.add_argument("id", metavar="ID", help="of the subscription")
+    command.add_argument("id", metavar="ID", help="id of the subscription")
     command.add_argument(
         "event",
         metavar="EVENT_JSON",
@@ -175,7 +182,7 @@ example:
         default="-",
         help="the event as a JSON object (default: -, standard input)",
     )
-    _add_history(command, "folder of the documents that came before")
+    _add_history(command, "folder of the earlier documents")
 
 
 def _add_inspect(commands: Any) -> None:
@@ -183,8 +190,8 @@ def _add_inspect(commands: Any) -> None:
         commands,
         "inspect",
         "show what is in a snapshot, a history or a predicate index, and whether it is sound",
-        """A predicate index is a file; docs/pb_tree.md says what is shown of it. It is read from
-end to end, at its newest version, also while another process writes.
+        """A predicate index is a file; docs/pb_tree.md says what is shown of it. The file is read
+from end to end, at its newest version, even while another process writes to it.
 
 example:
   bittern inspect shop.bittern --check
@@ -194,7 +201,7 @@ example:
         "snapshot", metavar="PATH", help="a snapshot, a history's folder, or a predicate index"
     )
     command.add_argument(
-        "--check", action="store_true", help="verify digests and structure; exit 1 when damaged"
+        "--check", action="store_true", help="verify digests and structure; exit with 1 if damaged"
     )
     command.add_argument("--json", action="store_true", help="print JSON instead of tables")
 
@@ -203,10 +210,10 @@ def _add_advise(commands: Any) -> None:
     command = _command(
         commands,
         "advise",
-        "tell which stabbing index suits intervals or subscriptions",
+        "advise which stabbing index suits intervals or subscriptions",
         """FILE is CSV, JSON lines or Parquet, with the columns low and high (one interval per row,
-an empty end means none) or id and expression (as bittern build reads it; the intervals are those
-that it would file). Every index is predicted, built and searched; docs/stabbing.md describes them.
+an empty end means no bound) or id and expression (as for bittern build; the intervals are those
+that it would index). Every index is predicted, built and searched; docs/stabbing.md describes them.
 
 example:
   bittern advise intervals.csv --memory 100M --picture advice.svg
@@ -214,12 +221,23 @@ example:
     )
     add = command.add_argument
     add("file", metavar="FILE")
-    add("--format", choices=FORMATS, help="of FILE (default: by its extension)")
+    add("--format", choices=FORMATS, help="format of FILE (default: by its extension)")
     add("--id-column", metavar="NAME", help="default: id")
     add("--expression-column", metavar="NAME", help="default: expression")
-    add("--memory", metavar="BYTES", type=n_bytes, help="for the index, such as 500M or 2GiB")
-    add("--values", metavar="N", type=positive, default=50_000, help="to search (default: 50000)")
-    add("--picture", metavar="FILE.svg", help="storage against search time, drawn")
+    add(
+        "--memory",
+        metavar="BYTES",
+        type=n_bytes,
+        help="memory limit of the index, such as 500M or 2GiB",
+    )
+    add(
+        "--values",
+        metavar="N",
+        type=positive,
+        default=50_000,
+        help="number of values to search (default: 50000)",
+    )
+    add("--picture", metavar="FILE.svg", help="draw storage against search time")
     add("--json", action="store_true", help="print JSON instead of tables")
 
 
@@ -230,8 +248,8 @@ def _add_spark_match(commands: Any) -> None:
         "match files of events on Spark, from this machine's cores to a cluster",
         """EVENTS are Parquet, JSON lines or CSV with a header: a file, a folder of them, or a
 pattern such as 'logs/*.jsonl'. SUBSCRIPTIONS are such files with the columns id, expression and
-optionally weight, or a snapshot that bittern build wrote. OUT is a folder that the result is
-written to, all of it or nothing: Parquet, JSON lines or CSV by its extension; CSV has one row per
+optionally weight, or a snapshot that bittern build wrote. OUT is a folder for the result, which is
+written as a whole or not at all: Parquet, JSON lines or CSV by its extension; CSV has one row per
 match.
 
 It needs pyspark and Java 17. docs/spark.md has more.
@@ -244,48 +262,53 @@ example:
     add("events", metavar="EVENTS")
     add("subscriptions", metavar="SUBSCRIPTIONS")
     add("output", metavar="OUT")
-    add("--format", choices=FORMATS, help="of EVENTS (default: by the extension)")
+    add("--format", choices=FORMATS, help="format of EVENTS (default: by the extension)")
     add("--subscriptions-format", choices=FORMATS, help="default: by the extension")
-    add("--output-format", choices=FORMATS, help="of OUT (default: by the extension)")
-    add("--event-id", metavar="NAMES", help="columns to keep, with commas between (default: all)")
-    add("--json", metavar="NAMES", help="columns whose text is JSON with attributes")
+    add("--output-format", choices=FORMATS, help="format of OUT (default: by the extension)")
+    add("--event-id", metavar="NAMES", help="columns to keep, separated by commas (default: all)")
+    add("--json", metavar="NAMES", help="columns that hold attributes as JSON text")
     add("--explode", action="store_true", help="one row per match instead of one per event")
-    add("--limit", metavar="K", type=positive, help="only the K matches of highest weight")
-    add("--rejects", metavar="DIR", help="where to write events that cannot be read, as Parquet")
-    add("--history", metavar="PARQUET", help="documents that came before all events")
+    add("--limit", metavar="K", type=positive, help="only the K matches with the highest weights")
+    add("--rejects", metavar="DIR", help="write events that cannot be read here, as Parquet")
+    add("--history", metavar="PARQUET", help="documents that precede all events")
     add(
         "--order-by",
         metavar="NAMES",
-        help="columns that events came in the order of: each sees those before it, in one task",
+        help="columns that give the order of events: each sees the earlier ones, in one task",
     )
-    add("--overwrite", action="store_true", help="replace what is at OUT")
+    add("--overwrite", action="store_true", help="replace OUT if it exists")
     add(
         "--on-error",
         choices=("fail", "skip"),
         default="fail",
-        help="what to do when subscriptions are not valid (default: fail)",
+        help="what to do with subscriptions that are not valid (default: fail)",
     )
     add(
         "--master",
         metavar="URL",
-        help="of Spark (default: $MASTER, else all cores of this machine)",
+        help="master of Spark (default: $MASTER, else all cores of this machine)",
     )
     add("--conf", metavar="NAME=VALUE", action="append", default=[], help="a setting of Spark")
-    add("--store", metavar="URI", help="folder that driver and executors share, for the snapshot")
-    add("--shards", metavar="N", type=positive, help="cut the index (default: by its size)")
-    add("--quiet", action="store_true", help="no progress and no summary")
+    add("--store", metavar="URI", help="folder for the snapshot that driver and executors share")
+    add(
+        "--shards",
+        metavar="N",
+        type=positive,
+        help="cut the index into N shards (default: by its size)",
+    )
+    add("--quiet", action="store_true", help="show no progress and no summary")
 
 
 def _add_run(commands: Any) -> None:
     command = _command(
         commands,
         "run",
-        "match a stream of events against a catalog that changes under it",
+        "match a stream of events against a catalog that may change meanwhile",
         """PIPELINE is a TOML file that says where the events come from, where the catalog is and
-where matches go; examples/pipeline.toml has every key with a comment.
+where matches go; examples/pipeline.toml shows every key with a comment.
 
-SIGTERM or Ctrl-C lets the micro-batch under way finish and stops; a second one stops at once.
-Either way, and after a failure too, running it again goes on where it was.
+SIGTERM or Ctrl-C finishes the current micro-batch and then stops; a second one stops at once.
+Either way, and after a failure too, the next run continues where this one stopped.
 
 It needs pyspark and Java 17. docs/running.md has more.
 
@@ -296,9 +319,9 @@ example:
     )
     add = command.add_argument
     add("pipeline", metavar="PIPELINE")
-    add("--once", action="store_true", help="match what is there by now, and end")
-    add("--check", action="store_true", help="only tell whether it could run")
-    add("--quiet", action="store_true", help="show no figures, only what is wrong")
+    add("--once", action="store_true", help="match what is there now, then end")
+    add("--check", action="store_true", help="only check whether it could run")
+    add("--quiet", action="store_true", help="show no figures, only problems")
 
 
 def _add_warm_up(commands: Any) -> None:

@@ -6,11 +6,11 @@ Both axes are logarithmic, because structures differ by factors::
     cei           ######                 41.0   #########           28.1 MB
     lci-dt        ################      310     #############       61.2 MB
 
-In the plot every structure has a hollow mark where it was predicted and, if it was measured, a
-filled one, joined by a line; the filled ones lie on top, and are smaller, so that both are seen
-where they meet. Labels are placed around the marks one after the other, each at the nearest place
-where it touches neither a mark nor a label, nor a line if there is such a place; one that had to
-go far away gets a hair line to its mark. Nothing here depends on more than the standard library.
+In the plot, every structure has a hollow mark where it was predicted. If it was measured, it also
+has a filled mark, and a line joins the two. Filled marks lie on top and are smaller, so both can be
+seen where they meet. Labels are placed around the marks one after the other, each at the nearest
+place where it touches no mark and no label, and preferably no line. A label that is far from its
+mark gets a hair line to it. Only the standard library is used here.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _At = Callable[[_Point], _Point]
 
 @dataclass(frozen=True)
 class Mark:
-    """One structure: (bytes, ns per value) as predicted, as measured if it was, and its rank."""
+    """One structure: (bytes, ns per value) predicted, the same measured if it was, and its rank."""
 
     name: str
     predicted: tuple[float, float]
@@ -46,7 +46,7 @@ class Mark:
 
     @property
     def shown(self) -> tuple[float, float]:
-        """Where the label belongs: at what was measured, if it was."""
+        """Where the label belongs: at the measured point, else at the predicted one."""
         return self.measured or self.predicted
 
 
@@ -122,11 +122,11 @@ class _Box:
 
     @classmethod
     def around(cls, x: float, y: float) -> _Box:
-        """The room of a mark."""
+        """The box around a mark."""
         return cls(x - _RING - 1, y - _RING - 1, x + _RING + 1, y + _RING + 1)
 
     def free(self, others: Sequence[_Box]) -> bool:
-        """Whether it is inside the frame and touches none of the others."""
+        """Whether the box is inside the frame and touches none of the others."""
         inside = self.left >= _LEFT and self.right <= _WIDTH - _RIGHT
         inside = inside and self.top >= _TOP and self.bottom <= _HEIGHT - _BOTTOM
         return inside and not any(
@@ -190,7 +190,7 @@ def _filled(mark: Mark, at: _At) -> Iterator[str]:
 
 
 def _along(start: _Point, end: _Point) -> Iterator[_Box]:
-    """Small boxes that hide a line."""
+    """Small boxes that cover a line."""
     steps = 1 + int(math.dist(start, end) / _MARK)
     for step in range(steps + 1):
         x, y = (a + (b - a) * step / steps for a, b in zip(start, end, strict=True))
@@ -198,9 +198,9 @@ def _along(start: _Point, end: _Point) -> Iterator[_Box]:
 
 
 def _placed(mark: Mark, at: _Point, taken: list[_Box], lines: list[_Box]) -> tuple[list[str], str]:
-    """Put the name at the nearest free place, and that place among those which are taken.
+    """Put the name at the nearest free place, and mark that place as taken.
 
-    Returns the hair line, if there is one, and the name as they are drawn.
+    Returns the drawn hair line, if there is one, and the drawn name.
     """
     x, y = at
     wide = _LETTER * len(mark.name)

@@ -1,4 +1,4 @@
-"""The file that ``bittern run`` runs: what stands in it, checked before anything is started.
+"""The file that ``bittern run`` runs: its content, checked before anything is started.
 
 ::
 
@@ -14,9 +14,9 @@
       [metrics]   json_lines, prometheus_file, ...     .metrics
 
 The keys of a source, a sink or a step after matching are the arguments of what the section
-``makes``, a name in ``bittern.spark.streaming``; there they are described, and there it is decided
-what is meant where the file does not say. ``examples/pipeline.toml`` shows all of them. Whatever is
-wrong is told at once (``settings.py``).
+``makes``, a name in ``bittern.spark.streaming``. They are described there, and so are their
+defaults. ``examples/pipeline.toml`` shows all of them. Everything that is wrong is reported at
+once (``settings.py``).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from bittern.service.settings import (
 
 AVAILABLE_NOW = "available-now"
 _MANY = 1_000_000_000
-_LARGEST = 1 << 20  # bytes of a file that somebody wrote by hand
+_LARGEST = 1 << 20  # bytes; ample for a file written by hand
 _TRIGGER = rf"{AVAILABLE_NOW}|[0-9]{{1,6}} (?:millisecond|second|minute|hour)s?"
 
 
@@ -60,7 +60,7 @@ class FilesSource:
 
     makes: ClassVar = "sources.files"
     path: str = path("the folder that files appear in")
-    format: str | None = one_of("of the files", "json", "csv", "parquet", default=None)
+    format: str | None = one_of("format of the files", "json", "csv", "parquet", default=None)
     schema: str | None = text("columns and types as in CREATE TABLE", default=None)
     per_trigger: int | None = whole("the most files in a batch", 1, _MANY, default=None)
     keys: Mapping[str, str] = table("more columns that identify an event, as SQL")
@@ -87,7 +87,7 @@ class GeneratorSource:
     makes: ClassVar = "sources.generator"
     columns: Mapping[str, str] = table("attributes as SQL over number", needed=True)
     rows_per_batch: int | None = whole("events in a batch", 1, _MANY, default=None)
-    batches: int | None = whole("after how many batches nothing comes", 1, _MANY, default=None)
+    batches: int | None = whole("how many batches there are in all", 1, _MANY, default=None)
 
 
 @dataclass(frozen=True)
@@ -102,30 +102,32 @@ class MatchingSection:
 
 @dataclass(frozen=True)
 class HistorySection:
-    """Which events are remembered, for EXISTS and FORALL; without the section none is."""
+    """Which events are remembered for EXISTS and FORALL; without the section, none are."""
 
-    path: str | None = path("a folder; else one in the checkpoint", default=None)
-    keep: int | None = whole("how many of the newest count", 1, _MANY, default=None)
+    path: str | None = path("a folder; without it, one in the checkpoint", default=None)
+    keep: int | None = whole("how many of the newest documents are used", 1, _MANY, default=None)
     order_by: tuple[str, ...] | None = texts("columns that tell the order", default=None)
 
 
 @dataclass(frozen=True)
 class EdgeStep:
-    """Only what newly holds."""
+    """Passes only matches that newly hold."""
 
     makes: ClassVar = "Edge"
-    entity: tuple[str, ...] = texts("the keys that say what an event is about")
+    entity: tuple[str, ...] = texts("the keys that identify what an event is about")
     order: tuple[str, ...] = texts("keys by which events follow each other", default=())
 
 
 @dataclass(frozen=True)
 class ThrottleStep:
-    """Not too much of it."""
+    """Limits the number of matches per window of time."""
 
     makes: ClassVar = "Throttle"
     most: int = whole("how many matches may pass", 1, _MANY)
     per: str = text("how long a window is, such as '1 hour'")
-    by: str | None = one_of("who receives", "subscriber", "subscription", default=None)
+    by: str | None = one_of(
+        "what the limit is counted by", "subscriber", "subscription", default=None
+    )
     order: tuple[str, ...] | None = texts("keys by which matches are chosen", default=None)
 
 
@@ -164,7 +166,9 @@ class WebhookSink:
 
     makes: ClassVar = "Webhook"
     dead_letters: str = path("a folder for what could not be delivered")
-    entry: str | None = text("the entry of a subscription's metadata that is its URL", default=None)
+    entry: str | None = text(
+        "the entry of a subscription's metadata that holds its URL", default=None
+    )
     attempts: int | None = whole("how often to try", 1, _MANY, default=None)
     first_wait: float | None = number("seconds before the second attempt", 0, _MANY, default=None)
     longest_wait: float | None = number("seconds between two attempts", 0, _MANY, default=None)
@@ -172,14 +176,14 @@ class WebhookSink:
     within: float | None = number("seconds that all of them may take", 0, _MANY, default=None)
     concurrency: int | None = whole("connections of each task", 1, _MANY, default=None)
     most_matches: int | None = whole("matches in one request", 1, _MANY, default=None)
-    private: tuple[str, ...] = texts("networks that need not be public", default=())
+    private: tuple[str, ...] = texts("private networks that are allowed", default=())
     headers: Mapping[str, str] = table("sent with every request")
     secret: str | None = text("what signs every request", default=None)
 
 
 @dataclass(frozen=True)
 class RejectsSection:
-    """Where events go that cannot be read."""
+    """Where events that cannot be read go."""
 
     path: str = path("a folder for the table of rejects")
 
@@ -196,13 +200,15 @@ class RunSection:
         _TRIGGER,
         default="1 second",
     )
-    master: str | None = text("of Spark, such as local[4] or spark://host:7077", default=None)
+    master: str | None = text(
+        "master of Spark, such as local[4] or spark://host:7077", default=None
+    )
     conf: Mapping[str, str] = table("settings of Spark")
 
 
 @dataclass(frozen=True)
 class MetricsSection:
-    """Who is told the figures."""
+    """Where figures are written."""
 
     json_lines: str | None = path("a file that gets a line per batch", default=None)
     prometheus_file: str | None = path("a file for node_exporter, FILE.prom", default=None)
@@ -219,7 +225,7 @@ _STEPS = {"edge": EdgeStep, "throttle": ThrottleStep}
 
 @dataclass(frozen=True)
 class PipelineFile:
-    """All of it; every value is of its type, and nothing is missing."""
+    """The whole file; every value has its type, and nothing is missing."""
 
     catalog: CatalogSection
     source: FilesSource | KafkaSource | GeneratorSource
@@ -250,7 +256,7 @@ def read(file: str | os.PathLike[str], environment: Mapping[str, str]) -> Pipeli
         if name in tables:
             parts[name] = settings.choice(kinds, tables[name], name)
         else:
-            settings.wrong(f"[{name}] is missing: its kind is one of {', '.join(kinds)}")
+            settings.wrong(f"[{name}] is missing: its kind must be one of {', '.join(kinds)}")
     optional: dict[str, type] = {"history": HistorySection, "rejects": RejectsSection}
     for name, kind in optional.items():
         parts[name] = settings.section(kind, tables[name], name) if name in tables else None
@@ -261,7 +267,7 @@ def read(file: str | os.PathLike[str], environment: Mapping[str, str]) -> Pipeli
 
 def _steps(settings: Settings, after: Any) -> dict[str, Any]:
     if not isinstance(after, dict):
-        settings.wrong("after is a table of keys: edge = {...}, throttle = {...}")
+        settings.wrong("after must be a table of keys: edge = {...}, throttle = {...}")
         return {}
     settings.known(after, _STEPS, "after")
     return {
@@ -277,7 +283,7 @@ def _parsed(file: Path) -> dict[str, Any]:
     except OSError as error:
         raise OptionError(f"{file}: {error.strerror or error}") from error
     if len(data) > _LARGEST:
-        raise OptionError(f"{file} is larger than {_LARGEST:,} bytes: it is no pipeline")
+        raise OptionError(f"{file} is larger than {_LARGEST:,} bytes: it is not a pipeline file")
     try:
         return tomllib.loads(data.decode())
     except UnicodeDecodeError as error:

@@ -1,12 +1,12 @@
-"""A predicate index on disk, on the command line: looking at it.
+"""Inspecting a predicate index on disk from the command line.
 
 ::
 
     bittern inspect price.pb             the tree: height, fill, list lengths, pointer adjustments
     bittern inspect price.pb --check     every page is read, and every invariant verified
 
-It reads as any other reader does: on a view of the newest version, which a writer elsewhere leaves
-alone. Every page is read once to see how full it is; ``--check`` reads them twice more.
+It reads as every other reader does: a view of the newest version, which other writers do not
+change. Every page is read once to see how full it is; ``--check`` reads them twice more.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from bittern.service.report import print_table, say
 
 
 def inspect(options: argparse.Namespace) -> int:
-    """Show what is in the file of a predicate index; with ``--check``, only if it is sound."""
+    """Show what is in the file of a predicate index; with ``--check``, only after verifying it."""
     with PredicateFile.open(options.snapshot) as index:
         if options.check:
             try:
@@ -35,12 +35,12 @@ def inspect(options: argparse.Namespace) -> int:
         return 0
     print_table(about)
     if options.check:
-        print("\nchecked: checksums and structure are right")
+        print("\nchecked: checksums and structure are correct")
     return 0
 
 
 def _about(index: PredicateFile) -> dict[str, Any]:
-    """The figures of a tree and its file, by what they are about."""
+    """The figures of a tree and its file, grouped by subject."""
     fill = index.fill()  # first, so that what it reads is counted
     found = index.statistics()
     lists = {

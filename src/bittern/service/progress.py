@@ -1,4 +1,4 @@
-"""How far a build is: a bar on a terminal, plain lines elsewhere.
+"""The progress of a build: a bar on a terminal, plain lines elsewhere.
 
 ::
 
@@ -23,7 +23,7 @@ _REPORT = 5.0  # seconds between two lines
 class Progress:
     """A callable ``(stage, done, total)`` that draws; O(1) and almost always silent.
 
-    A total of 0 is one that nobody knows.
+    A total of 0 means that it is not known.
     """
 
     def __init__(self, stream: TextIO, clock: Callable[[], float] = time.monotonic) -> None:
@@ -35,7 +35,7 @@ class Progress:
         self._drawn = 0
 
     def __call__(self, stage: str, done: int, total: int) -> None:
-        """Show that ``done`` of ``total`` steps of the stage are over, if it is time to."""
+        """Show that ``done`` of ``total`` steps of the stage are done, if it is time to."""
         now = self._clock()
         pause = _REDRAW if self._bar else _REPORT
         ended = 0 < total <= done
@@ -60,7 +60,7 @@ class Progress:
         self._drawn = len(line)
 
     def close(self) -> None:
-        """Wipe the bar, so that what is printed next starts on a clean line."""
+        """Clear the bar, so that the next output starts on a clean line."""
         if self._drawn:
             self._stream.write("\r" + " " * self._drawn + "\r")
             self._stream.flush()

@@ -15,7 +15,7 @@ _SHOWN_REJECTS = 10
 
 
 def say(sentence: str) -> None:
-    """Say one sentence to whoever runs the command."""
+    """Print one sentence to the user of the command."""
     print(f"bittern: {sentence}", file=sys.stderr)
 
 
@@ -35,19 +35,19 @@ def list_bad(bad: Sequence[BadSubscription]) -> None:
 
 
 class Rejects:
-    """Say the first rejected rows as they come, and count them all."""
+    """Reports the first rejected rows as they come, and counts all of them."""
 
     def __init__(self) -> None:
         self.number = 0
 
     def __call__(self, place: str, reason: str) -> None:
-        """Take note of one: where it stands, and why no event can be made of it."""
+        """Note one rejected row: its place, and why it is not an event."""
         self.number += 1
         if self.number <= _SHOWN_REJECTS:
             say(f"{place} rejected: {reason}")
 
     def summarise(self) -> None:
-        """Say how many were not shown."""
+        """Report how many were not shown."""
         if self.number > _SHOWN_REJECTS:
             say(f"... and {self.number - _SHOWN_REJECTS:,} more rejected")
 

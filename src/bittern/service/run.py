@@ -1,4 +1,4 @@
-"""``bittern run``: a pipeline from its file until somebody stops it.
+"""``bittern run``: runs the pipeline of a file until it is stopped.
 
 ::
 
@@ -7,13 +7,13 @@
                    exit code 2                              --check      view, metrics
 
     how it ends                        what happens                              exit code
-    SIGTERM or Ctrl-C                  the batch under way is finished           0
+    SIGTERM or Ctrl-C                  the current batch is finished             0
     the same once more                 the batch is given up, to be replayed     130
     --once, and all is matched         it ends by itself                         0
     a batch fails                      the reason in a sentence                  1
 
-The main thread never waits in the JVM: it looks at the query a few times a second, so that signals
-are handled at once. A signal's handler only counts; whatever it interrupts goes on.
+The main thread never waits in the JVM. It looks at the query a few times a second, so signals are
+handled at once. The signal handler only counts; whatever it interrupts continues.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ def run(options: argparse.Namespace) -> int:
         return _run(file, options)
     except ConnectionError as failure:  # of the bridge: every error of a database is our own
         raise PipelineError(
-            f"the JVM of Spark has ended under the pipeline ({failure.strerror}). What was "
-            f"committed is safe: started again, it goes on from {file.run.checkpoint}"
+            f"Spark's JVM ended while the pipeline ran ({failure.strerror}). What was committed "
+            f"is safe: start it again, and it continues from {file.run.checkpoint}"
         ) from failure
     except Exception as failure:
         if session.is_sparks(failure):
@@ -75,14 +75,14 @@ def _run(file: PipelineFile, options: argparse.Namespace) -> int:
         pipeline = _pipeline(spark, file, catalog, metrics, once=options.once)
         if not options.check:
             return _attended(pipeline, file, metrics, signals, quiet=options.quiet)
-    say(f"{options.pipeline} is right, and what it names can be reached")
+    say(f"{options.pipeline} is valid, and everything it names can be reached")
     return 0
 
 
 def _try_checkpoint(path: str, *, make: bool) -> None:
-    """Raise if the checkpoint is in use, damaged or not writable; a new one is made or not.
+    """Raise if the checkpoint is in use, damaged or not writable; ``make`` creates a missing one.
 
-    Only for a moment: the pipeline takes it when it starts.
+    The checkpoint is held only for a moment: the pipeline takes it when it starts.
     """
     checkpoint = Checkpoint(path)
     if make or checkpoint.own.is_dir():
@@ -91,14 +91,14 @@ def _try_checkpoint(path: str, *, make: bool) -> None:
 
 
 def _master(file: PipelineFile) -> str:
-    """Whose cores: by default this machine's, with a task tried again as on a cluster."""
+    """Spark's master: by default the cores of this machine, with tasks retried as on a cluster."""
     return file.run.master or os.environ.get("MASTER") or "local[*,4]"
 
 
 class Signals:
-    """How often somebody has asked to stop, by SIGTERM or SIGINT; the third time ends the process.
+    """Counts the requests to stop, by SIGTERM or SIGINT; the third one ends the process.
 
-    Meanwhile nothing is interrupted.
+    The first two interrupt nothing.
     """
 
     def __init__(self) -> None:
@@ -121,7 +121,7 @@ class Signals:
 
     @contextlib.contextmanager
     def again(self) -> Iterator[None]:
-        """While inside, SIGINT is counted though somebody else has set another handler."""
+        """While inside, SIGINT is counted even if another handler was installed meanwhile."""
         before = signal.signal(signal.SIGINT, self._count)
         try:
             yield
@@ -156,7 +156,7 @@ def _attended(
 
 
 def attend(running: Any, metrics: Metrics, signals: Signals, view: View | None) -> int:
-    """Show figures until the query has ended or was made to; the exit code, 130 if given up."""
+    """Show figures until the query ends or is stopped; returns the exit code, 130 if given up."""
 
     def look() -> None:
         if view is not None:
@@ -174,7 +174,7 @@ def attend(running: Any, metrics: Metrics, signals: Signals, view: View | None) 
 
 
 def _until(call: Callable[[], None], look: Callable[[], None], enough: Callable[[], bool]) -> bool:
-    """Call something in a thread; false if it was left there because it is enough."""
+    """Call something in a thread; false if the wait was given up and it still runs."""
     failures: list[BaseException] = []
 
     def calls() -> None:
@@ -200,7 +200,7 @@ def _after(seconds: float) -> Callable[[], bool]:
 
 
 def raise_failure(running: Any, metrics: Metrics, checkpoint: str) -> None:
-    """Raise what the query failed with, if it did."""
+    """Raise the query's failure, if it failed."""
     try:
         running.await_termination(_PATIENCE)
     except PipelineError as failure:
@@ -208,14 +208,14 @@ def raise_failure(running: Any, metrics: Metrics, checkpoint: str) -> None:
         reason = session.reason(cause if isinstance(cause, Exception) else failure)
         metrics.ended(reason)
         raise PipelineError(
-            f"the pipeline has failed: {reason}\nWhat was committed is safe: started again, it "
-            f"goes on from {checkpoint}"
+            f"the pipeline has failed: {reason}\nWhat was committed is safe: start it again, and "
+            f"it continues from {checkpoint}"
         ) from failure
 
 
 def summary(figures: Figures, *, given_up: bool) -> str:
     """What was done, in a sentence."""
-    how = "stopped at once, and the batch under way will be replayed" if given_up else "stopped"
+    how = "stopped at once; the current batch will be replayed" if given_up else "stopped"
     done = f"{count(figures.events, 'event')}, {count(figures.matches, 'match')}"
     rejects = f", {figures.rejects:,} rejected" if figures.rejects else ""
     return f"{how}: {done}{rejects} in {_batches(figures.batches)}, {figures.uptime:,.1f} s"
@@ -229,7 +229,7 @@ def _batches(number: int) -> str:
 
 
 def _metrics(file: PipelineFile, stack: contextlib.ExitStack) -> Metrics:
-    """Figures, and whoever the file says is told them."""
+    """The metrics, with the exporters that the file names."""
     told = file.metrics
     exporters: list[Exporter] = []
     kinds = {JsonLines: told.json_lines, PrometheusFile: told.prometheus_file}
@@ -279,7 +279,7 @@ def _pipeline(
 
 
 def _made(section: Any, *first: Any) -> Any:
-    """What a section names, made with the keys that it has."""
+    """Make what a section names, with the keys that it has."""
     values = {each.name: getattr(section, each.name) for each in fields(section)}
     given = {name: value for name, value in values.items() if value is not None}
     return attrgetter(section.makes)(streaming)(*first, **given)

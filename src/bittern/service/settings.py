@@ -1,6 +1,6 @@
-"""Tables of a TOML file to dataclasses, and everything that is wrong with them at once.
+"""Turns tables of a TOML file into dataclasses, and reports everything that is wrong at once.
 
-A section is a dataclass whose fields say what their keys may hold, and what they are for::
+A section is a dataclass whose fields say what their keys may hold and what they are for::
 
     @dataclass(frozen=True)
     class Metrics:
@@ -9,12 +9,12 @@ A section is a dataclass whose fields say what their keys may hold, and what the
 
     [metrics]                            metrics.json_line is not a key here: did you mean
     json_line = "m.jsonl"                  json_lines?
-    prometheus_port = "9400"             metrics.prometheus_port is a whole number from 1 to
-                                           65,535, not '9400'
+    prometheus_port = "9400"             metrics.prometheus_port must be a whole number from 1
+                                           to 65,535, not '9400'
 
-In texts ``${NAME}`` stands for a variable of the environment, so that no secret need be in the
-file, and ``$${`` for ``${``. What a message shows is what the file says, never the secret. Paths
-that are relative start at the file's folder, those behind ``sqlite:///`` too.
+In strings, ``${NAME}`` stands for an environment variable, so that the file need not hold secrets,
+and ``$${`` stands for ``${``. Messages show what the file says, never the secret. Relative paths
+start at the file's folder, also after ``sqlite:///``.
 
 Cost: O(size of the file).
 """
@@ -44,11 +44,11 @@ _Check = Callable[["Settings", Any], Any]
 
 
 class _WrongError(Exception):
-    """A value is not what its key may hold; the message is the rest of a sentence about it."""
+    """A key does not accept its value; the message continues a sentence that starts with the key."""
 
 
 class Settings:
-    """Reads the tables of one file and collects what is wrong; ``finish`` raises it all."""
+    """Reads the tables of one file and collects mistakes; ``finish`` raises them all together."""
 
     def __init__(self, file: Path, environment: Mapping[str, str]) -> None:
         self._file = file
@@ -56,9 +56,9 @@ class Settings:
         self._problems: list[str] = []
 
     def section(self, kind: type[T], table: Any, place: str) -> T | None:
-        """A table as a dataclass; None if something is wrong with it, which is noted."""
+        """A table as a dataclass; None if something is wrong with it (which is noted)."""
         if not isinstance(table, dict):
-            self.wrong(f"{place} is a table of keys, not {_shown(table)}")
+            self.wrong(f"{place} must be a table of keys, not {_shown(table)}")
             return None
         fields = {field.name: field for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
         before = len(self._problems)
@@ -79,34 +79,36 @@ class Settings:
         """A table as the dataclass that its key ``kind`` names."""
         names = ", ".join(kinds)
         if not isinstance(table, dict):
-            self.wrong(f"{place} is a table of keys, not {_shown(table)}")
+            self.wrong(f"{place} must be a table of keys, not {_shown(table)}")
             return None
         kind = table.get("kind")
         if isinstance(kind, str) and kind in kinds:
             rest = {name: value for name, value in table.items() if name != "kind"}
             return self.section(kinds[kind], rest, place)
         if kind is None:
-            self.wrong(f"{place}.kind is missing: one of {names}")
+            self.wrong(f"{place}.kind is missing: choose one of {names}")
         else:
-            self.wrong(f"{place}.kind is one of {names}, not {_shown(kind)}{_near(kind, kinds)}")
+            self.wrong(
+                f"{place}.kind must be one of {names}, not {_shown(kind)}{_near(kind, kinds)}"
+            )
         return None
 
     def known(self, table: Mapping[str, Any], names: Iterable[str], place: str = "") -> None:
-        """Note every key of a table that is none of these."""
+        """Note every key of a table that is not one of these."""
         names = list(names)
         for key in table:
             if key not in names:
                 where = f"{place}.{_key(key)}" if place else f"[{_key(key)}]"
                 free = [name for name in names if name not in table]
-                hint = _near(key, free) or f"; there is {', '.join(names)}"
+                hint = _near(key, free) or f"; the keys are {', '.join(names)}"
                 self.wrong(f"{where} is not a key here{hint}")
 
     def wrong(self, problem: str) -> None:
-        """Note what is wrong."""
+        """Note a mistake."""
         self._problems.append(problem)
 
     def finish(self) -> None:
-        """Raise if anything was wrong."""
+        """Raise if any mistake was noted."""
         if self._problems:
             number = len(self._problems)
             many = "one thing is" if number == 1 else f"{number} things are"
@@ -114,7 +116,7 @@ class Settings:
             raise OptionError(f"{self._file}: {many} wrong with it:{lines}")
 
     def expanded(self, text: str) -> str:
-        """A text with the environment's values in it."""
+        """The text with environment variables filled in."""
 
         def value(found: re.Match[str]) -> str:
             if found[0] == "$${":
@@ -122,8 +124,8 @@ class Settings:
             name = found[1]
             if not found[2] or not _NAME.fullmatch(name):
                 raise _WrongError(
-                    f"holds {_shown(found[0])}, which is no variable: write ${{NAME}}, or $${{ for "
-                    f"the characters themselves"
+                    f"holds {_shown(found[0])}, which is not a variable: write ${{NAME}}, or $${{ "
+                    f"for the characters ${{ themselves"
                 )
             if name not in self._environment:
                 raise _WrongError(f"needs the environment variable {name}, which is not set")
@@ -132,7 +134,7 @@ class Settings:
         return _VARIABLE.sub(value, text)
 
     def resolved(self, text: str) -> str:
-        """A path as it is to be used; URLs stay as they are."""
+        """The path relative to the file's folder; URLs stay as they are."""
         inner = text.removeprefix(_SQLITE)
         if inner != text and inner not in ("", ":memory:"):  # which a catalog refuses
             return f"{_SQLITE}{self.resolved(inner)}"
@@ -141,14 +143,14 @@ class Settings:
         try:
             return str(self._file.parent.absolute() / Path(text).expanduser())
         except RuntimeError as error:  # ~somebody
-            raise _WrongError(f"is no path: {error}") from error
+            raise _WrongError(f"is not a path: {error}") from error
 
 
 # What a key may hold
 
 
 def text(what: str, **default: Any) -> Any:
-    """Any text but an empty one."""
+    """Any string that is not empty."""
     return _field(_text, what, default)
 
 
@@ -164,18 +166,18 @@ def one_of(what: str, *words: str, **default: Any) -> Any:
         chosen = settings.expanded(value) if isinstance(value, str) else None
         if chosen not in words:
             near = _near(value, words)
-            raise _WrongError(f"is one of {', '.join(words)}, not {_shown(value)}{near}")
+            raise _WrongError(f"must be one of {', '.join(words)}, not {_shown(value)}{near}")
         return chosen
 
     return _field(check, what, default)
 
 
 def like(what: str, form: str, pattern: str, **default: Any) -> Any:
-    """A text of some form, which is told in words."""
+    """A string that matches a pattern; ``form`` describes it in words."""
 
     def check(settings: Settings, value: Any) -> str:
         if not isinstance(value, str) or not re.fullmatch(pattern, settings.expanded(value)):
-            raise _WrongError(f"is {form}, not {_shown(value)}")
+            raise _WrongError(f"must be {form}, not {_shown(value)}")
         return settings.expanded(value)
 
     return _field(check, what, default)
@@ -187,7 +189,7 @@ def whole(what: str, least: int, most: int, **default: Any) -> Any:
     def check(_: Settings, value: Any) -> int:
         if type(value) is not int or not least <= value <= most:
             bounds = f"from {least:,} to {most:,}"
-            raise _WrongError(f"is a whole number {bounds}, not {_shown(value)}")
+            raise _WrongError(f"must be a whole number {bounds}, not {_shown(value)}")
         return value
 
     return _field(check, what, default)
@@ -198,30 +200,30 @@ def number(what: str, least: float, most: float, **default: Any) -> Any:
 
     def check(_: Settings, value: Any) -> float:
         if type(value) not in {int, float} or not least <= value <= most:
-            raise _WrongError(f"is a number from {least:,} to {most:,}, not {_shown(value)}")
+            raise _WrongError(f"must be a number from {least:,} to {most:,}, not {_shown(value)}")
         return float(value)
 
     return _field(check, what, default)
 
 
 def texts(what: str, **default: Any) -> Any:
-    """A list of texts, or one of them."""
+    """A list of strings, or a single string."""
 
     def check(settings: Settings, value: Any) -> tuple[str, ...]:
         values = value if isinstance(value, list) else [value]
         if not values or not all(isinstance(each, str) for each in values):
-            raise _WrongError(f"is a text or a list of texts, not {_shown(value)}")
+            raise _WrongError(f"must be a string or a list of strings, not {_shown(value)}")
         return tuple(_text(settings, each) for each in values)
 
     return _field(check, what, default)
 
 
 def table(what: str, *, needed: bool = False, paths: Collection[str] = ()) -> Any:
-    """A table of texts, some of them paths; numbers and true or false are taken as text."""
+    """A table of strings, some of them paths; numbers and Booleans are read as strings."""
 
     def check(settings: Settings, value: Any) -> dict[str, str]:
         if not isinstance(value, dict):
-            raise _WrongError(f"is a table of keys, not {_shown(value)}")
+            raise _WrongError(f"must be a table of keys, not {_shown(value)}")
         pairs = dict(_pairs(settings, value, ""))
         resolved = {key: settings.resolved(pairs[key]) for key in pairs if key.lower() in paths}
         return pairs | resolved
@@ -230,7 +232,7 @@ def table(what: str, *, needed: bool = False, paths: Collection[str] = ()) -> An
 
 
 def _pairs(settings: Settings, value: dict[str, Any], before: str) -> Iterable[tuple[str, str]]:
-    """Keys and texts; ``a.b = 1``, which TOML takes for a table within a table, is key a.b."""
+    """Keys and strings; ``a.b = 1``, which TOML reads as a nested table, is the key a.b."""
     for key, each in value.items():
         if isinstance(each, dict):
             yield from _pairs(settings, each, f"{before}{key}.")
@@ -241,7 +243,7 @@ def _pairs(settings: Settings, value: dict[str, Any], before: str) -> Iterable[t
         elif isinstance(each, str):
             yield f"{before}{key}", settings.expanded(each)
         else:
-            raise _WrongError(f"has {_key(key)}, which is a text, not {_shown(each)}")
+            raise _WrongError(f"has {_key(key)}, which must be a string, not {_shown(each)}")
 
 
 def _field(check: _Check, what: str, default: dict[str, Any]) -> Any:
@@ -250,12 +252,14 @@ def _field(check: _Check, what: str, default: dict[str, Any]) -> Any:
 
 def _text(settings: Settings, value: Any) -> str:
     if not isinstance(value, str):
-        raise _WrongError(f"is a text, not {_shown(value)}")
+        raise _WrongError(f"must be a string, not {_shown(value)}")
     expanded = settings.expanded(value)
     if not expanded.strip():
-        raise _WrongError("is empty" if not value.strip() else f"is empty: {value} holds nothing")
+        raise _WrongError(
+            "is empty" if not value.strip() else f"is empty: {value} is set to nothing"
+        )
     if "\0" in expanded:
-        raise _WrongError("holds a character of code 0")
+        raise _WrongError("holds the character U+0000")
     return expanded
 
 
@@ -281,6 +285,6 @@ def _cut(text: str) -> str:
 
 
 def _near(word: Any, words: Iterable[str]) -> str:
-    """A hint at what was perhaps meant."""
+    """A hint at the name that was probably meant."""
     found = difflib.get_close_matches(str(word)[:_SHOWN], list(words), 1)
     return f": did you mean {found[0]}?" if found else ""

@@ -1,10 +1,10 @@
 """``bittern spark-match``: files of events and subscriptions to files of matches, on Spark.
 
-JSON lines are matched as text, without a guess at their schema; their fields are still there to be
-keys (``--event-id``), as text. CSV gets its types from Spark, which reads it twice for that.
-Parquet is written by the tasks themselves (``spark/sink/writing.py``), the rest by Spark's own
-writers, beside its place, and then renamed: whatever fails, OUT is as it was. Where OUT is no path
-but a URI of Hadoop's, such as ``s3a://...``, Spark's own writers write all forms, in place.
+JSON lines are matched as text, without a guess at their schema; their fields can still be keys
+(``--event-id``), as text. CSV gets its types from Spark, which reads it twice for that. The tasks
+themselves write Parquet (``spark/sink/writing.py``). Spark's own writers write the other formats
+to a temporary place beside OUT, which is then renamed: if anything fails, OUT is as it was. Where
+OUT is a URI of Hadoop, such as ``s3a://...``, Spark's writers write all formats, in place.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _COUNTED = ("events", "candidates", "matches", "rejects", "snapshot")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Read, match, write; say what was counted."""
+    """Read, match, write; report the counts."""
     form = format_of(options.events, options.format)
     output_form = format_of(options.output, options.output_format, "--output-format")
     _check_paths(options)
@@ -57,7 +57,7 @@ def run(options: argparse.Namespace) -> int:
     if not options.quiet:
         print_table({**table, "seconds": round(time.monotonic() - started, 2)})
     if table["events"] and table["rejects"] == table["events"] and not table["matches"]:
-        say("all events were rejected, and none matched")
+        say("all events were rejected, so none matched")
         return 1
     return 0
 
@@ -71,7 +71,7 @@ def _check_rejects(options: argparse.Namespace, output_form: str) -> None:
     for name in (options.output, options.rejects):
         if local_path(name) is None:
             raise OptionError(
-                f"--rejects needs OUT and DIR in a file system with paths, and {name} is a URI"
+                f"with --rejects, OUT and DIR must be paths of a file system, but {name} is a URI"
             )
 
 
@@ -88,11 +88,11 @@ def _check_paths(options: argparse.Namespace) -> None:
         if not options.overwrite:
             raise _exists(name)
         if any(path and path.resolve().is_relative_to(target.resolve()) for path in inputs):
-            raise OptionError(f"{name} is what is read, or holds it: choose another name")
+            raise OptionError(f"{name} is an input, or holds one: choose another name")
 
 
 def _exists(name: str) -> OptionError:
-    return OptionError(f"{name} exists: choose another name or say --overwrite")
+    return OptionError(f"{name} exists: choose another name or give --overwrite")
 
 
 def _settings(conf: list[str]) -> dict[str, str]:
@@ -100,7 +100,7 @@ def _settings(conf: list[str]) -> dict[str, str]:
     for each in conf:
         name, equals, value = each.partition("=")
         if not equals or not name.strip():
-            raise OptionError(f"--conf is NAME=VALUE, not {each!r}")
+            raise OptionError(f"--conf must be NAME=VALUE, not {each!r}")
         settings[name.strip()] = value.strip()
     return settings
 
@@ -123,7 +123,7 @@ def _match(
     with session.watched(spark, progress, "reading"):
         events = _read(spark, options.events, form, keys)
     if form == "jsonl" and options.order_by:
-        raise OptionError("--order-by names columns, and JSON lines have none: use Parquet or CSV")
+        raise OptionError("--order-by needs columns, and JSON lines have none: use Parquet or CSV")
     if form == "jsonl":
         events, json = session.with_fields(events, events.columns[0], keys), events.columns
     with session.watched(spark, progress, "building"):
@@ -149,7 +149,7 @@ def _write(
     output: tuple[str, str],
     arguments: dict[str, Any],
 ) -> dict[str, Any]:
-    """Write matches to a folder in the form asked for; returns what was counted."""
+    """Write matches to a folder in the chosen format; returns the counts."""
     folder, form = output
     mode = "overwrite" if options.overwrite else "error"
     if form == "parquet" and local_path(folder) is not None:
@@ -172,7 +172,7 @@ def _write(
 
 @contextlib.contextmanager
 def _renamed(name: str, form: str) -> Iterator[str]:
-    """A name to write a folder to, which takes its own in the end; the sink does that itself."""
+    """A temporary folder that is renamed at the end; the sink for Parquet does that itself."""
     target = local_path(name)
     if target is None or form == "parquet":
         yield name
@@ -190,7 +190,7 @@ def _renamed(name: str, form: str) -> Iterator[str]:
 
 
 def _read(spark: Any, name: str, form: str, keys: list[str]) -> Any:
-    """The events; JSON lines as one column of text, whose name is none of the keys."""
+    """The events; JSON lines become one column of text, named unlike any key."""
     if form == "parquet":
         return spark.read.parquet(name)
     if form == "csv":
@@ -201,7 +201,7 @@ def _read(spark: Any, name: str, form: str, keys: list[str]) -> Any:
 
 
 def _csv(spark: Any) -> Any:
-    """A reader of CSV as everybody else writes it: quotes inside quotes are doubled."""
+    """A reader of CSV in its usual form: quotes inside quotes are doubled."""
     return spark.read.option("header", "true").option("escape", '"')
 
 
@@ -218,7 +218,7 @@ def _is_snapshot(name: str) -> bool:
 def _subscriptions(
     spark: Any, options: argparse.Namespace, events: Any, json: list[str]
 ) -> tuple[Any, int]:
-    """What to match, and how many subscriptions were skipped."""
+    """The subscriptions to match, and how many were skipped."""
     name = options.subscriptions
     if _is_snapshot(name):
         return name, 0

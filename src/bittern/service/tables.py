@@ -1,4 +1,4 @@
-"""Files in and out: CSV, JSON lines and Parquet as Arrow, in batches.
+"""Reading and writing files: CSV, JSON lines and Parquet as Arrow, in batches.
 
 ::
 
@@ -45,7 +45,7 @@ _BOM = b"\xef\xbb\xbf"  # some editors begin a file with it; Arrow skips it in C
 
 
 def format_of(name: str, given: str | None, option: str = "--format") -> str:
-    """Tell the format of a file: the one given, else by its extension; '-' is JSON lines."""
+    """The format of a file: the one given, else by its extension; '-' is JSON lines."""
     if given:
         return given
     if name == "-":
@@ -53,7 +53,7 @@ def format_of(name: str, given: str | None, option: str = "--format") -> str:
     suffix = Path(name).suffix.lower()
     if suffix not in SUFFIXES:
         known = ", ".join(sorted(SUFFIXES))
-        raise OptionError(f"{name}: the extension is none of {known}; say {option}")
+        raise OptionError(f"{name}: the extension is none of {known}; use {option}")
     return SUFFIXES[suffix]
 
 
@@ -62,14 +62,14 @@ def _shown(name: str) -> str:
 
 
 def standard_input() -> IO[bytes]:
-    """Return standard input, unless whoever started the process closed it."""
+    """Return standard input; raises if the parent process closed it."""
     if sys.stdin is None:
         raise BitternError("standard input is closed")
     return sys.stdin.buffer
 
 
 def standard_output() -> IO[bytes]:
-    """Return standard output, unless whoever started the process closed it."""
+    """Return standard output; raises if the parent process closed it."""
     if sys.stdout is None:
         raise BitternError("standard output is closed")
     return sys.stdout.buffer
@@ -95,7 +95,7 @@ def _read_all(name: str) -> bytes:
 def read_subscriptions(
     name: str, form: str, id_column: str, expression_column: str, weight_column: str | None
 ) -> pa.Table:
-    """Read the columns ``id``, ``expression`` and, where there is one, ``weight``. O(bytes)."""
+    """Read the columns ``id``, ``expression`` and, if it exists, ``weight``. O(bytes)."""
     wanted = (id_column, expression_column, weight_column or "weight")
     if len(set(wanted)) < len(wanted):
         raise OptionError("id, expression and weight must be three different columns")
@@ -113,7 +113,7 @@ def read_subscriptions(
             raise BitternError(f"{_shown(name)} has no column {column!r}; it has: {found}")
     for column in wanted:
         if table.column_names.count(column) > 1:
-            raise BitternError(f"{_shown(name)} has several columns {column!r}")
+            raise BitternError(f"{_shown(name)} has several columns named {column!r}")
     present = [column for column in wanted if column in table.column_names]
     return table.select(present).rename_columns(["id", "expression", "weight"][: len(present)])
 
@@ -172,9 +172,9 @@ def _subscriptions_json(data: bytes, wanted: tuple[str, str, str]) -> pa.Table:
 
 
 def columns_of(name: str, form: str, *enough: set[str]) -> list[str]:
-    """Names of a file's columns; of JSON lines, those up to where a set of ``enough`` is complete.
+    """Names of a file's columns; JSON lines are read until one set of ``enough`` is complete.
 
-    O(1), but O(bytes) for JSON lines of which none completes a set.
+    O(1), but O(bytes) for JSON lines that never complete a set.
     """
     with told(_shown(name)), _opened(name) as file:
         if form == "parquet":
@@ -198,14 +198,14 @@ def _json_row(name: str, number: int, line: bytes) -> dict[str, Any]:
     try:
         row = json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise BitternError(f"{_shown(name)}: line {number} is no JSON: {error}") from error
+        raise BitternError(f"{_shown(name)}: line {number} is not JSON: {error}") from error
     return row if isinstance(row, dict) else {}
 
 
 def read_intervals(name: str, form: str) -> tuple[pa.ChunkedArray, pa.ChunkedArray]:
     """Read the columns ``low`` and ``high``, of any ordered type. O(bytes).
 
-    Of CSV, an empty cell is no end; a word is that word, even if it is ``NA``.
+    In CSV, an empty cell means no bound; a word is that word, even if it is ``NA``.
     """
     wanted = ["low", "high"]
     with told(_shown(name)):
@@ -233,7 +233,7 @@ def read_intervals(name: str, form: str) -> tuple[pa.ChunkedArray, pa.ChunkedArr
 def read_events(
     name: str, form: str, batch_size: int, reject: Callable[[str, str], None]
 ) -> Iterator[Rows]:
-    """Batches of events; ``reject(place, reason)`` is told of rows that no batch can hold."""
+    """Batches of events; calls ``reject(place, reason)`` for rows that cannot be read."""
     with told(_shown(name)):
         if form == "parquet":
             source = pa.BufferReader(_read_all(name)) if name == "-" else name
@@ -277,7 +277,7 @@ def _as_text(lines: list[bytes]) -> pa.Array:
 
 
 def check_target(name: str) -> None:
-    """Raise what writing a file of this name would raise, before the work and not after it."""
+    """Raise now what writing a file of this name would raise later, after all the work."""
     path = Path(name)
     if path.is_dir():
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), name)
@@ -304,7 +304,7 @@ def replacing(name: str) -> Iterator[IO[bytes]]:
 
 
 class MatchWriter:
-    """Write the matches of batch after batch, numbering events through."""
+    """Writes the matches of one batch after another; events are numbered consecutively."""
 
     def __init__(self, file: IO[bytes], form: str, id_type: pa.DataType, *, flat: bool) -> None:
         self.flat = flat or form == "csv"  # CSV has no lists
@@ -329,7 +329,7 @@ class MatchWriter:
             self._writer.write_table(pa.table(columns, schema=self._schema))
 
     def close(self) -> None:
-        """Finish the file's own structure; the file itself stays open."""
+        """Finish the file's format; the file itself stays open."""
         if self._writer is not None:
             self._writer.close()
 
@@ -363,7 +363,7 @@ def _scalar(text: str) -> pa.Scalar:
 
 
 def _json_ids(ids: pa.Array) -> pa.Array:
-    """Each id as JSON. Quotes and backslashes are rare, so only then are strings escaped."""
+    """Each id as JSON. Strings are escaped only if one has quotes or backslashes, which is rare."""
     if pa.types.is_dictionary(ids.type):
         ids = ids.dictionary_decode()
     if pa.types.is_integer(ids.type):
