@@ -1,26 +1,26 @@
-"""Files and folders that outlive their writers: whole or not there, and whose writer is alive.
+"""Durable files and folders: each appears complete or not at all, and locks tell who writes.
 
-A file is written under another name beside its own, put on disk, and renamed (``whole_file``).
+A file is written under a temporary name beside its own, flushed to disk, and renamed
+(``whole_file``).
 
-A lock (``flock``) belongs to an open descriptor and goes with the process that holds it, however
-that ends. Some file systems have none: there, one writer at a time is the user's promise. A lock
-that an object keeps is on an ``Opened``, which an interrupt cannot leave behind. One that is held
-for moments, within a function, is on a plain descriptor: ``hold`` or ``try_hold``, ``let_go``.
+A lock (``flock``) belongs to an open descriptor and ends with the process that holds it, however
+that ends. Some file systems have no locks: there, users must make sure that there is one writer at
+a time. A lock that an object keeps is on an ``Opened``, which an interrupt cannot leave behind. A
+lock that a function holds briefly is on a plain descriptor: ``hold`` or ``try_hold``, ``let_go``.
 
 A folder is replaced by another at once, whatever kills the writer. The new content is written
-beside the target, in a folder that its living writer holds a lock on, and complete and on disk
-before it takes the name. Where nothing is at the target that is one rename. Where something is, it
-takes four steps, each a rename or a removal, so that a complete folder can be reached at every
-moment::
+beside the target, in a folder on which its writer holds a lock. It is complete and on disk before
+it takes the name. If the target does not exist, that is one rename. If it does, it takes four
+steps, each a rename or a removal, so that a complete folder can be found at every moment::
 
     .shop.<token>.writing -> .shop.next       the new one is complete and on disk
     shop -> .shop.<token>.removing            readers that find no shop may open .shop.next
     .shop.next -> shop                        the new one is in place
     remove .shop.<token>.removing
 
-The next writer of the same target first puts right what a killed one left (``only_writer``):
+The next writer of the same target first cleans up after a killed one (``only_writer``):
 ``.shop.next`` takes the name if it is free, and folders that no living writer holds are removed.
-Cost: O(entries of the parent folder) for each look, and a few renames.
+Cost: O(entries of the parent folder) for each scan, and a few renames.
 
 What a process believes or runs lies where nobody else can write: ``is_private``, ``make_private``.
 """
@@ -44,7 +44,7 @@ _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
 def sync(path: Path) -> None:
-    """Have a file's bytes, or a folder's entries, on disk."""
+    """Flush a file's bytes, or a folder's entries, to disk."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
@@ -53,16 +53,16 @@ def sync(path: Path) -> None:
 
 
 def to_disk(file: IO[bytes]) -> None:
-    """Have what was written to an open file on disk."""
+    """Flush what was written to an open file to disk."""
     file.flush()
     os.fsync(file.fileno())
 
 
 @contextlib.contextmanager
 def whole_file(path: Path, *, durable: bool = True) -> Iterator[IO[bytes]]:
-    """Open a file that takes its name, from another if need be, when it is complete.
+    """Open a file that takes its name, replacing an older file, when it is complete.
 
-    A durable one is on disk then; others are for what is written again and again, or once more.
+    A durable file is on disk by then; the others are for content that can be written again.
     """
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
     try:
@@ -84,7 +84,7 @@ def whole_file(path: Path, *, durable: bool = True) -> Iterator[IO[bytes]]:
 class Opened:
     """A descriptor that is closed with its last owner, so that an interrupt leaves no lock behind.
 
-    A child forked meanwhile leaves the lock alone, and does not keep it from being let go.
+    A child forked meanwhile does not touch the lock, and does not prevent its release.
     """
 
     number = -1
@@ -95,11 +95,11 @@ class Opened:
 
     @property
     def is_inherited(self) -> bool:
-        """Whether it was opened before this process was forked, and is the parent's."""
+        """Whether it was opened before this process was forked, so that it is the parent's."""
         return self._process != os.getpid()
 
     def close(self) -> None:
-        """Let go of the lock, and close it; once, and again if that was interrupted."""
+        """Release the lock and close the descriptor; may be repeated after an interrupt."""
         number = self.number
         if number >= 0:
             if not self.is_inherited:
@@ -113,13 +113,13 @@ class Opened:
 
 
 def hold(descriptor: int) -> None:
-    """Wait until nobody else holds a lock on the file or folder, and hold it."""
+    """Wait until no other process holds a lock on the file or folder, then take it."""
     with contextlib.suppress(OSError):
         fcntl.flock(descriptor, fcntl.LOCK_EX)
 
 
 def try_hold(descriptor: int) -> bool:
-    """Hold the lock, or say at once that somebody else does."""
+    """Take the lock and return true, or return false at once if another process holds it."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -130,7 +130,7 @@ def try_hold(descriptor: int) -> bool:
 
 
 def is_locked(path: Path) -> bool:
-    """Whether somebody alive holds a lock on the file or folder, or that cannot be known."""
+    """Whether a living process holds a lock on the file or folder; true if that is not known."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
@@ -145,7 +145,7 @@ def is_locked(path: Path) -> bool:
 
 
 def let_go(descriptor: int) -> None:
-    """Close it, and with it the lock, which a child forked meanwhile would otherwise keep."""
+    """Release the lock and close it; a child forked meanwhile would otherwise keep the lock."""
     try:
         with contextlib.suppress(OSError):
             fcntl.flock(descriptor, fcntl.LOCK_UN)
@@ -166,10 +166,10 @@ def at_exit(function: Callable[..., Any], *arguments: Any) -> None:
 
 @contextlib.contextmanager
 def only_writer(target: Path, *, recover: bool = True) -> Iterator[int]:
-    """Hold the parent folder's lock, with what killed writers left put right. For moments only.
+    """Hold the parent folder's lock, briefly, after cleaning up what killed writers left.
 
-    Gives a descriptor of the parent folder. Putting right takes a look at all that is there: a
-    writer that has done so before, and knows that nobody else writes here, need not ``recover``.
+    Gives a descriptor of the parent folder. Cleaning up scans the folder: a writer that has done so
+    before, and knows that there is no other writer, need not ``recover``.
     """
     parent = os.open(target.parent, _DIRECTORY)
     try:
@@ -200,14 +200,14 @@ def new_temporary(target: Path) -> tuple[Path, int]:
 
 
 def remove_temporary(temporary: Path, lock: int) -> None:
-    """Remove what is left of such a folder, if anything, and let go of it."""
+    """Remove what is left of such a folder, if anything, and release its lock."""
     shutil.rmtree(temporary, ignore_errors=True)
     if lock >= 0:
         os.close(lock)
 
 
 def put_in_place(folder: Path, target: Path, parent: int) -> None:
-    """Give a complete folder of the same file system the target's name. Only for its writer."""
+    """Give a complete folder of the same file system the target's name. For its writer only."""
     following = sibling(target, "next")
     removing = sibling(target, f"{secrets.token_hex(8)}.removing")
     if not target.exists():

@@ -289,7 +289,7 @@ def test_subscriptions_are_advised_on_by_what_is_filed(run, tmp_path, suffix):
         ("i.csv", "", "i.csv"),
         ("i.jsonl", "", "needs the columns low and high"),
         ("i.jsonl", "[1, 2]\n", "needs the columns low and high"),
-        ("i.jsonl", "nonsense\n", "no JSON"),
+        ("i.jsonl", "nonsense\n", "not JSON"),
         ("i.parquet", "nonsense", "i.parquet"),
         ("s.csv", "id,expression\n", "no intervals to advise on"),
         ("s.csv", "id,expression\ns1,a IS NULL\n", "no intervals to advise on"),
@@ -320,7 +320,7 @@ def test_the_columns_of_a_file(tmp_path):
     path.write_text('{"low": 1}\n{"high": 2, "id": 3}\n{"x": 4}\nnonsense\n')
     columns = tables.columns_of(str(path), "jsonl", {"id", "expression"}, {"low", "high"})
     assert columns == ["low", "high", "id"]
-    with pytest.raises(bittern.errors.BitternError, match=r"i\.jsonl: line 4 is no JSON"):
+    with pytest.raises(bittern.errors.BitternError, match=r"i\.jsonl: line 4 is not JSON"):
         tables.columns_of(str(path), "jsonl")
 
 
@@ -438,7 +438,7 @@ def test_the_picture_is_written_as_a_whole(run, intervals, tmp_path):
     code, out, err = run(intervals, "--values", 10, "--picture", target)
     assert code == 0
     assert "structure" in out
-    assert f"{target} is written" in err
+    assert f"{target} was written" in err
     assert set(labels(ET.parse(target).getroot())) == set(STRUCTURES)
     code, _, err = run(intervals, "--values", 10, "--picture", tmp_path / "no" / "x.svg")
     assert (code, err.count("No such file")) == (1, 1)

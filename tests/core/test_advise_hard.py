@@ -84,7 +84,7 @@ def test_the_first_line_may_lack_an_end(run, write, lines):
 def test_a_column_that_is_there_twice_is_refused(run, write):
     code, out, err = run(write("i.csv", "low,low,high\n1,5,9\n"))
     assert (code, out) == (1, "")
-    assert "several columns 'low'" in err
+    assert "several columns named 'low'" in err
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_a_column_that_is_there_twice_is_refused(run, write):
         ("semicolon.csv", "low;high\n1;2\n", "it has: low;high"),
         ("ragged.csv", "low,high\n1,2,3\n", "Expected 2 columns, got 3"),
         ("latin.csv", b"low,high\na,b\xff\n", "highs are binary"),
-        ("latin.jsonl", b'{"low": "a", "high": "b\xff"}\n', "line 1 is no JSON"),
+        ("latin.jsonl", b'{"low": "a", "high": "b\xff"}\n', "line 1 is not JSON"),
         ("mixed.csv", "low,high\n1,a\n", "lows are numbers and highs are strings"),
         ("mixed.jsonl", '{"low":1,"high":2}\n{"low":"x","high":2}\n', "changed from number"),
         ("flags.csv", "low,high\ntrue,false\n", "lows are bool"),

@@ -202,7 +202,7 @@ def test_ids_that_are_taken_or_unknown(catalog):
     with pytest.raises(SubscriptionError) as taken:
         catalog.add(1, "x = 2")
     assert taken.value.bad == [
-        BadSubscription("1", 0, "this id is taken: choose another, or say replace=True")
+        BadSubscription("1", 0, "this id is taken: choose another, or use replace=True")
     ]
     for call in (catalog.remove, lambda id_: catalog.set_enabled(id_, True), catalog.get):
         with pytest.raises(UnknownSubscriptionError, match="'2'"):
@@ -533,7 +533,7 @@ def test_sources_that_are_none(catalog, tmp_path):
         tmp_path / "none.csv": "No such file",
         tmp_path / "s.csv": "no column 'expression'",
         tmp_path / "ragged.csv": "ragged.csv",
-        tmp_path / "twice.csv": "several columns 'id'",
+        tmp_path / "twice.csv": "several columns named 'id'",
         tmp_path / "s.parquet": "s.parquet",
         tmp_path / "latin.csv": "latin.csv",
     }

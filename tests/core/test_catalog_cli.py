@@ -146,7 +146,7 @@ def test_a_taken_id_is_told_as_the_command_line_says_it(run, place):
     run("add", place, "a", "x = 1")
     code, _, err = run("add", place, "a", "x = 2")
     assert code == 1
-    assert "position 0: this id is taken: choose another, or say --replace\n" in err
+    assert "position 0: this id is taken: choose another, or use --replace\n" in err
 
 
 @pytest.mark.parametrize("empty", ["", "  "])
@@ -177,7 +177,7 @@ def test_replacing_by_an_empty_file_is_refused(run, place, tmp_path):
     (tmp_path / "s.jsonl").touch()
     code, _, err = run("load", place, tmp_path / "s.jsonl", "--mode", "replace", "--quiet")
     assert code == 2
-    assert "the source has no subscription, and to replace by it would remove all" in err
+    assert "the source has no subscription, so replacing would remove all" in err
     assert run("load", place, tmp_path / "s.jsonl", "--quiet") == (0, "", "")
     assert run("show", place, "--json")[1].count("\n") == 1
 
@@ -255,7 +255,7 @@ def test_the_remedy_leaves_nothing_for_a_check(run, place):
     ]
     assert "remove these subscriptions, add them again, and forget earlier versions" in err
     code, _, err = run("show", place, "s1")
-    assert (code, "remove it, add it again, and forget the versions before" in err) == (1, True)
+    assert (code, "remove it, add it again, and forget earlier versions" in err) == (1, True)
     code, _, err = run("remove", place, "s1", "s3")  # all or none
     assert (code, err) == (1, "bittern: no subscription has the id 's3'\n")
     assert run("remove", place, "s1", "s1") == (0, "", "bittern: version 4\n")
@@ -277,7 +277,7 @@ def test_an_export_of_damaged_metadata_names_the_catalog(run, tmp_path, monkeypa
         code, out, err = run(*command)
         assert (code, out) == (1, "")
         assert err.startswith(f"bittern: catalog {place}: the subscription 's1' has metadata that ")
-        assert "remove it, add it again, and forget the versions before" in err
+        assert "remove it, add it again, and forget earlier versions" in err
 
 
 def test_quantifiers_can_be_refused(run, place):

@@ -552,7 +552,7 @@ def test_nothing_that_was_told_is_lost_when_a_writer_is_killed(tmp_path: Path) -
             for _ in range(7 * i + 1):
                 told = tuple(map(int, writer.stdout.readline().split()))
             if i == 1:
-                with pytest.raises(HistoryError, match=r"in use: close them there"):
+                with pytest.raises(HistoryError, match=r"in use, by this or another process"):
                     Documents(folder)
             writer.send_signal(signal.SIGKILL)
             for line in writer.stdout:
@@ -653,8 +653,8 @@ def test_bytes_that_changed_are_told_or_do_not_matter(
         ("UPDATE state SET first = 23", "not those that were written"),
         ("DELETE FROM state", "numbers are unreadable"),
         ("DROP TABLE segments", "no such table"),
-        ("PRAGMA user_version = 7", "is of version 7; this release reads version 1"),
-        ("PRAGMA application_id = 7", "is damaged, or no file of a history"),
+        ("PRAGMA user_version = 7", "has version 7; this release reads version 1"),
+        ("PRAGMA application_id = 7", "is damaged, or is not a file of a history"),
     ],
 )
 def test_what_is_missing_is_told(tmp_path: Path, small: Any, statement: str, told: str) -> None:
@@ -685,7 +685,7 @@ def test_a_full_disk_loses_nothing(tmp_path: Path) -> None:
 
 
 def test_one_writer(tmp_path: Path) -> None:
-    in_use = pytest.raises(HistoryError, match="are in use: close them there, in this or another")
+    in_use = pytest.raises(HistoryError, match="are in use, by this or another process: close them")
     with Documents(tmp_path), in_use:
         Documents(tmp_path)
     with Documents(tmp_path), Documents() as one, Documents() as other:
@@ -695,14 +695,14 @@ def test_one_writer(tmp_path: Path) -> None:
 
 def test_folders_of_something_else_are_refused(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
-    with pytest.raises(HistoryError, match=r"holds 'notes.txt' and no documents: give them a"):
+    with pytest.raises(HistoryError, match=r"holds 'notes.txt' and no documents: give the history"):
         Documents(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
-    with pytest.raises(HistoryError, match=r"documents cannot be kept in .*notes.txt"):
+    with pytest.raises(HistoryError, match=r"cannot keep documents in .*notes.txt"):
         Documents(tmp_path / "notes.txt")
-    with pytest.raises(HistoryError, match=r"documents cannot be kept in .*null byte"):
+    with pytest.raises(HistoryError, match=r"cannot keep documents in .*null byte"):
         Documents("a\0b")
-    with pytest.raises(OptionError, match="a history is kept in a folder, given by its path"):
+    with pytest.raises(OptionError, match="a history needs the path of a folder"):
         Documents(17)  # type: ignore[arg-type]
     (tmp_path / "text").mkdir()
     (tmp_path / "text" / "documents.sqlite").write_text("no database " * 1_000)
@@ -710,7 +710,7 @@ def test_folders_of_something_else_are_refused(tmp_path: Path) -> None:
         Documents(tmp_path / "text")
     (tmp_path / "empty").mkdir()
     (tmp_path / "empty" / "documents.sqlite").touch()
-    with pytest.raises(HistoryError, match="is damaged, or no file of a history"):
+    with pytest.raises(HistoryError, match="is damaged, or is not a file of a history"):
         Documents(tmp_path / "empty")
 
 
@@ -760,8 +760,8 @@ TWINS = pa.struct([("x", pa.int64()), ("x", pa.int64())])
             EventError,
             "in 'm.t' are named 'x'",
         ),
-        ([{}, {}], {"keep": [True]}, OptionError, r"of each of the 2 events .* shape \(1,\)"),
-        ([{}], {"keep": [1]}, OptionError, "TRUE or FALSE; it is of shape .* type int64"),
+        ([{}, {}], {"keep": [True]}, OptionError, r"for each of the 2 events .* shape \(1,\)"),
+        ([{}], {"keep": [1]}, OptionError, "must be a Boolean for each .* type int64"),
         (pd.DataFrame({"a": [1, "x"]}), {}, EventError, "cannot become an Arrow table"),
     ],
 )

@@ -651,7 +651,7 @@ def test_every_array_and_every_entry_of_meta_is_needed(
     def refuses(**changes: Any) -> None:
         changed = dataclasses.replace(snapshot, **changes)
         monkeypatch.setattr(index_module, "read_snapshot", lambda _, **__: changed)
-        with pytest.raises(SnapshotError, match="not of an index"):
+        with pytest.raises(SnapshotError, match="not an index"):
             bittern.Index.open(tmp_path / "s")
 
     for name in snapshot.arrays:

@@ -296,7 +296,7 @@ REJECTED = [
     ("a IN (1, ‸'x')", "IN mixes a number with a string"),
     ("a IN (NULL, 1, ‸TRUE)", "IN mixes a number with a boolean"),
     ("a BETWEEN 'x' AND ‸2", "BETWEEN mixes a string with a number"),
-    ("a BETWEEN DATE '2020-01-01' AND DATE ‸'x'", "a date is written"),
+    ("a BETWEEN DATE '2020-01-01' AND DATE ‸'x'", "a date must be written"),
     ("a IN ‸1", "expected '(' after IN"),
     ("a IN (‸)", "at least one value"),
     ("a IN (1 ‸2)", "expected ',' or ')'"),
@@ -311,16 +311,16 @@ REJECTED = [
     ("a LIKE 'x' ESCAPE ‸''", "exactly one character"),
     ("a LIKE 'x' ESCAPE ‸'😀'", "exactly one character"),
     ("a LIKE 'x' ESCAPE ‸5", "expected a string of one character"),
-    ("a RLIKE ‸'('", "not a regular expression of RE2: missing )"),
-    ("a RLIKE ‸'(?<=x)y'", "not a regular expression of RE2"),
+    ("a RLIKE ‸'('", "not a regular expression for RE2: missing )"),
+    ("a RLIKE ‸'(?<=x)y'", "not a regular expression for RE2"),
     ("a = DATE ‸'2020-02-30'", "is not a date"),
-    ("a = DATE ‸'2020-1-1'", "a date is written 'yyyy-mm-dd'"),
-    ("a = DATE ‸'٢٠٢٠-01-01'", "a date is written 'yyyy-mm-dd'"),
+    ("a = DATE ‸'2020-1-1'", "a date must be written 'yyyy-mm-dd'"),
+    ("a = DATE ‸'٢٠٢٠-01-01'", "a date must be written 'yyyy-mm-dd'"),
     ("a = TIMESTAMP ‸'2020-01-01 24:00'", "is not a timestamp"),
     ("a = TIMESTAMP ‸'2020-01-01 10:00+18:01'", "18 hours"),
     ("a = TIMESTAMP ‸'2020-01-01 10:00+05:60'", "18 hours"),
     ("a = TIMESTAMP ‸'0001-01-01 00:00+01:00'", "is not a timestamp"),
-    ("a = TIMESTAMP ‸'yesterday'", "a timestamp is written"),
+    ("a = TIMESTAMP ‸'yesterday'", "a timestamp must be written"),
     ("a = ‸9223372036854775808", "does not fit in 64 bits"),
     ("a = ‸-9223372036854775809", "does not fit in 64 bits"),
     ("a = ‸1234567890.123456789", "more than 18 digits"),
@@ -383,7 +383,7 @@ def test_an_error_points_with_a_caret():
 @pytest.mark.parametrize("thing", [None, 5, b"a = 1", ["a = 1"]])
 def test_only_texts_are_expressions(thing):
     for read in (parse, Shapes().read):
-        with pytest.raises(ExpressionError, match="an expression is a string"):
+        with pytest.raises(ExpressionError, match="an expression must be a string"):
             read(thing)
 
 

@@ -129,7 +129,7 @@ FOUND = {
     "UPDATE bittern_subscriptions SET until = 9 WHERE id = 's7'": "9 as the version",
     "UPDATE bittern_subscriptions SET until = 4 WHERE id = 's1' AND since = 1": "two forms",
     "UPDATE bittern_versions SET time = 'now' WHERE version = 2": "'now' as its time",
-    "UPDATE bittern_versions SET added = -1 WHERE version = 2": "numbers of its changes",
+    "UPDATE bittern_versions SET added = -1 WHERE version = 2": "numbers of changes",
     "DELETE FROM bittern_versions WHERE version = 2": "has 3 where 2 is expected",
     "DELETE FROM bittern_subscriptions WHERE id = 's7'": "version 1 says that it added 60",
     "UPDATE bittern_catalog SET version = 99": "do not agree",

@@ -519,7 +519,7 @@ def under_lock(stage):
         try:
             catalog.version()
         except CatalogError as error:
-            os._exit("forked in the middle of a call" not in str(error))
+            os._exit("forked while the catalog was in use" not in str(error))
         os._exit(2)
     ended(child)
     stage.put([("again", "x = 1", None, None, None, True, 0)])
@@ -659,7 +659,7 @@ def test_metadata_that_other_programs_wrote(tmp_path):
         catalog.add("b", "x = 1")
         with catalog._database.writing() as connection:
             connection.exec_driver_sql("UPDATE bittern_subscriptions SET metadata = '{'")
-        with pytest.raises(CatalogError, match="'b' has metadata that are no JSON"):
+        with pytest.raises(CatalogError, match="'b' has metadata that is not JSON"):
             catalog.get("b")
 
 

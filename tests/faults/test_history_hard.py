@@ -595,7 +595,7 @@ def test_a_killed_process_loses_nothing_that_it_answered(tmp_path: Path) -> None
 
 def test_a_history_serves_one_matcher(tmp_path: Path) -> None:
     with History(tmp_path / "h") as history, bittern.LiveMatcher(TWINS, history=history):
-        with pytest.raises(OptionError, match="serves another matcher"):
+        with pytest.raises(OptionError, match="another matcher uses this history"):
             bittern.LiveMatcher(TWINS, history=history)
         with pytest.raises(HistoryError, match="in use"):
             bittern.LiveMatcher(TWINS, history=tmp_path / "h")

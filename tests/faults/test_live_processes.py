@@ -137,7 +137,7 @@ def test_the_child_believes_nothing_in_a_folder_of_others(which: str, tmp_path: 
     for folder in (outer, work):
         folder.chmod(0o700)
     (outer / which if which == "work" else outer).chmod(0o755)
-    with pytest.raises(CompactionError, match="not this user's alone"):
+    with pytest.raises(CompactionError, match="not private to this user"):
         compact_module.main(work)
 
 

@@ -115,7 +115,7 @@ def test_random_damage_is_found_or_harmless(tmp_path_factory, sound, data):
 def test_any_manifest_is_refused_in_words(tmp_path_factory, text):
     path = tmp_path_factory.mktemp("fuzz")
     (path / MANIFEST).write_bytes(text)
-    refuses(path, r"manifest\.json|it has format -?\d+ and this release")
+    refuses(path, r"manifest\.json|it has format -?\d+, but this release")
 
 
 FIELDS = {

@@ -235,10 +235,10 @@ prometheus_port = "9400"
     [
         (
             'trigger = "now"',
-            "run.trigger is '1 second', '500 milliseconds', ... or 'available-now'",
+            "run.trigger must be '1 second', '500 milliseconds', ... or 'available-now'",
         ),
-        ('trigger = "1 second; DROP"', "run.trigger is '1 second'"),
-        ("trigger = 5", "run.trigger is '1 second'"),
+        ('trigger = "1 second; DROP"', "run.trigger must be '1 second'"),
+        ("trigger = 5", "run.trigger must be '1 second'"),
         ("conf = 5", "run.conf must be a table of keys, not 5"),
         ('conf = {a = ["b"]}', "run.conf has a, which must be a string, not a list"),
         ("conf = {a = 2020-01-01}", "run.conf has a, which must be a string, not 2020-01-01"),

@@ -596,7 +596,7 @@ def test_a_pipeline_that_is_stopped_fails_and_goes_on(spark: Any, files: Path) -
     assert code == 1, said
     assert re.search(r"^bittern: the pipeline has failed: the pin .* cannot", said, re.MULTILINE)
     assert "MicroBatchExecution" not in said  # it is told once
-    assert f"it goes on from {files / 'checkpoint'}\n" in said
+    assert f"it continues from {files / 'checkpoint'}\n" in said
     assert 'bittern_failed{pipeline="pipeline"} 1\n' in (files / "shop.prom").read_text()
 
     pin.unlink()

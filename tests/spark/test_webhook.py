@@ -141,7 +141,7 @@ def test_a_wrapped_address_is_judged_as_what_it_stands_for(address) -> None:
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ("10.0.0.0/8", "private is a list of networks"),
+        ("10.0.0.0/8", "private must be a list of networks"),
         (["10.0.0.1/8"], "has host bits set"),
         (["localhost"], "'localhost' does not appear to be"),
     ],
@@ -343,9 +343,9 @@ def test_what_is_sent(receiver: Receiver) -> None:
         ({"X-Token": "hidden\x00"}, "the value of X-Token is not"),
         ({"X-Token": "hiddén"}, "the value of X-Token is not"),
         ({"X-Token": ""}, "the value of X-Token is not"),
-        ({"X Token": "hidden"}, "is no name of a header"),
-        ({"X:": "hidden"}, "is no name of a header"),
-        ({"": "hidden"}, "is no name of a header"),
+        ({"X Token": "hidden"}, "is not the name of a header"),
+        ({"X:": "hidden"}, "is not the name of a header"),
+        ({"": "hidden"}, "is not the name of a header"),
         ({"HOST": "hidden"}, "HOST is set by the webhook itself"),
         ({"transfer-encoding": "hidden"}, "is set by the webhook itself"),
         ({"Idempotency-Key": "hidden"}, "is set by the webhook itself"),
@@ -518,7 +518,7 @@ def test_what_waits_behind_a_request_that_is_given_up_on_is_not_tried() -> None:
     assert [(each.request, each.attempts) for each in found] == [
         (requests[0], 2), (requests[1], 0), (requests[2], 0), (requests[3], 0),
     ]  # fmt: skip
-    assert found[3].reason == "not tried, after one before it: answered 503"
+    assert found[3].reason == "not tried, because an earlier request failed: answered 503"
     assert calls == [requests[0].key] * 2
 
 
@@ -620,7 +620,8 @@ def test_a_host_that_takes_no_connection_is_given_up_on_for_all() -> None:
     assert [each.untried for each in found] == [False] * 3 + [True] * 3
     assert all(each.gave_up for each in found)
     assert (
-        found[3].reason == f"127.0.0.1:{port} was given up on: it took no connection for 3 in a row"
+        found[3].reason
+        == f"127.0.0.1:{port} was given up on: 3 endpoints in a row got no connection"
     )
 
 
@@ -652,7 +653,7 @@ def test_a_host_without_a_connection_in_all_the_time_is_given_up_on(within: floa
 
     requests = [request_to(f"http://a.example/{n}", subscriber=f"s{n}") for n in range(5)]
     found = outcomes(requests, post, timeout=10.0, within=within, first_wait=8.0)
-    assert sum("took no connection for 3 in a row" in str(each.reason) for each in found) == 2
+    assert sum("3 endpoints in a row got no connection" in str(each.reason) for each in found) == 2
 
 
 @pytest.mark.parametrize("behaviour", [silence, raw(), answer(503)])
@@ -1007,8 +1008,8 @@ def test_secrets_are_not_shown(tmp_path: Path, receiver: Receiver) -> None:
         ({"within": float("inf")}, "within is a number of seconds"),
         ({"first_wait": -1}, "first_wait is a number of seconds"),
         ({"longest_wait": "1"}, "longest_wait is a number of seconds"),
-        ({"private": "10.0.0.0/8"}, "private is a list of networks"),
-        ({"private": ["10.0.0.0/33"]}, "private lists networks"),
+        ({"private": "10.0.0.0/8"}, "private must be a list of networks"),
+        ({"private": ["10.0.0.0/33"]}, "private must list networks"),
         ({"headers": {"Host": "x"}}, "Host is set by the webhook itself"),
         ({"secret": ""}, "secret is a text that is not empty"),
         ({"secret": 5}, "secret is a text that is not empty"),

@@ -1,4 +1,4 @@
-"""``bittern.Catalog``: subscriptions in a database, every change a version of its own.
+"""``bittern.Catalog``: subscriptions in a database; every change makes a new version.
 
 ::
 
@@ -7,9 +7,9 @@
     catalog.remove("s1")                     version 3      at(3)          s2
                                                             changes(1, 3)  put s2, removed s1
 
-This is the face: arguments are checked here, and what is asked goes to ``catalog/writing.py`` and
-``catalog/reading.py``. How it lies in the database is drawn in ``catalog/layout.py``. SQLAlchemy is
-imported when a catalog is opened and not before.
+This is the public interface. It checks arguments and calls ``catalog/writing.py`` and
+``catalog/reading.py``. ``catalog/layout.py`` shows how a catalog is stored in the database.
+SQLAlchemy is imported only when a catalog is opened.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ if TYPE_CHECKING:
 
 _REPORT_EVERY = 10_000
 #: What is said of an id that is taken.
-TAKEN = "this id is taken: choose another, or say replace=True"
+TAKEN = "this id is taken: choose another, or use replace=True"
 
 
 class Loaded(NamedTuple):
-    """What a load did: the newest version after it, how many it changed, and what was bad."""
+    """What a load did: the newest version after it, the numbers of changes, and the bad rows."""
 
     version: int
     added: int
@@ -56,8 +56,8 @@ class Loaded(NamedTuple):
 class Catalog:
     """Subscriptions in SQLite or PostgreSQL; each change is one transaction and one version.
 
-    ``url`` is a path (or ``sqlite:///path``), or ``postgresql://user@host/database``. Where there
-    is no catalog yet one is made, unless ``create`` is false. A writer waits ``timeout`` seconds
+    ``url`` is a path (or ``sqlite:///path``), or ``postgresql://user@host/database``. If there is
+    no catalog yet, it is created, unless ``create`` is false. A writer waits ``timeout`` seconds
     for others. Any number of threads and processes may use one catalog; it pickles as its URL.
     """
 
@@ -65,7 +65,7 @@ class Catalog:
         self, url: str | os.PathLike[str], *, create: bool = True, timeout: float = 60.0
     ) -> None:
         try:
-            from bittern.catalog import checking, reading, writing  # noqa: PLC0415 (only who has one needs it)
+            from bittern.catalog import checking, reading, writing  # noqa: PLC0415 (only needed with a catalog)
             from bittern.catalog.database import Database, database_url  # noqa: PLC0415
         except ModuleNotFoundError as missing:
             if (missing.name or "").split(".")[0] != "sqlalchemy":
@@ -74,20 +74,22 @@ class Catalog:
                 "a catalog needs SQLAlchemy: pip install 'bittern[catalog]'"
             ) from None
         if not isinstance(timeout, int | float) or not 0 < timeout <= 86_400:
-            raise OptionError(f"timeout is a number of seconds up to a day, not {timeout!r:.40}")
+            raise OptionError(
+                f"timeout must be a number of seconds up to a day, not {timeout!r:.40}"
+            )
         self._database = Database(database_url(url), float(timeout), create=create)
         self._checking, self._reading, self._writing = checking, reading, writing
 
     @property
     def url(self) -> str:
-        """Where it is, in a form that opens it again; with the password, if the URL has one."""
+        """The URL that opens this catalog again; with the password, if the URL has one."""
         if self._database.is_sqlite:
             return f"sqlite:///{self._database}"
         return self._database.url.render_as_string(hide_password=False)
 
     @property
     def uid(self) -> str:
-        """What tells this catalog from all others: random, given when it was made."""
+        """A random identifier that the catalog got when it was created."""
         return self._database.uid
 
     def __repr__(self) -> str:
@@ -114,7 +116,7 @@ class Catalog:
     ) -> int:
         """Add a subscription; returns the version that has it. O(log rows) and a commit.
 
-        ``SubscriptionError`` if it is not valid, or if the id is taken and not to be replaced.
+        ``SubscriptionError`` if it is not valid, or if the id is taken and ``replace`` is false.
         """
         row = _valid([self._door().check((id, expression, subscriber, weight, metadata, enabled))])
 
@@ -145,7 +147,7 @@ class Catalog:
     ) -> int:
         """Enable or disable a subscription, or several in one version: all of them or none.
 
-        One that is disabled is kept and not matched.
+        A disabled subscription is kept but not matched.
         """
         names = _ids(id)
         true_or_false("enabled", enabled)
@@ -178,7 +180,7 @@ class Catalog:
         for place, row in enumerate(checked):
             if not isinstance(row, BadSubscription):
                 if row[0] in seen:
-                    said = "this id is put twice, or put and removed at once"
+                    said = "this id is put twice, or both put and removed"
                     checked[place] = BadSubscription(row[0], 0, said)
                 seen.add(row[0])
         good = _valid(checked)
@@ -197,16 +199,16 @@ class Catalog:
         on_error: str = "raise",
         progress: Progress | None = None,
     ) -> Loaded:
-        """Take in many subscriptions as one version, all or nothing. O(source).
+        """Load many subscriptions as one version, all or nothing. O(source).
 
         ``source`` is a file's path (CSV, JSON lines, Parquet), a table, a DataFrame of pandas or
-        Spark, a mapping from id to expression, or mappings. Each changes what it says of the one
-        of the same id: a field without a column, or without a key in a mapping or a line of JSON,
-        is left alone, and an empty value clears it. Those that say the same are not touched.
-        ``mode="replace"`` also removes subscriptions that are not in the source, which must have
-        some: an export that failed does not empty a catalog.
-        ``on_error="skip"`` takes the valid ones and returns the others as ``bad``, whose ids stay
-        as they are. ``progress`` is called with (stage, done, total).
+        Spark, a mapping from id to expression, or mappings. A row changes the given fields of the
+        subscription with the same id. A field without a column, or without a key in a mapping or a
+        line of JSON, stays as it is; an empty value clears it. Rows that change nothing have no
+        effect. ``mode="replace"`` also removes subscriptions that are not in the source. The source
+        must have some then: an export that failed does not empty a catalog.
+        ``on_error="skip"`` loads the valid rows and returns the others as ``bad``; subscriptions
+        with their ids stay as they are. ``progress`` is called with (stage, done, total).
         """
         one_of("mode", mode, ("upsert", "replace"))
         one_of("on_error", on_error, ("raise", "skip"))
@@ -225,8 +227,8 @@ class Catalog:
                 raise SubscriptionError(bad)
             if mode == "replace" and not stage.puts:
                 raise OptionError(
-                    f"the source has no {'valid ' if bad else ''}subscription, and to replace by "
-                    f"it would remove all: if that is meant, remove them by their ids"
+                    f"the source has no {'valid ' if bad else ''}subscription, so replacing would "
+                    f"remove all of them: if you mean that, remove them by their ids"
                 )
             stage.keep({each.id for each in bad if isinstance(each.id, str) and _is_id(each.id)})
 
@@ -234,16 +236,16 @@ class Catalog:
         return Loaded(**merged._asdict(), bad=bad)
 
     def forget(self, before: int) -> int:
-        """Drop what only versions before this one have; returns how many row versions went.
+        """Drop what only versions before this one need; returns how many row versions were dropped.
 
         Earlier versions cannot be read any more. O(row versions dropped).
         """
         return self._writing.forget(self._database, before)
 
     def set_quantifiers(self, allowed: bool) -> None:  # noqa: FBT001
-        """Take EXISTS and FORALL, as a new catalog does, or refuse them from now on.
+        """Allow EXISTS and FORALL, as a new catalog does, or refuse them from now on.
 
-        Where nothing has a history, they cannot be matched. What is there already stays.
+        They cannot be matched without a history. Existing subscriptions stay.
         """
         true_or_false("allowed", allowed)
         self._writing.set_quantifiers(self._database, allowed=allowed)
@@ -257,12 +259,12 @@ class Catalog:
     # -- reading -------------------------------------------------------------------------------
 
     def version(self) -> int:
-        """The newest version; 0 while nothing was ever added. O(1)."""
+        """The newest version; 0 until something is added. O(1)."""
         with self._database.reading() as connection:
             return self._reading.newest(connection)
 
     def allows_quantifiers(self) -> bool:
-        """Does it take EXISTS and FORALL? See ``set_quantifiers``."""
+        """Whether it allows EXISTS and FORALL; see ``set_quantifiers``."""
         with self._database.reading() as connection:
             return self._reading.allows_quantifiers(connection)
 
@@ -271,7 +273,7 @@ class Catalog:
         return self._reading.read_one(self._database, _id(id), version)
 
     def count(self, version: int | None = None, *, all: bool = False) -> int:  # noqa: A002
-        """How many subscriptions are enabled, or how many there are at ``all``. O(rows)."""
+        """The number of enabled subscriptions, or with ``all`` of all subscriptions. O(rows)."""
         return self._reading.count(self._database, version, only_enabled=not all)
 
     def at(
@@ -284,7 +286,7 @@ class Catalog:
         """The subscriptions of a version, by id: only enabled ones unless ``all``. O(rows).
 
         Columns: id, expression, weight, subscriber, metadata (JSON text), enabled, created,
-        changed, version (that brought it into this form). ``limit`` takes the first so many.
+        changed, version (the one that brought it into this form). ``limit`` returns the first ones.
         """
         return self._reading.read_version(
             self._database, version, only_enabled=not all, limit=_limit(limit)
@@ -293,28 +295,28 @@ class Catalog:
     def changes(self, since: int, until: int | None = None) -> Changes:
         """What changed after ``since`` up to and including ``until``, each id once. O(changes).
 
-        ``at(since)`` with ``removed`` taken out and ``put`` put in is ``at(until)``.
+        ``at(since)`` without ``removed`` and updated by ``put`` is ``at(until)``.
         """
         return self._reading.read_changes(self._database, since, until)
 
     def details(self, ids: Iterable[str | int], version: int | None = None) -> pa.Table:
-        """Columns id, subscriber, weight, metadata of these that the version has. O(ids)."""
+        """Columns id, subscriber, weight and metadata of those ids that the version has. O(ids)."""
         return self._reading.read_details(self._database, map(_id, ids), version)
 
     def history(self, id: str | int) -> list[Subscription]:  # noqa: A002
-        """Every form that one subscription has had and that is not forgotten, oldest first."""
+        """Every form of one subscription that is not forgotten, oldest first."""
         return self._reading.read_history(self._database, _id(id))
 
     def versions(self, limit: int = 20) -> list[Version]:
-        """The last versions with their times and how many each changed, newest first."""
+        """The last versions with their times and numbers of changes, newest first."""
         return self._reading.read_versions(self._database, _limit(limit))
 
     def export(
         self, path: str | os.PathLike[str] | None = None, version: int | None = None
     ) -> pa.Table:
-        """Write a version to a CSV, JSON lines or Parquet file, disabled ones too; returns it.
+        """Write a version, disabled subscriptions too, to a CSV, JSON lines or Parquet file.
 
-        ``load`` takes the file. Without a path nothing is written.
+        Returns the table. ``load`` reads the file. Without a path, nothing is written.
         """
         form = None if path is None else files.format_of(os.fspath(path))
         table = self.at(version, all=True)
@@ -323,9 +325,9 @@ class Catalog:
         return table
 
     def check(self) -> list[str]:
-        """What is wrong with it, a sentence each; nothing is if there is none. O(row versions).
+        """Problems of the catalog, one sentence each; none if it is sound. O(row versions).
 
-        The database's own check, and every row: what bittern would not have written.
+        Runs the database's own check, and looks in every row for what bittern would not write.
         """
         return self._checking.problems(self._database)
 
@@ -336,9 +338,9 @@ class Catalog:
         self._database.close()
 
     def discard(self) -> None:
-        """Close it, and remove its file again if opening it made the file and nothing is in it.
+        """Close it, and remove its file again if opening created it and it is still empty.
 
-        A file that has a version or that others have open stays, and so do tables in PostgreSQL.
+        A file that has a version or is open elsewhere stays, and so do tables in PostgreSQL.
         """
         self._database.discard()
 

@@ -1,16 +1,16 @@
-"""Is a catalog whole? The database's own check, and then every row against what bittern writes.
+"""Checking a catalog: the database's own check, then every row against what bittern writes.
 
 ::
 
     database    SQLite's integrity_check: pages, indexes, constraints. PostgreSQL has no such
                 statement; its pages have checksums where the server keeps them.
     counter     agrees with the list of versions, which has no gaps
-    rows        what the door would let in, in the form in which it stores it; ``since`` and
+    rows        what the catalog would accept, in the form in which it is stored; ``since`` and
                 ``until`` are versions, and forms of one subscription do not overlap
-    versions    as many rows begin and end in each as it says that it changed
+    versions    as many rows begin and end in each as its numbers of changes say
 
-There are no checksums of rows. A text that was changed into another text that is valid is found by
-nobody; so is a weight that became another weight.
+Rows have no checksums. A text that was changed into another valid text is not found, nor is a
+weight that became another weight.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _ENDED = sa.select(_row.until, sa.func.count()).where(_row.until < OPEN).group_b
 
 
 def problems(database: Database) -> list[str]:
-    """All that is wrong, one sentence each."""
+    """All problems, one sentence each."""
     found: list[str] = []
     for look in (_database, _versions, _rows):
         try:
@@ -72,7 +72,7 @@ def _versions(connection: sa.Connection) -> Iterator[str]:
         if not is_time(time):
             yield f"version {version!r:.40} has {time!r:.40} as its time"
         if not all(map(is_whole, changes)):
-            yield f"version {version!r:.40} has {changes!s:.80} as the numbers of its changes"
+            yield f"version {version!r:.40} has {changes!s:.80} as its numbers of changes"
             continue
         added, changed, removed = changes
         wrong = begun.get(version, 0) != added + changed
@@ -137,7 +137,7 @@ def _row_problems(door: Door, row: Any, newest: int, oldest: int) -> Iterator[st
 
 @contextmanager
 def _any_text(connection: sa.Connection) -> Iterator[None]:
-    """Bytes that are no text become half surrogates meanwhile, which the door refuses by name."""
+    """While inside, bytes that are not text become half surrogates, which the check reports."""
     if connection.dialect.name != "sqlite":
         yield
         return

@@ -1,6 +1,6 @@
 """The database under a catalog: where it is, its connections, its transactions, its errors.
 
-Everything here that tells SQLite from PostgreSQL is a setting of a connection::
+SQLite and PostgreSQL differ here only in the settings of a connection::
 
                    SQLite                                 PostgreSQL
     writing        BEGIN; the first write takes the lock  READ COMMITTED; the counter's row lock
@@ -9,16 +9,16 @@ Everything here that tells SQLite from PostgreSQL is a setting of a connection::
     durable        write-ahead log, synchronous=FULL      as the server is set
     creating       BEGIN IMMEDIATE                        an advisory lock
 
-A transaction that writes touches the catalog's tables for the first time when it counts the version
-up, so it never has to turn a read lock into a write lock, which could fail half way.
+A writing transaction first touches the catalog's tables when it increments the version. So it never
+has to turn a read lock into a write lock, which could fail half way.
 
-SQLite keeps working in a file that has lost its name: what is written there nobody finds again. So
-each transaction looks whether the path still leads to the file that was opened, which takes
-microseconds, and one that writes looks once more before it commits.
+SQLite keeps working in a file that has lost its name, and what is written there is lost. So each
+transaction checks whether the path still leads to the file that was opened, which takes
+microseconds, and a writing transaction checks once more before it commits.
 
-Errors of a driver become ``CatalogError`` with one sentence, the first that the database says. So
-does ``DamageError``: what was read is not what a catalog has. SQLite has no checksums, so a file
-that a disk or another program has changed is noticed when it is read, or not at all.
+Errors of a driver become a ``CatalogError`` with the first sentence of the database's message. So
+does ``DamageError``: what was read is not what a catalog holds. SQLite has no checksums, so a
+change by a disk or another program is noticed when the file is read, or not at all.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _POOL_SECONDS = 30
 _UID = re.compile("[0-9a-f]{32}")
 _DAMAGED = (
     ": the database is damaged, or another program wrote to it; 'bittern catalog check' lists what "
-    "is wrong, and a backup or an export has the rest"
+    "is wrong; restore a backup or load an export"
 )
 _LOCKED = ("database is locked", "database table is locked")
 _PRAGMAS = (
@@ -61,30 +61,32 @@ _PRAGMAS = (
 
 
 class DamageError(Exception):
-    """What was read from the database is nothing that a catalog writes; says what it is."""
+    """The database holds something that no catalog writes; the message says what."""
 
 
 def database_url(place: str | os.PathLike[str]) -> sa.URL:
-    """Where a catalog is, as SQLAlchemy says it. A path becomes absolute."""
+    """Where a catalog is, as a URL of SQLAlchemy. A path becomes absolute."""
     if isinstance(place, os.PathLike):
         place = os.fspath(place)
     if not isinstance(place, str) or not place or "\0" in place:
-        raise OptionError(f"a catalog is given as {_FORMS}, not {place!r:.60}")
+        raise OptionError(f"give a catalog as {_FORMS}, not {place!r:.60}")
     if "://" not in place or place.startswith(_SQLITE):
         path = place.removeprefix(_SQLITE)
         if path in ("", ":memory:") or "?" in path:
             raise OptionError(
-                f"a catalog in SQLite is a file that other processes can open too, named without "
-                f"options and question marks, not {place!r:.60}"
+                f"a catalog in SQLite must be a file that other processes can open too, without "
+                f"options or question marks in its name, not {place!r:.60}"
             )
         return sa.URL.create("sqlite", database=str(Path(path).absolute()))
     scheme = place.split("://", 1)[0]
     if scheme not in _POSTGRESQL:
-        raise OptionError(f"a catalog is given as {_FORMS}, not as {scheme}://")
+        raise OptionError(f"give a catalog as {_FORMS}, not as {scheme}://")
     try:
         url = sa.make_url(place)
     except (sa.exc.ArgumentError, ValueError):  # which would show the password
-        raise OptionError("this is no URL of PostgreSQL: postgresql://user@host/database") from None
+        raise OptionError(
+            "this is not a URL of PostgreSQL: write postgresql://user@host/database"
+        ) from None
     return url.set(drivername="postgresql+psycopg")
 
 
@@ -136,7 +138,7 @@ class Database:
     def writing(self, *, locked: bool = False) -> Iterator[sa.Connection]:
         """A transaction that commits at the end, or rolls back if anything is raised.
 
-        ``locked`` takes a lock at once, where there may be no counter yet to lock.
+        ``locked`` takes a lock at once, for when there may be no counter to lock yet.
         """
         with self._connected() as connection:
             if self.is_sqlite:
@@ -154,11 +156,11 @@ class Database:
         self._check_file()
         if self._owner[0] != os.getpid():  # in a forked process: these are the parent's
             if self.is_sqlite and self._engine.pool.checkedout():  # type: ignore[attr-defined]
-                # SQLite remembers their locks here, and nobody will ever let go of them.
+                # SQLite still has their locks here, and nothing will ever release them.
                 raise CatalogError(
-                    f"catalog {self}: this process was forked in the middle of a call of the "
-                    f"catalog, whose locks are the parent's: fork at another time, or start the "
-                    f"process by spawn"
+                    f"catalog {self}: this process was forked while the catalog was in use, and "
+                    f"its locks belong to the parent: fork at another time, or start the process "
+                    f"by spawn"
                 )
             self._engine.dispose(close=False)
             self._owner[0] = os.getpid()
@@ -173,7 +175,7 @@ class Database:
             raise self.damaged(str(error)) from error
 
     def damaged(self, what: str) -> CatalogError:
-        """What is raised when the database holds what no catalog has."""
+        """The error for a database that holds what no catalog writes."""
         return CatalogError(f"catalog {self}: {what}{_DAMAGED}")
 
     def _check_file(self) -> None:
@@ -197,7 +199,7 @@ class Database:
         if said in _LOCKED or getattr(error.orig, "sqlstate", None) == "55P03":
             return f"another writer has held it for {self.timeout:g} s; nothing was changed"
         if error.connection_invalidated:
-            return f"the connection was lost, and what was being committed may be there: {said}"
+            return f"the connection was lost, and the last commit may have succeeded: {said}"
         if said.startswith("Could not decode"):
             return f"{self._bad_text()}{_DAMAGED}"
         if type(error.orig) is sqlite3.DatabaseError:  # of its subclasses none is about the file
@@ -205,7 +207,7 @@ class Database:
         return said
 
     def _bad_text(self) -> str:
-        """Which subscription has a text that is none. O(rows), and only when one was met."""
+        """Which subscription has a text that is not UTF-8. O(rows), only after one was found."""
         names = ("id", "expression", "subscriber", "metadata")
         texts = f"SELECT {', '.join(f'CAST({name} AS BLOB)' for name in names)}"
         texts += f" FROM {layout.subscriptions.name}"
@@ -219,7 +221,7 @@ class Database:
         return "there is a text that is not UTF-8"
 
     def _open(self, *, create: bool) -> str:
-        """Make the tables if there are none; the uid of the catalog."""
+        """Create the tables if there are none; returns the uid of the catalog."""
         with self.reading() as connection:
             found = self._look(connection)
         if found is None and not create:
@@ -238,8 +240,8 @@ class Database:
         schema, uid = found
         if schema != layout.SCHEMA or not isinstance(schema, int):
             raise CatalogError(
-                f"the catalog {self} has the layout {schema!r:.40}, and this release reads "
-                f"{layout.SCHEMA}: open it with the release that made it"
+                f"the catalog {self} has layout {schema!r:.40}, but this release reads layout "
+                f"{layout.SCHEMA}: open it with the release that created it"
             )
         if not isinstance(uid, str) or not _UID.fullmatch(uid):  # it becomes a part of paths
             raise self.damaged(f"its uid is {uid!r:.60} and not 32 hexadecimal digits")
@@ -251,17 +253,17 @@ class Database:
         if not tables:
             return None
         if len(tables) < len(layout.TABLES):
-            raise DamageError(f"of the tables of a catalog it has only {', '.join(tables)}")
+            raise DamageError(f"it has only some tables of a catalog: {', '.join(tables)}")
         counter = layout.counter.c
         row = connection.execute(sa.select(counter.schema, counter.uid)).one_or_none()
         if row is None:
-            raise CatalogError(f"{self} is no catalog: its table {layout.counter.name} is empty")
+            raise CatalogError(f"{self} is not a catalog: its table {layout.counter.name} is empty")
         return row.schema, row.uid
 
     def _keep_log(self) -> None:
-        """Have SQLite write ahead to a log, so that readers and a writer do not wait; it stays so.
+        """Switch SQLite to a write-ahead log for good, so that readers and a writer do not wait.
 
-        SQLite does not wait for others here, so this does.
+        SQLite does not wait for other connections here, so this does.
         """
         deadline = time.monotonic() + self.timeout
         while True:
@@ -285,7 +287,7 @@ class Database:
         _dispose(self._engine, self._owner)
 
     def discard(self) -> None:
-        """Close, and remove the file if this made it, it has no version, and nobody uses it."""
+        """Close, and remove the file if this created it, it has no version and is not in use."""
         self.close()
         if not self._made_file or self._file_there() != self._file:
             return
@@ -293,7 +295,7 @@ class Database:
             suppress(sqlite3.Error),  # others have it open, or it is no catalog any more
             _plain(str(self), timeout=0) as run,
         ):
-            # From the first transaction on nobody else can even read; without the log no file
+            # From the first transaction on no other process can even read; without the log no file
             # but this one is left.
             run("PRAGMA locking_mode = EXCLUSIVE")
             run("BEGIN IMMEDIATE")
@@ -306,10 +308,10 @@ class Database:
 
 @contextmanager
 def _plain(path: str, timeout: float = 5.0) -> Iterator[Callable[[str], Any]]:
-    """A connection to SQLite without SQLAlchemy: runs a statement, and gives its first value.
+    """A connection to SQLite without SQLAlchemy: runs a statement and returns its first value.
 
-    The cursor is closed first. A connection that is closed keeps its locks as long as a statement
-    of it is not, and an exception that its caller keeps would keep that.
+    The cursor is closed first. A closed connection keeps its locks as long as one of its statements
+    is open, and an exception that the caller holds would keep it open.
     """
     with (
         closing(sqlite3.connect(path, timeout=timeout, isolation_level=None)) as connection,

@@ -1,16 +1,16 @@
-"""Subscriptions in files: CSV, JSON lines and Parquet, read in parts and written whole.
+"""Subscriptions in files: CSV, JSON lines and Parquet, read in parts and written as a whole.
 
 ::
 
     subs.csv      id,expression,weight       ('s1', 'price < 10', ABSENT, 2.0, ABSENT, ABSENT)
                   s1,price < 10,2       ->
-    subs.jsonl    {"id": 1, ...}             one line at a time; a line that is no object is bad
+    subs.jsonl    {"id": 1, ...}             one line at a time; a line that is not an object is bad
     subs.parquet  row groups                 only the columns that say something are read
 
-Columns are found by name: id and expression, and where there are any subscriber, weight, metadata
-(a JSON object, in CSV as text) and enabled. Other columns are not looked at. A column that is not
-there is ``ABSENT`` in all rows, and a key that a line of JSON does not have in that row
-(``rows.py``). In CSV an empty field is no value, and ids are text as written: 007 stays 007.
+Columns are found by name: id and expression, and optionally subscriber, weight, metadata (a JSON
+object, in CSV as text) and enabled. Other columns are ignored. A missing column is ``ABSENT`` in
+all rows, and a missing key of a line of JSON is ``ABSENT`` in that row (``rows.py``). In CSV an
+empty field has no value, and ids are text as written: 007 stays 007.
 
 Memory: a few parts. Cost: O(bytes), JSON lines about 3 us a row.
 """
@@ -49,9 +49,9 @@ _TRUTH = {"true": True, "false": False}
 
 
 class Rows(NamedTuple):
-    """Rows on their way in: about how many (0: not known), and the values of FIELDS of each.
+    """Rows that are read: about how many (0: not known), and the values of FIELDS of each.
 
-    What cannot even be a row is a ``BadSubscription`` in its place.
+    What is not even a row becomes a ``BadSubscription`` in its place.
     """
 
     total: int
@@ -59,7 +59,7 @@ class Rows(NamedTuple):
 
 
 def format_of(name: str) -> str:
-    """Tell csv, jsonl or parquet by the extension."""
+    """csv, jsonl or parquet, by the extension."""
     suffix = Path(name).suffix.lower()
     if suffix not in SUFFIXES:
         known = ", ".join(sorted(SUFFIXES))
@@ -68,7 +68,7 @@ def format_of(name: str) -> str:
 
 
 def read_file(name: str | os.PathLike[str], form: str | None = None) -> Rows:
-    """The rows of a file, its format told by its extension if it is not given."""
+    """The rows of a file; the extension tells its format if none is given."""
     name = os.fspath(name)
     form = form or format_of(name)
     try:
@@ -83,7 +83,7 @@ def read_file(name: str | os.PathLike[str], form: str | None = None) -> Rows:
 
 
 def read_rows(source: str | IO[bytes], form: str) -> Iterator[tuple[Any, ...] | BadSubscription]:
-    """The rows of a file, or of a stream that is open."""
+    """The rows of a file, or of an open stream."""
     name = source if isinstance(source, str) else "standard input"
     with told(name):
         if form == "csv":
@@ -104,7 +104,7 @@ def read_rows(source: str | IO[bytes], form: str) -> Iterator[tuple[Any, ...] | 
 
 @contextmanager
 def told(name: str) -> Iterator[None]:
-    """Turn what Arrow says about a file into one sentence that names it."""
+    """Turn Arrow's error about a file into one sentence that names the file."""
     try:
         yield
     except (pa.ArrowException, UnicodeDecodeError) as error:
@@ -113,11 +113,11 @@ def told(name: str) -> Iterator[None]:
 
 
 def present(names: list[str], what: str) -> list[str]:
-    """Those of FIELDS that a table has, in its order; ``OptionError`` unless they suffice."""
+    """The FIELDS that a table has, in its order; ``OptionError`` if required ones are missing."""
     columns = [name for name in names if name in FIELDS]
     twins = [name for name in columns if columns.count(name) > 1]
     if twins:
-        raise OptionError(f"{what} has several columns {twins[0]!r}")
+        raise OptionError(f"{what} has several columns named {twins[0]!r}")
     missing = [name for name in FIELDS[:2] if name not in columns]
     if missing:
         raise OptionError(
@@ -142,7 +142,7 @@ def batch_rows(
 
 
 def _values(column: pa.Array) -> list[Any]:
-    """The column's values. Bytes that are no UTF-8 become half surrogates, which are refused."""
+    """The column's values. Bytes that are not UTF-8 become half surrogates, which are refused."""
     try:
         values = plain(column).to_pylist()
     except UnicodeDecodeError:
@@ -176,7 +176,7 @@ def _csv_rows(source: str | IO[bytes]) -> Iterator[tuple[Any, ...]]:
 
 
 def _number(text: str) -> Any:
-    """The number that a field of CSV is; anything else as it is, to be refused."""
+    """A field of CSV as a number; anything else stays as it is, to be refused later."""
     try:
         return float(text)
     except ValueError:
@@ -191,16 +191,16 @@ def _json_rows(lines: IO[bytes]) -> Iterator[tuple[Any, ...] | BadSubscription]:
         try:
             row = json.loads(line)
         except (ValueError, RecursionError) as wrong:
-            yield BadSubscription(f"line {number}", 0, f"this is no JSON: {wrong}")
+            yield BadSubscription(f"line {number}", 0, f"this is not JSON: {wrong}")
             continue
         if isinstance(row, dict):
             yield values_of(row)
         else:
-            yield BadSubscription(f"line {number}", 0, "a subscription is a JSON object")
+            yield BadSubscription(f"line {number}", 0, "a subscription must be a JSON object")
 
 
 def _lines(name: str) -> int:
-    """Count line feeds, which is about how many rows there are."""
+    """Count line feeds, which is about the number of rows."""
     with Path(name).open("rb") as file:
         return sum(block.count(b"\n") for block in iter(lambda: file.read(1 << 20), b""))
 
@@ -208,7 +208,7 @@ def _lines(name: str) -> int:
 def write_table(table: pa.Table, file: IO[bytes], form: str, catalog: object) -> None:
     """Write the rows of a version in a form that can be read again. O(rows).
 
-    Messages name the catalog that they come from.
+    Messages name the catalog that the rows come from.
     """
     if form == "csv":
         pyarrow.csv.write_csv(table, file)
@@ -220,13 +220,13 @@ def write_table(table: pa.Table, file: IO[bytes], form: str, catalog: object) ->
 
 
 def json_line(row: dict[str, Any], catalog: object) -> bytes:
-    """A row of a version as JSON, its metadata as what they are."""
+    """A row of a version as JSON; its metadata is an object, not text."""
     if row["metadata"] is not None:
         try:
             row["metadata"] = json.loads(row["metadata"])
         except (ValueError, RecursionError) as wrong:
             raise CatalogError(
-                f"catalog {catalog}: the subscription {row['id']!r:.60} has metadata that are no "
+                f"catalog {catalog}: the subscription {row['id']!r:.60} has metadata that is not "
                 f"JSON: {wrong}: {REMEDY}; 'bittern catalog check' looks for more"
             ) from None
     return (json.dumps(row, default=_iso) + "\n").encode()

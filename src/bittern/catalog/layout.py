@@ -1,8 +1,8 @@
-"""How a catalog lies in its database: row versions that are closed, never overwritten.
+"""How a catalog is stored in its database: row versions that are closed, never overwritten.
 
-One change of the catalog is one transaction and one version. A subscription's row holds from the
-version ``since`` on and no longer at ``until``; what is current has the greatest ``until`` there
-is. After ``add(a)``, ``add(b)``, a change of ``a`` and ``remove(b)``::
+One change of the catalog is one transaction and one version. A subscription's row is valid from
+version ``since`` until just before ``until``; a current row has the greatest possible ``until``.
+After ``add(a)``, ``add(b)``, a change of ``a`` and ``remove(b)``::
 
     bittern_subscriptions    id  expression  ...  since  until
                              a   price < 10          1      3     the first text of a
@@ -14,20 +14,20 @@ is. After ``add(a)``, ``add(b)``, a change of ``a`` and ``remove(b)``::
 
     bittern_catalog          schema 1   uid 5f0c...   version 4   oldest 0          the only row
 
-So a version never changes once it is there: closing a row at a later version does not touch what
-earlier versions see. The rows of version v are those with ``since <= v < until``. What changed
+So a version never changes once it exists: closing a row at a later version does not affect what
+earlier versions see. The rows of version v are those with ``since <= v < until``. Rows that changed
 after v up to w began or ended in between, and each of the two is a range of an index: reading
 changes costs O(changes), whatever the size of the catalog.
 
-A writer first counts ``bittern_catalog.version`` up. That takes the write lock of SQLite and the
+A writer first increments ``bittern_catalog.version``. That takes the write lock of SQLite and the
 row's lock in PostgreSQL until it commits, so writers take turns, versions have no gaps, and they
 become visible in order.
 
-What is to be written stands in ``bittern_staged`` first, a temporary table of the connection that
-no one else sees: a million rows are read and checked without anybody waiting, and then merged by
+Rows to be written are first put into ``bittern_staged``, a temporary table that only this
+connection sees: a million rows are read and checked while other writers go on, and then merged by
 three statements (``catalog/writing.py``).
 
-What was set for a catalog stands in ``bittern_settings``, which the first setting makes.
+Settings of a catalog are in ``bittern_settings``, which the first setting creates.
 
 Times are microseconds since 1970, UTC. Ids are compared by their bytes.
 """
@@ -48,7 +48,7 @@ _BYTES = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
 
 
 def _content() -> list[sa.Column]:
-    """What a subscription says, apart from its id."""
+    """The columns of a subscription, apart from its id."""
     return [
         sa.Column("subscriber", sa.Text),
         sa.Column("weight", sa.Double),

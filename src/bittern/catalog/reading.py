@@ -1,4 +1,4 @@
-"""Reading a catalog: one version, what changed between two, one subscription's past.
+"""Reading a catalog: one version, the changes between two, one subscription's past.
 
 ::
 
@@ -6,13 +6,14 @@
     changes after a, up to b     put      a < since <= b < until, and enabled
                                  removed  since <= a < until <= b, enabled then and not put
 
-Both parts of the changes are ranges of an index, read by one query: O(changes). A version costs
-O(row versions), about 6 us each, most of it the driver's. All of it happens in one transaction, and
-a version that is there never changes, so writers may go on meanwhile.
+Both parts of the changes are ranges of an index, read by one query: O(changes). Reading a version
+costs O(row versions), about 6 us each, most of it in the driver. All of it happens in one
+transaction, and an existing version never changes, so writers may continue meanwhile.
 
-SQLite holds any value in any column and has no checksums. So what is read is looked at before it is
-used: what is not of the column's type, or is nothing that the door lets in, is told with the id of
-its row. Metadata of a whole version are texts here; ``catalog/checking.py`` looks at those too.
+SQLite holds any value in any column and has no checksums. So values are checked before they are
+used: a value that does not have the column's type, or that a catalog would refuse, is reported with
+the id of its row. Metadata of a whole version stays text here; ``catalog/checking.py`` checks that
+too.
 """
 
 from __future__ import annotations
@@ -82,10 +83,10 @@ _CHANGES = sa.union_all(
 
 
 class Changes(NamedTuple):
-    """What happened after one version up to another, ``version``; each id once.
+    """What changed after one version up to another, ``version``; each id once.
 
     ``put`` has the columns of ``Catalog.at``: new subscriptions, changed ones, enabled ones.
-    ``removed`` are the ids of those that are gone or disabled.
+    ``removed`` are the ids of subscriptions that were removed or disabled.
     """
 
     version: int
@@ -108,7 +109,7 @@ _COUNTED = sa.select(counter.c.version, counter.c.oldest, _LAST)
 
 
 def counted(connection: sa.Connection) -> tuple[int, int]:
-    """The newest version that is committed, and the oldest that can be read. O(1)."""
+    """The newest committed version, and the oldest that can be read. O(1)."""
     found = connection.execute(_COUNTED).all()
     if len(found) == 1:
         newest, oldest, last = found[0]
@@ -120,12 +121,12 @@ def counted(connection: sa.Connection) -> tuple[int, int]:
 
 
 def newest(connection: sa.Connection) -> int:
-    """The newest version that is committed. O(1)."""
+    """The newest committed version. O(1)."""
     return counted(connection)[0]
 
 
 def allows_quantifiers(connection: sa.Connection) -> bool:
-    """Does the catalog take EXISTS and FORALL? It does unless it was told not to."""
+    """Whether the catalog allows EXISTS and FORALL; it does unless set otherwise."""
     if not sa.inspect(connection).has_table(settings.name):
         return True
     query = sa.select(settings.c.value).where(settings.c.name == QUANTIFIERS)
@@ -136,12 +137,12 @@ def allows_quantifiers(connection: sa.Connection) -> bool:
 
 
 def is_whole(value: Any) -> bool:
-    """Is it a whole number from 0 on?"""
+    """Whether it is a whole number, 0 or more."""
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
 def is_time(value: Any) -> bool:
-    """Is it the microseconds of a time that Python has?"""
+    """Whether it is a time in microseconds that Python can represent."""
     return isinstance(value, int) and value in _TIMES
 
 
@@ -154,7 +155,7 @@ def known(connection: sa.Connection, version: Any) -> int:
     if asked > last:
         raise OptionError(f"there is no version {asked} yet: the newest is {last}")
     if asked < oldest:
-        raise OptionError(f"version {asked} is forgotten: the oldest that is kept is {oldest}")
+        raise OptionError(f"version {asked} is forgotten: the oldest that can be read is {oldest}")
     return asked
 
 
@@ -184,11 +185,13 @@ def read_changes(database: Database, since: int, until: int | None) -> Changes:
     with database.reading() as connection:
         first, last = known(connection, since), known(connection, until)
         if first > last:
-            raise OptionError(f"changes go forward: there are none after {first} up to {last}")
+            raise OptionError(
+                f"changes go forward: until ({last}) must not be before since ({first})"
+            )
         rows = connection.execute(_CHANGES, {"from": first, "at": last}).all()
         for row in rows:
             if not isinstance(row.id, str):
-                raise DamageError(f"{row.id!r:.60} stands for an id")
+                raise DamageError(f"{row.id!r:.60} is in the place of an id")
     put = sorted((row for row in rows if row.version is not None), key=lambda row: row.id)
     stay = {row.id for row in put}
     removed = sorted(row.id for row in rows if row.version is None and row.id not in stay)
@@ -197,7 +200,7 @@ def read_changes(database: Database, since: int, until: int | None) -> Changes:
 
 
 def read_details(database: Database, ids: Iterable[str], version: int | None) -> pa.Table:
-    """Subscriber, weight and metadata of these, each once, in the order in which they come."""
+    """Subscriber, weight and metadata of these ids, each once, in their order."""
     wanted = iter(dict.fromkeys(ids))
     columns = [_row[name] for name in DETAILS.names]
     some: Any = sa.bindparam("ids", expanding=True)
@@ -231,7 +234,7 @@ def read_one(database: Database, id_: str, version: int | None) -> Subscription:
 
 
 def read_history(database: Database, id_: str) -> list[Subscription]:
-    """All that is kept of one subscription, the oldest first."""
+    """All forms of one subscription that are kept, the oldest first."""
     query = sa.select(subscriptions).where(_row.id == id_).order_by(_row.since)
     with database.reading() as connection:
         return [_subscription(database, row) for row in connection.execute(query)]
@@ -244,7 +247,9 @@ def read_versions(database: Database, limit: int | None) -> list[Version]:
         rows = connection.execute(query).all()
         for row in rows:
             if not is_time(row.time) or not all(map(is_whole, (row.version, *row[2:]))):
-                raise DamageError(f"{tuple(row)!s:.80} stands for a version and what it changed")
+                raise DamageError(
+                    f"{tuple(row)!s:.80} is in the place of a version and its numbers of changes"
+                )
     return [Version(row.version, _time(row.time), *row[2:]) for row in rows]
 
 
@@ -256,7 +261,7 @@ def _subscription(database: Database, row: Any) -> Subscription:
         try:
             content["metadata"] = json.loads(row.metadata)
         except (ValueError, RecursionError) as wrong:
-            raise _foreign(database, row.id, f"metadata that are no JSON: {wrong}") from None
+            raise _foreign(database, row.id, f"metadata that is not JSON: {wrong}") from None
         if not isinstance(content["metadata"], dict):
             raise _foreign(database, row.id, f"{row.metadata!r:.40} as metadata")
     if not (is_whole(row.until) and row.since < row.until <= OPEN):
@@ -297,7 +302,7 @@ def _batch(database: Database, rows: Sequence[Any], schema: pa.Schema) -> pa.Rec
 
 
 def _array(values: Sequence[Any], field: pa.Field) -> pa.Array | None:
-    """The values of a column, or None if one of them is nothing that the column may hold."""
+    """The values of a column, or None if the column cannot hold one of them."""
     try:
         array = pa.array(values, type=field.type)
     except (ValueError, TypeError, OverflowError):  # as all that Arrow raises here is

@@ -1,23 +1,24 @@
-"""A subscription at the catalog's door: what it may say, and what is wrong with one that may not.
+"""Checks of subscriptions before they enter a catalog.
 
 ::
 
     id          text or an integer, which becomes its digits: 7 and "7" are one id
     expression  text that the language reads (docs/language.md)
-    subscriber  text or an integer, for sinks: whom to tell
+    subscriber  text or an integer, for sinks: who is notified
     weight      a finite number; matches are ranked by it
     metadata    a mapping that JSON can hold, or the text of a JSON object; kept with sorted keys
     enabled     true or false
 
-What a source does not speak of is ``ABSENT``, which is not the same as None::
+A field that a source does not have is ``ABSENT``, which is not the same as None::
 
     source              said of a weight     stored if the id is new     if it is there already
     {"weight": 2}       2                    2.0                         2.0
     {"weight": null}    nothing              nothing                     nothing
     {}                  ABSENT               nothing                     what was there stays
 
-Whatever passes can be stored in both databases and built into every index of the engine. Texts have
-no U+0000 and no half surrogate pairs, which PostgreSQL cannot hold. Cost: about 6 us for each.
+A subscription that passes can be stored in both databases and built into every index of the engine.
+Texts have no U+0000 and no half surrogate pairs, which PostgreSQL cannot hold. Cost: about 6 us for
+each.
 """
 
 from __future__ import annotations
@@ -49,10 +50,10 @@ _SUBSCRIBER, _WEIGHT, _METADATA, _ENABLED = ABSENT_BITS.values()
 #: What is said of a quantifier where the catalog takes none.
 REFUSED = (
     "this catalog refuses EXISTS and FORALL: they need a pipeline or matcher with a history; if "
-    "all that read this catalog have one, say 'bittern catalog quantifiers CATALOG allow'"
+    "every reader of this catalog has one, run 'bittern catalog quantifiers CATALOG allow'"
 )
 #: What to do about a subscription that is damaged: ``check`` looks at its old forms too.
-REMEDY = "remove it, add it again, and forget the versions before"
+REMEDY = "remove it, add it again, and forget earlier versions"
 #: Shapes are remembered for so many texts, so that memory stays bounded.
 _SHAPES_FOR = 200_000
 
@@ -64,9 +65,9 @@ Row = tuple[str, str, str | None, float | None, str | None, bool, int]
 class Subscription:
     """A subscription as one version of the catalog has it.
 
-    ``version`` is the one that brought it into this form, ``until`` the one that ended this form,
-    None while it is current. All from ``created`` on is the catalog's business: when a
-    subscription is put, it is not looked at.
+    ``version`` is the one that brought it into this form. ``until`` is the one that ended this
+    form, or None while it is current. The catalog sets all fields from ``created`` on: they are
+    ignored when a subscription is put.
     """
 
     id: str
@@ -82,7 +83,7 @@ class Subscription:
 
 
 def values_of(given: Mapping[str, Any], default: Any = ABSENT) -> tuple[Any, ...]:
-    """The values of FIELDS in a mapping, and ``default`` for those that it need not have."""
+    """The values of FIELDS in a mapping, with ``default`` for optional ones that are missing."""
     optional = (given.get(name, default) for name in ABSENT_BITS)
     return given.get("id"), given.get("expression"), *optional
 
@@ -90,7 +91,7 @@ def values_of(given: Mapping[str, Any], default: Any = ABSENT) -> tuple[Any, ...
 class Door:
     """Checks rows one after the other. One thread at a time.
 
-    ``quantifiers`` is asked, when there is one, whether the catalog takes EXISTS and FORALL.
+    When a row has EXISTS or FORALL, ``quantifiers`` tells whether the catalog allows them.
     """
 
     def __init__(self, quantifiers: Callable[[], bool] = lambda: True) -> None:
@@ -134,7 +135,7 @@ class Door:
         if given is None:
             raise ValueError("a subscription needs an expression")
         if not isinstance(given, str):
-            raise ValueError(f"an expression is text, not {type(given).__name__}")  # noqa: TRY004
+            raise ValueError(f"an expression must be text, not {type(given).__name__}")  # noqa: TRY004
         text = given if type(given) is str else str.__str__(given)
         self._read += 1
         if self._read % _SHAPES_FOR == 0:
@@ -148,7 +149,7 @@ class Door:
 
 
 def checked_id(id_: Any) -> str:
-    """An id as the catalog has it; ``ValueError`` says what is wrong with it."""
+    """An id as the catalog stores it; ``ValueError`` says what is wrong with it."""
     name = _name(id_, "an id")
     if not name:
         raise ValueError("an id cannot be empty")
@@ -177,17 +178,17 @@ def _weight(weight: Any) -> float:
 
 def _enabled(enabled: Any) -> bool:
     if not isinstance(enabled, bool):
-        raise ValueError(f"enabled is true or false, not {enabled!r:.40}")  # noqa: TRY004
+        raise ValueError(f"enabled must be true or false, not {enabled!r:.40}")  # noqa: TRY004
     return enabled
 
 
 def _metadata(metadata: Any) -> str:
-    """Canonical JSON, so that equal metadata are equal texts."""
+    """Canonical JSON, so that equal metadata has equal texts."""
     try:
         if isinstance(metadata, str):
             metadata = json.loads(metadata, parse_constant=_no_constant)
         if not isinstance(metadata, Mapping):
-            raise ValueError(f"metadata is a JSON object, not {type(metadata).__name__}")  # noqa: TRY004
+            raise ValueError(f"metadata must be a JSON object, not {type(metadata).__name__}")  # noqa: TRY004
         text = json.dumps(
             metadata if isinstance(metadata, dict) else dict(metadata),
             allow_nan=False,

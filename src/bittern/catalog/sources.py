@@ -1,4 +1,4 @@
-"""What a catalog can be loaded from, as rows: tables, frames, files, mappings, DataFrames of Spark.
+"""The sources that a catalog can be loaded from: tables, frames, files, mappings, Spark's frames.
 
 ::
 
@@ -57,7 +57,7 @@ def rows_of(source: Any) -> Rows:
         absent = [ABSENT] * (len(FIELDS) - 2)
         return Rows(len(source), ((id_, text, *absent) for id_, text in source.items()))
     if isinstance(source, bytes) or not isinstance(source, Iterable):
-        raise OptionError(f"a catalog is loaded from {_FORMS}, not {type(source).__name__}")
+        raise OptionError(f"a catalog can be loaded from {_FORMS}, not {type(source).__name__}")
     return Rows(len(source) if isinstance(source, Sized) else 0, _iterable_rows(source))
 
 
@@ -84,7 +84,7 @@ def _spark_rows(frame: Any) -> Iterator[tuple[Any, ...]]:
 
 
 def _plain(value: Any) -> Any:
-    """What Spark holds in a struct is a row, and metadata are a mapping."""
+    """A struct of Spark is a row; metadata becomes a mapping."""
     return value.asDict(recursive=True) if hasattr(value, "asDict") else value
 
 
@@ -97,14 +97,16 @@ def _iterable_rows(source: Iterable[Any]) -> Iterator[tuple[Any, ...] | BadSubsc
 
 
 def row_of(given: Any, number: int, *, strict: bool = False) -> tuple[Any, ...] | BadSubscription:
-    """The values of FIELDS; ``strict`` takes a mapping as a whole and refuses one with others."""
+    """The values of FIELDS; ``strict`` refuses other keys, and a missing field is None."""
     if isinstance(given, Subscription):
         return tuple(getattr(given, name) for name in FIELDS)
     if not isinstance(given, Mapping):
-        said = f"a subscription is a mapping with {', '.join(FIELDS)}, not {type(given).__name__}"
+        said = (
+            f"a subscription must be a mapping with {', '.join(FIELDS)}, not {type(given).__name__}"
+        )
         return BadSubscription(f"row {number}", 0, said)
     if strict and (others := [key for key in given if key not in FIELDS]):
-        said = f"a subscription has {', '.join(FIELDS)}, and no {str(others[0])[:40]!r}"
+        said = f"a subscription has {', '.join(FIELDS)}, but not {str(others[0])[:40]!r}"
         shown = given.get("id", f"row {number}")
         return BadSubscription(shown if isinstance(shown, str | int) else repr(shown), 0, said)
     return values_of(given, default=None if strict else ABSENT)

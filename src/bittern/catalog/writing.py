@@ -7,16 +7,16 @@
               d              remove              d  price < 40    closed
               e  price < 50  put                 e  price < 50    says the same: nothing happens
 
-    close     current rows that are staged otherwise, or to be removed
+    close     current rows that are staged with other content, or to be removed
     sweep     when the source replaces everything: current rows that are not staged at all
-    begin     rows that are to be there and are not
+    begin     staged rows that have no current row
 
-A source need not have all fields. What a staged row does not say is marked in its bits ``absent``:
-it makes no difference, and the row that begins takes it from the one that it closes.
+A source need not have all fields. The bits ``absent`` of a staged row mark the fields it lacks:
+these are not compared, and the new row takes them from the one that it closes.
 
-Staging happens before the lock is taken. The merge finds staged rows by the index of what is
-current, so it costs O(staged) however large the catalog is; a sweep costs O(catalog). If nothing
-differs, nothing is committed and the version stays.
+Staging happens before the lock is taken. The merge finds staged rows by the index of current rows,
+so it costs O(staged) however large the catalog is; a sweep costs O(catalog). If nothing differs,
+nothing is committed and the version stays.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _COPY = f"COPY {staged.name} ({_COLUMNS}) FROM STDIN"
 
 
 class Merged(NamedTuple):
-    """What a transaction did: the newest version after it, and how many it changed."""
+    """What a transaction did: the newest version after it, and the numbers of changes."""
 
     version: int
     added: int = 0
@@ -144,7 +144,7 @@ _IS_REPEATED = sa.exists().where(
 
 
 class Stage:
-    """What one transaction is asked to do, in the order in which it is asked."""
+    """The changes that one transaction makes, in the order in which they were requested."""
 
     def __init__(self, connection: sa.Connection) -> None:
         self.connection = connection
@@ -152,15 +152,15 @@ class Stage:
         self._position = 0
 
     def put(self, rows: Iterable[Row]) -> None:
-        """Have these there. O(rows)."""
+        """Stage rows to be added or changed. O(rows)."""
         self.puts += self._add(PUT, rows)
 
     def remove(self, ids: Iterable[str]) -> None:
-        """Have these no longer there."""
+        """Stage ids to be removed."""
         self.removes += self._add(REMOVE, map(_only, ids))
 
     def keep(self, ids: Iterable[str]) -> None:
-        """Have a sweep leave these as they are."""
+        """Stage ids that a sweep leaves as they are."""
         self._add(KEEP, map(_only, ids))
 
     def _add(self, kind: int, rows: Iterable[tuple[Any, ...]]) -> int:
@@ -175,7 +175,7 @@ class Stage:
         return self._position - first
 
     def drop_repeated(self) -> list[str]:
-        """Leave only the first put of each id; the ids of the others, in order. O(staged)."""
+        """Keep only the first put of each id; returns the others' ids, in order. O(staged)."""
         repeated = staged.c.kind == PUT, _IS_REPEATED
         found = sa.select(staged.c.id).where(*repeated).order_by(staged.c.position)
         ids = list(self.connection.scalars(found))
@@ -191,7 +191,7 @@ def _only(id_: str) -> tuple[Any, ...]:
 
 
 def _insert(connection: sa.Connection, rows: list[tuple[Any, ...]]) -> None:
-    """Stage rows by the driver's fastest way: with PostgreSQL an eighth of the usual time."""
+    """Stage rows in the driver's fastest way: with PostgreSQL an eighth of the usual time."""
     if connection.dialect.name == "sqlite":
         connection.exec_driver_sql(_INSERT, rows)
         return
@@ -213,7 +213,7 @@ def write(
 ) -> Merged:
     """One transaction: stage, take the next version, merge.
 
-    ``under_lock`` may look at what is current, raise, and stage more.
+    ``under_lock`` may read current rows, raise, and stage more.
     """
     with database.writing() as connection:
         connection.execute(_CREATE)
@@ -222,7 +222,7 @@ def write(
         stage(asked)
         now = connection.execute(_TAKE).scalar_one()
         if now != (connection.execute(_LAST).scalar() or 0) + 1:
-            raise DamageError(f"the version {now} does not follow the last in the list of versions")
+            raise DamageError(f"version {now} does not follow the last one in the list of versions")
         if under_lock is not None:
             under_lock(asked)
         merged = _merge(asked, now, sweep=sweep, progress=progress or (lambda *_: None))
@@ -261,14 +261,14 @@ def _merge(
 
 
 def is_there(connection: sa.Connection, id_: str) -> bool:
-    """Is this id taken?"""
+    """Whether this id is taken."""
     taken = subscriptions.c.id == id_, _is_current(subscriptions)
     # Nothing but the id is read, so that a row can be removed of which the rest is damaged.
     return connection.execute(sa.select(subscriptions.c.id).where(*taken)).first() is not None
 
 
 def current(connection: sa.Connection, id_: str) -> Row | None:
-    """What is current of a subscription, as it was staged. O(log rows)."""
+    """The current row of a subscription, in the form of a staged one. O(log rows)."""
     query = sa.select(*(subscriptions.c[name] for name in FIELDS)).where(
         subscriptions.c.id == id_, _is_current(subscriptions)
     )
@@ -277,7 +277,7 @@ def current(connection: sa.Connection, id_: str) -> Row | None:
 
 
 def set_quantifiers(database: Database, *, allowed: bool) -> None:
-    """Have EXISTS and FORALL taken or refused from now on; no version of its own."""
+    """Allow or refuse EXISTS and FORALL from now on; this makes no new version."""
     row = {"name": QUANTIFIERS, "value": QUANTIFIER_VALUES[allowed]}
     with database.writing(locked=True) as connection:
         connection.execute(CreateTable(settings, if_not_exists=True))
@@ -286,7 +286,7 @@ def set_quantifiers(database: Database, *, allowed: bool) -> None:
 
 
 def forget(database: Database, before: int) -> int:
-    """Drop the row versions that only versions before this one have."""
+    """Drop the row versions that only versions before this one need."""
     with database.writing() as connection:
         # Takes the lock, and changes nothing yet.
         connection.execute(counter.update().values(oldest=counter.c.oldest))

@@ -2,7 +2,7 @@
 
 ::
 
-    addresses.py  URLs that subscribers chose, distrusted: the public internet, and what was allowed
+    addresses.py  checks the URLs of subscribers: the public internet, and networks that are allowed
     posting.py    one POST to an address that was checked, with one deadline
     lanes.py      many requests to many endpoints, each in order, slow ones beside quick ones
 

@@ -1,7 +1,7 @@
-"""Which addresses matches may be delivered to: the public internet, and what was allowed besides.
+"""The addresses that matches may be delivered to: the public internet, and allowed networks.
 
-Subscribers choose their URLs, and the request is made from inside the operator's network. So a URL
-is distrusted, and so is the name service that it leads to::
+Subscribers choose their URLs, and the request is made from inside the operator's network. So
+neither a URL is trusted nor the name service that it leads to::
 
     https://hooks.example.com/a?b=1
       |         |            |
@@ -18,9 +18,9 @@ An IPv6 address that stands for an IPv4 address is judged as that one::
     64:ff9b::a00:1       NAT64        10.0.0.1   private
     2002:a00:1::         6to4         10.0.0.1   private
 
-Public is what is in none of the networks below, which are those that IANA lists as special and two
-that only look public. They stand here because what ``ipaddress`` calls global differs between
-releases of Python; what it calls not global is refused too.
+An address is public if it is in none of the networks below: those that IANA lists as special, and
+two that only look public. They are listed here because what ``ipaddress`` calls global differs
+between releases of Python; an address that it does not call global is refused too.
 
 Cost: O(length) for a URL, one question to the resolver for a name; nothing is remembered.
 """
@@ -95,7 +95,7 @@ _NAT64 = IPv6Network("64:ff9b::/96")
 
 
 class RefusedError(Exception):
-    """A URL is not delivered to, now or later; the message says why, without its secrets."""
+    """Nothing is delivered to this URL, now or later; the message says why, without its secrets."""
 
 
 @dataclass(frozen=True)
@@ -115,13 +115,13 @@ class Target:
 
 
 def networks(private: Sequence[str]) -> tuple[Network, ...]:
-    """The networks that are allowed though they are not public, from how they are written."""
+    """Parse the networks that are allowed although they are not public."""
     if isinstance(private, str):
-        raise OptionError(f"private is a list of networks: write [{private!r}]")
+        raise OptionError(f"private must be a list of networks: write [{private!r}]")
     try:
         return tuple(ip_network(network) for network in private)
     except ValueError as error:
-        raise OptionError(f"private lists networks such as '10.0.0.0/8': {error}") from error
+        raise OptionError(f"private must list networks such as '10.0.0.0/8': {error}") from error
 
 
 def parse(url: str) -> Target:
@@ -130,8 +130,8 @@ def parse(url: str) -> Target:
         raise RefusedError(f"the URL has more than {_LONGEST_URL} characters")
     if not _URL.fullmatch(url):
         raise RefusedError(
-            "the URL has characters that belong in none: percent-encode those of the path, and "
-            "write a name in its xn-- form"
+            "the URL has characters that are not allowed in one: percent-encode those of the path, "
+            "and write a name in its xn-- form"
         )
     try:
         parts = urlsplit(url)
@@ -146,10 +146,12 @@ def parse(url: str) -> Target:
         raise RefusedError("the URL's host and port cannot be read")
     host = authority["six"] or authority["name"]
     if _literal(host) is None and not _is_name(host):
-        raise RefusedError("the URL's host is no name and no address as it is usually written")
+        raise RefusedError("the URL's host is neither a name nor an address in its usual form")
     port = int(authority["port"] or _PORTS[parts.scheme])
     if not (port in _PORTS.values() or _FIRST_FREE_PORT <= port <= _LAST_PORT):
-        raise RefusedError(f"port {port} is none for webhooks: 80, 443, or from 1024 on")
+        raise RefusedError(
+            f"port {port} is not allowed for webhooks: use 80, 443, or 1024 and above"
+        )
     path = parts.path or "/"
     return Target(parts.scheme, host, port, f"{path}?{parts.query}" if parts.query else path)
 
@@ -157,7 +159,7 @@ def parse(url: str) -> Target:
 def resolve(target: Target, private: Sequence[Network]) -> list[Address]:
     """The addresses of a target, if every one of them is allowed.
 
-    Raises RefusedError, or OSError where the name service does not know the name.
+    Raises RefusedError, or OSError if the name service does not know the name.
     """
     literal = _literal(target.host)
     if literal is not None:
@@ -169,13 +171,13 @@ def resolve(target: Target, private: Sequence[Network]) -> list[Address]:
         if not is_allowed(address, private):
             where = "" if literal is not None else f" (an address of {target.host})"
             raise RefusedError(
-                f"{address}{where} is not public: allow its network in private, if that is meant"
+                f"{address}{where} is not public: if it is meant, allow its network in private"
             )
     return found
 
 
 def is_allowed(address: Address, private: Sequence[Network] = ()) -> bool:
-    """May this address be connected to? O(networks)."""
+    """Whether connecting to this address is allowed. O(networks)."""
     judged = _meant(address)
     if any(judged in network for network in private):
         return True
@@ -189,7 +191,7 @@ def is_allowed(address: Address, private: Sequence[Network] = ()) -> bool:
 
 
 def shown(url: str) -> str:
-    """The URL as it may be written down: one that is refused may have a password anywhere."""
+    """The URL in a form that may be stored: a refused one may have a password anywhere."""
     try:
         parse(url)
     except RefusedError:

@@ -18,9 +18,10 @@ What holds up a batch is bounded at every level:
 - a lane by ``within`` seconds after its first attempt. When a request of it failed every time, the
   rest of it is given up too;
 - a subscriber on a host by ``HOST_FAILURES`` lanes in a row that were given up on: then all of the
-  subscriber's lanes there are. What others have there goes on: a failing subscriber harms no other;
-- a host by as many that found no connection, none getting one between them: then all lanes are.
-  An attempt that had less than its whole time says nothing of the host: its lane used up the rest.
+  subscriber's lanes there are. Lanes of other subscribers there continue: a failing subscriber does
+  not harm others;
+- a host by as many lanes in a row that got no connection: then all lanes there are given up on. An
+  attempt that had less than its whole time says nothing about the host: its lane used up the rest.
 
 Lanes that were given up before their first attempt are ``untried``: next time they come first.
 
@@ -90,16 +91,16 @@ class Time:
     """The clock, and waiting for it."""
 
     def now(self) -> float:
-        """Seconds that only grow."""
+        """Seconds that never go back."""
         return time.monotonic()
 
     def wait(self, changed: threading.Condition, seconds: float) -> None:
-        """Until something changes, or the seconds are over."""
+        """Wait until something changes, or the seconds are over."""
         changed.wait(seconds)
 
     def jitter(self, most: float) -> float:
-        """Some time up to ``most``, so that those who failed together do not return together."""
-        return random.uniform(0, most)  # noqa: S311 - nobody gains by guessing it
+        """A random time up to ``most``, so that requests do not all return at once."""
+        return random.uniform(0, most)  # noqa: S311 - guessing it gains nothing
 
 
 @dataclass
@@ -117,7 +118,7 @@ class _Lane:
 
 
 class Delivery:
-    """Makes requests and yields what became of them. For one use.
+    """Makes requests and yields their outcomes. For one use.
 
     ``suspects`` were given up on the last time: their requests get one attempt.
     """
@@ -146,7 +147,7 @@ class Delivery:
         self._error: BaseException | None = None
 
     def run(self, requests: Iterable[Request]) -> Iterator[Outcome]:
-        """Requests of one subscriber to one endpoint stand together; their order is kept."""
+        """Requests of one subscriber to one endpoint must be adjacent; their order is kept."""
         threads = [
             threading.Thread(target=self._work, name=f"webhook-{number}", daemon=True)
             for number in range(self._terms.concurrency)
@@ -179,7 +180,7 @@ class Delivery:
                 self._enter(lane, self._time.now())
 
     def _take(self, most_bytes: int) -> list[Outcome]:
-        """What became known; waits for something while there is more than ``most_bytes``."""
+        """Outcomes that are known; waits for some while there are more than ``most_bytes``."""
         with self._changed:
             while not self._done and self._bytes > most_bytes and self._error is None:
                 self._changed.wait()
@@ -199,7 +200,7 @@ class Delivery:
     def _work(self) -> None:
         try:
             while (lane := self._next()) is not None:
-                # A thread has a lane for itself, and nobody else takes from its waiting requests.
+                # A thread has a lane for itself: no other thread takes from its waiting requests.
                 outcome, wait = self._try(lane, lane.waiting[0])
                 with self._changed:
                     if outcome is not None:
@@ -228,7 +229,7 @@ class Delivery:
         return None
 
     def _try(self, lane: _Lane, request: Request) -> tuple[Outcome | None, float]:
-        """One attempt: what became of the request, or how long to wait before another."""
+        """One attempt: the outcome of the request, or how long to wait before another."""
         if lane.ended is not None:
             return Outcome(request, 0, None, lane.ended), 0
         terms, now = self._terms, self._time.now()
@@ -239,7 +240,7 @@ class Delivery:
         host = f"{target.host}:{target.port}"
         own = host, lane.subscriber
         if self._unreachable[host] >= HOST_FAILURES:
-            reason = f"{host} was given up on: it took no connection for {HOST_FAILURES} in a row"
+            reason = f"{host} was given up on: {HOST_FAILURES} endpoints in a row got no connection"
             return self._end(lane, request, None, reason, gave_up=True), 0
         if self._failures[own] >= HOST_FAILURES:
             reason = f"{host} was given up on: {HOST_FAILURES} endpoints in a row failed there"
@@ -288,8 +289,10 @@ class Delivery:
         *,
         gave_up: bool = False,
     ) -> Outcome:
-        """Give up on a request, and on what waits behind it."""
-        lane.ended = f"not tried, after one before it: {reason}" if gave_up else reason
+        """Give up on a request, and on those that wait behind it."""
+        lane.ended = (
+            f"not tried, because an earlier request failed: {reason}" if gave_up else reason
+        )
         untried = gave_up and lane.until is None
         return Outcome(request, lane.failed, status, reason, gave_up, untried)
 
@@ -306,7 +309,7 @@ def _refusal(status: int) -> str | None:
 
 
 def _why(error: BaseException | None) -> str:
-    """An error in words of this host's, for a stranger may have chosen those of the message."""
+    """An error in our own words, because a stranger may have chosen those of the message."""
     if isinstance(error, TimeoutError):
         return "out of time"
     if isinstance(error, ssl.SSLError) and error.reason:

@@ -11,8 +11,8 @@ resolver alone keeps its own time, which the host's settings bound.
 
 The connection goes to one of the addresses that were checked, and never through a proxy; the
 certificate must be for the name in the URL. A redirect is an answer like any other: following it
-would be delivering to an address that nobody subscribed with. Nothing of an answer is used but its
-status and ``Retry-After``, for whatever it says was chosen by a stranger.
+would deliver to an address that is in no subscription. Only the status and ``Retry-After`` of an
+answer are used, because a stranger chose its content.
 
 Request::
 
@@ -75,7 +75,7 @@ class Request:
 
 
 class UnreachableError(OSError):
-    """A host has taken no connection: that says something of all its endpoints."""
+    """A host accepted no connection, which says something about all its endpoints."""
 
 
 class Answer(NamedTuple):
@@ -86,12 +86,12 @@ class Answer(NamedTuple):
 
 
 def check_headers(headers: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
-    """Headers that every request is to have. Messages name the header and never its value."""
+    """Check the headers for every request. Messages name the header and never its value."""
     for name, value in headers.items():
         if not isinstance(name, str) or not _TOKEN.fullmatch(name):
-            raise OptionError(f"headers: {name!r} is no name of a header")
+            raise OptionError(f"headers: {name!r} is not the name of a header")
         if name.lower() in _OWN:
-            raise OptionError(f"headers: {name} is set by the webhook itself")
+            raise OptionError(f"headers: {name} is set by the webhook itself: leave it out")
         if not isinstance(value, str) or not _VALUE.fullmatch(value):
             raise OptionError(f"headers: the value of {name} is not printable ASCII text")
     return tuple(headers.items())
@@ -197,7 +197,7 @@ def _left(deadline: float) -> float:
 
 
 def _seconds(retry_after: str | None) -> float:
-    """How long a ``Retry-After`` asks to wait: seconds, or a date; 0 for what is neither."""
+    """How long a ``Retry-After`` asks to wait: seconds, or a date; 0 if it is neither."""
     if retry_after is None:
         return 0.0
     if re.fullmatch(r"[0-9]{1,9}", retry_after.strip()):

@@ -2,11 +2,11 @@
 
 ::
 
-    subscriptions.py  whatever form they come in, checked and in columns
+    subscriptions.py  subscriptions of any form, checked and put into columns
     index.py          an immutable index of them       snapshot/  as it is saved and mapped
     matcher.py        batches of events against one, or against a snapshot and deltas
     live/             a matcher whose subscriptions change meanwhile
-    explain.py        why an event matched, or why not
+    explain.py        why an event matched, or why it did not
     sharding/         how a catalog that outgrows a host is cut
-    answers.py unanswered.py   EXISTS and FORALL: what a matcher asks of a history, and without one
+    answers.py unanswered.py   EXISTS and FORALL: what a matcher asks a history, or does without one
 """

@@ -1,7 +1,7 @@
-"""What a matcher asks of documents seen before: which EXISTS and FORALL hold for each event.
+"""What a matcher asks about earlier documents: which EXISTS and FORALL hold for each event.
 
-``history/joins.py`` answers. Its room stands right of this one, so matchers know it by what they
-call, and one without a history loads none of it.
+``history/joins.py`` answers. Its package is to the right of this one, so matchers know it only by
+these protocols, and a matcher without a history does not load it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Mask = npt.NDArray[np.bool_]
 
 
 class Remembered(Protocol):
-    """Documents seen before: ``bittern.history.History``."""
+    """Earlier documents: ``bittern.history.History``."""
 
     @property
     def lock(self) -> AbstractContextManager[Any]:
@@ -32,7 +32,7 @@ class Remembered(Protocol):
     def __len__(self) -> int: ...
 
     def append_some(self, events: Any, json: str | Sequence[str], which: Mask) -> int:
-        """Remember the events that ``which`` marks; returns the number of the first."""
+        """Remember the events that ``which`` marks; returns the number of the first of them."""
 
 
 class Answers(Protocol):
@@ -44,10 +44,10 @@ class Answers(Protocol):
 
     @property
     def lookups(self) -> int:
-        """How many lookups and searches were made so far."""
+        """The number of lookups and searches so far."""
 
     def prepare(self, indexes: Sequence[Index]) -> None:
-        """Be ready for these segments."""
+        """Prepare for these segments."""
 
     def block_size(self, most: int) -> int:
         """How many events to take next."""
@@ -55,22 +55,22 @@ class Answers(Protocol):
     def run(
         self, events: Any, json: str | Sequence[str], reads: Sequence[Read], *, remember: bool
     ) -> Sequence[npt.NDArray[np.uint64]]:
-        """For each segment, pairs to add to the block that it has read."""
+        """For each segment, the pairs to add to its encoded block."""
 
     def readable(self, reads: Sequence[Read]) -> Mask:
-        """Which events of a block can be asked for and remembered."""
+        """Which events of a block can be answered and remembered."""
 
     def holds(self, quantified: Sequence[Quantified], event: Any) -> list[bool]:
-        """Do these predicates hold for an event that would come now?"""
+        """Whether each of these predicates would hold for an event that came now."""
 
     def outlook(self, indexes: Sequence[Index], attributes: float) -> Any:
-        """Which phase goes first, and why; ``str`` of it is for people."""
+        """Which phase goes first, and why; ``str`` gives it as text."""
 
     def close(self) -> None:
         """Let the history serve another matcher."""
 
 
 def answers_from(history: Remembered | str | os.PathLike[str]) -> Answers:
-    """Answers from a history, or from the one in a folder, which is closed with them."""
+    """Answers from a history, or from the history in a folder, which is closed with them."""
     found: Answers = import_module("bittern.history.joins").Joins(history)
     return found

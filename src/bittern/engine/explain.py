@@ -1,4 +1,4 @@
-"""Why did an event match a subscription, or why not?
+"""Explains why an event matched a subscription, or why it did not.
 
 The expression is evaluated predicate by predicate, in plain Python, over the event as a mapping::
 
@@ -61,7 +61,7 @@ _LONGEST_SHOWN = 80
 
 
 class HasExpressions(Protocol):
-    """An index or a live matcher: knows the text of a subscription."""
+    """An index or a live matcher, which knows the texts of its subscriptions."""
 
     def expression(self, id_: str | int, /) -> str:
         """The text of a subscription; raises UnknownSubscriptionError."""
@@ -99,7 +99,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Explanation:
-    """Whether an event matched a subscription, and what each predicate said; made to print."""
+    """Whether an event matched a subscription, and the outcome of each predicate; print it."""
 
     id: str | int
     expression: str
@@ -111,7 +111,7 @@ class Explanation:
 
     @property
     def matched(self) -> bool:
-        """Did the event match?"""
+        """Whether the event matched."""
         return self.step.truth is True and not self.left_out
 
     def predicates(self) -> list[Step]:
@@ -132,7 +132,7 @@ def explain(index: HasExpressions, event: Any, id_: str | int) -> Explanation:
     """Why ``event`` matches subscription ``id_`` of an index or live matcher, or why it does not.
 
     ``event`` is one mapping, JSON text, or an Arrow table or record batch of one row. A live
-    matcher with a history compares it with the documents that are there; it becomes none.
+    matcher with a history compares it with the current documents, and does not add it to them.
 
     >>> import bittern
     >>> index = bittern.Index.build({"s1": "price < 10 AND color = 'red'"})
@@ -166,10 +166,14 @@ def _needs_history(text: str) -> bool:
 def _as_mapping(event: Any) -> Mapping[str, Any]:
     if isinstance(event, pa.Table | pa.RecordBatch):
         if any(is_variant_column(field) for field in event.schema):
-            raise EventError("a variant cannot be explained; give its event as a mapping or JSON")
+            raise EventError(
+                "an event with a variant cannot be explained: give it as a mapping or JSON"
+            )
         rows = event.to_pylist()
         if len(rows) != 1:
-            raise EventError(f"one event is explained at a time; the table has {len(rows)} rows")
+            raise EventError(
+                f"only one event can be explained at a time, but the table has {len(rows)} rows"
+            )
         columns = {field.name: _plain(rows[0][field.name], field.type) for field in event.schema}
         maps = [field.name for field in event.schema if pa.types.is_map(field.type)]
         event = columns
@@ -187,7 +191,7 @@ def _as_mapping(event: Any) -> Mapping[str, Any]:
     elif isinstance(event, Sequence) and len(event) == 1:
         event = event[0]
     if not isinstance(event, Mapping):
-        raise EventError(f"an event is a mapping or a JSON object, not {type(event).__name__}")
+        raise EventError(f"an event must be a mapping or a JSON object, not {type(event).__name__}")
     return event
 
 
@@ -196,7 +200,7 @@ def _refuse_constant(name: str) -> None:
 
 
 def _plain(value: Any, kind: pa.DataType) -> Any:
-    """A value of an Arrow type as mappings have it: maps, which are lists of pairs, as mappings."""
+    """A value of an Arrow type in plain Python; maps, which are lists of pairs, become mappings."""
     if value is None:
         return None
     if pa.types.is_map(kind):

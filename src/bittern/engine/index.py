@@ -1,4 +1,4 @@
-"""The index: a catalog of subscriptions, compiled. Built once, immutable, shared by matchers.
+"""The index: compiled subscriptions. It is built once, immutable, and shared by matchers.
 
 ``Index.build`` reads texts (``engine/subscriptions.py``), compiles them into rank space and classes
 (``matching/compile.py``) and files the classes in a subscription index
@@ -97,16 +97,16 @@ class Index:
         ``subscriptions`` is a mapping from id to expression, an iterable of (id, expression), or
         an Arrow or pandas table with the columns ``id``, ``expression`` and optionally ``weight``.
         ``sample`` is a batch of typical events: it tells which attributes are frequent and how
-        their values are spread, and so which predicates to file subscriptions under.
+        their values are distributed, and so under which predicates to file subscriptions.
 
-        ``strategy`` names the subscription index and ``parameters`` are its own
-        (``docs/strategies.md``). ``stabbing`` and ``stabbing_memory`` are short for two of them:
-        the structure that finds the filed predicates of a value (``docs/stabbing.md``; default
-        "cei"), or "auto": then the best one for them is chosen that is predicted to take at most
-        ``stabbing_memory`` bytes (default: 16 MiB and 64 for each predicate).
+        ``strategy`` names the subscription index, and ``parameters`` are its parameters
+        (``docs/strategies.md``). ``stabbing`` and ``stabbing_memory`` are short for two of them.
+        ``stabbing`` is the structure that finds the filed predicates of a value
+        (``docs/stabbing.md``; default "cei"), or "auto": the best structure that is predicted to
+        take at most ``stabbing_memory`` bytes (default: 16 MiB plus 64 for each predicate).
 
-        All bad subscriptions, and those that the strategy cannot hold, are raised as one
-        ``SubscriptionError``, or with ``on_error="skip"`` are left out and listed in
+        All subscriptions that are bad, or that the strategy cannot hold, are raised as one
+        ``SubscriptionError``. With ``on_error="skip"`` they are left out and listed in
         ``index.bad``. O(total text), about 5 us for each subscription.
 
         >>> index = Index.build({"cheap": "price < 10", "red": "color = 'red'"})
@@ -115,13 +115,15 @@ class Index:
         """
         if not isinstance(parameters, Mapping | None):
             raise OptionError(
-                f"parameters are a mapping from name to value, as in {{'stabbing': 'cei'}}, not "
-                f"{parameters!r}"
+                f"parameters must be a mapping from name to value, as in {{'stabbing': 'cei'}}, "
+                f"not {parameters!r}"
             )
         short = {"stabbing": stabbing, "stabbing_memory": stabbing_memory}
         for name, value in short.items():
             if value is not None and parameters is not None and name in parameters:
-                raise OptionError(f"{name} is given twice, by name and among the parameters")
+                raise OptionError(
+                    f"{name} is given twice, as an argument and in parameters: give it once"
+                )
         given = dict(parameters or {}) | {k: v for k, v in short.items() if v is not None}
         strategy_named(strategy).check_parameters(given)
         started = time.perf_counter()
@@ -159,9 +161,9 @@ class Index:
         parameters: Mapping[str, Any] | None = None,
         text_ids: bool = False,
     ) -> Index:
-        """Compile what has been read already. O(parameters).
+        """Compile subscriptions that have been read already. O(parameters).
 
-        ``text_ids`` says that ids are strings, which nothing else tells where there are none.
+        ``text_ids`` says that ids are strings, which cannot be told from an empty list of ids.
         ``SubscriptionError`` lists all subscriptions that the strategy cannot hold.
         """
         compiled = compile_catalog(templates, catalog.shape_ids, catalog.parameters)
@@ -214,7 +216,7 @@ class Index:
 
     @property
     def encoder(self) -> Encoder:
-        """What turns events into this index's rank space."""
+        """The encoder that turns events into this index's rank space."""
         # Not a cached_property, whose lock another thread may hold when the process is forked.
         if self._encoder is None:
             self._encoder = Encoder(self.rank, self._patterns)
@@ -260,11 +262,11 @@ class Index:
         return identity
 
     def write(self, path: str | Path) -> str:
-        """Write a snapshot as ``save`` does, but go on from where the index is now."""
+        """Write a snapshot as ``save`` does, but keep using the arrays where they are now."""
         return write_snapshot(path, *self.parts())
 
     def parts(self) -> tuple[dict[str, npt.NDArray[Any]], dict[str, Any]]:
-        """All that the index is made of: arrays by name, and a few plain values."""
+        """Everything that the index consists of: arrays by name, and a few plain values."""
         meta = {
             "kind": "index",
             "subscriptions": len(self),
@@ -276,20 +278,20 @@ class Index:
 
     @classmethod
     def open(cls, path: str | Path, *, verify: bool = False) -> Index:
-        """Map a saved index: milliseconds, whatever its size; ``verify`` also checks digests."""
+        """Map a saved index, in milliseconds whatever its size; ``verify`` also checks digests."""
         snapshot = read_snapshot(path, verify=verify)
         try:
             index = cls.of_parts(snapshot.arrays, snapshot.meta)
         except (KeyError, ValueError, TypeError, AssertionError, IndexError) as wrong:
             raise SnapshotError(
-                f"{path} is a snapshot, but not of an index that this release can read: {wrong!r}"
+                f"{path} is a snapshot, but not an index that this release can read: {wrong!r}"
             ) from wrong
         index.path, index.id = Path(path), snapshot.id
         return index
 
     @classmethod
     def of_parts(cls, arrays: Mapping[str, npt.NDArray[Any]], meta: Mapping[str, Any]) -> Index:
-        """The index again, in place."""
+        """The index that has these parts; nothing is copied."""
         return cls(
             ids=Ids.from_arrays(under(arrays, "ids.")),
             texts=arrow_text(arrays["texts.data"], arrays["texts.offsets"]),
@@ -352,7 +354,7 @@ class Index:
 
 
 def expected_events(compiled: Compiled, sample: Any) -> npt.NDArray[np.float64]:
-    """How many events to expect in each cell, from a sample of them if there is one."""
+    """The number of events to expect in each cell, from a sample if there is one."""
     if sample is None:
         return cell_mass(compiled.rank, compiled.classes, None, 0)
     events = Encoder(compiled.rank, compiled.patterns).encode(sample).events

@@ -45,14 +45,14 @@ class Matcher:
     def match(
         self, events: Any, *, limit: int | None = None, json: str | Sequence[str] = ()
     ) -> Matches:
-        """Which subscriptions does each event satisfy? O(values + candidates).
+        """Find the subscriptions that each event satisfies. O(values + candidates).
 
         ``events`` is an Arrow table, record batch or array, a list of mappings or of JSON texts, or
-        one of them (``model/events/encoder.py`` lists the forms). ``limit`` keeps the k matches of
-        highest weight per event, best first, ties by id. ``json`` names columns of a table whose
-        text is JSON objects: their fields are attributes beside the other columns. Events that
-        cannot be read match nothing and are listed in ``matches.rejects``; those with a value that
-        no subscription compares are in ``matches.mistyped``.
+        a single one (``model/events/encoder.py`` lists the forms). ``limit`` keeps the k matches
+        with the highest weights per event, best first, ties by id. ``json`` names columns of a
+        table that hold JSON objects as text: their fields become attributes, like the other
+        columns. Events that cannot be read match nothing and are listed in ``matches.rejects``.
+        Events with a value that no subscription can compare are in ``matches.mistyped``.
         """
         check_limit(limit)
         totals, marks = new_totals(), answered(self.index)
@@ -67,7 +67,7 @@ class Matcher:
 
 
 class StateMatcher:
-    """Matches batches of events against a snapshot and deltas, as one index of what is alive.
+    """Matches batches of events against a snapshot and deltas, as if they were one index.
 
     Without joins, subscriptions with EXISTS or FORALL match nothing.
     """
@@ -88,10 +88,10 @@ class StateMatcher:
         remember: bool = True,
         at_once: bool = False,
     ) -> Matches:
-        """Which subscriptions does each event satisfy? As ``Matcher.match``.
+        """Find the subscriptions that each event satisfies; see ``Matcher.match``.
 
-        With joins, ``remember`` makes documents of the events, and ``at_once`` says that none of
-        them comes before another.
+        With joins, ``remember`` turns the events into documents, and ``at_once`` says that none of
+        them precedes another.
         """
         check_limit(limit)
         state, totals = self._state, new_totals()
@@ -136,12 +136,12 @@ class StateMatcher:
 
 
 def new_totals() -> dict[str, int]:
-    """What ``match`` counts, at its beginning."""
+    """The counters of ``match``, all zero."""
     return dict.fromkeys(("events", "candidates", "matches", "rejects", "mistyped"), 0)
 
 
 def check_limit(limit: int | None) -> None:
-    """A limit is None or a positive integer."""
+    """Raise unless a limit is None or a positive integer."""
     if limit is not None:
         whole_number("limit", limit)
 
@@ -149,7 +149,7 @@ def check_limit(limit: int | None) -> None:
 def blocks(events: Any, size: Callable[[], int] | None = None) -> Iterator[Any]:
     """Cut a batch into blocks of at most ``BLOCK`` events; at least one block, maybe empty.
 
-    ``size`` says how many the next one may have.
+    ``size`` returns how many events the next block may have.
     """
     size = size or (lambda: BLOCK)
     if isinstance(events, pa.Table | pa.RecordBatch | pa.Array | pa.ChunkedArray):
@@ -186,10 +186,10 @@ def match_block(
     alive: npt.NDArray[np.uint8],
     totals: dict[str, int],
 ) -> tuple[Matches, Strays]:
-    """Match one block; ``alive`` marks the subscriptions that count (empty: all).
+    """Match one block; ``alive`` marks the living subscriptions (empty: all).
 
-    The matches do not list the values that stray yet: whether a value does depends on the other
-    indexes, where there are several.
+    The matches do not list mistyped values yet: if there are several indexes, whether a value is
+    mistyped depends on all of them.
     """
     return match_read(index, index.encoder.encode(events, json), alive, totals)
 
@@ -215,7 +215,7 @@ def match_read(
 
 
 def with_mistyped(matches: Matches, strays: Sequence[Strays], totals: dict[str, int]) -> Matches:
-    """The matches of one block, with what strayed in every index that it went through."""
+    """The matches of one block, with the values that are mistyped in every index."""
     mistyped = listed(strays)
     totals["mistyped"] += len(mistyped)
     return replace(matches, mistyped=mistyped) if mistyped else matches

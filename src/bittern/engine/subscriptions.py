@@ -1,7 +1,7 @@
-"""Subscriptions on their way in: whatever their form, read, checked and put into columns.
+"""Reading subscriptions of any form: they are checked and put into columns.
 
-``read_subscriptions`` reads them all in one process. Where several share the work, each reads a
-part with ``Shapes`` of its own, and ``join_subscriptions`` makes one of the parts, as if one
+``read_subscriptions`` reads them all in one process. If several processes share the work, each
+reads a part with its own ``Shapes``, and ``join_subscriptions`` combines the parts as if one
 process had read them in that order::
 
     part 0   ids 1 2    templates T U    shapes 0 1    parameters p 7 q 'x'   dictionary p 7 q 'x'
@@ -48,7 +48,7 @@ class Subscriptions(NamedTuple):
     bad: list[BadSubscription]
 
     def without(self, bad: list[BadSubscription], templates: list[Template]) -> Subscriptions:
-        """All but these, which are bad. O(parameters)."""
+        """The subscriptions without these, which are bad. O(parameters)."""
         left_out = {each.id for each in bad}
         kept = np.array([id_ not in left_out for id_ in self.ids], dtype=np.bool_)
         slots = np.array([len(template.kinds) for template in templates])[self.shape_ids]
@@ -79,22 +79,22 @@ def _rows(source: Any) -> tuple[int, _Rows]:
         return source.num_rows, _table_rows(source)
     if isinstance(source, str | bytes) or not isinstance(source, Iterable):
         raise OptionError(
-            "subscriptions are a mapping from id to expression, pairs (id, expression), or a table "
-            f"with the columns id and expression, not {type(source).__name__}"
+            "subscriptions must be a mapping from id to expression, pairs (id, expression), or a "
+            f"table with the columns id and expression, not {type(source).__name__}"
         )
     total = len(source) if isinstance(source, Sized) else 0
     return total, _pair_rows(source)
 
 
 def check_columns(names: list[str], what: str) -> None:
-    """Raise unless a table, or ``what`` it is called, with these columns holds subscriptions."""
+    """Raise unless a table (or ``what`` it is) with these columns can hold subscriptions."""
     twins = [name for name in ("id", "expression", "weight") if names.count(name) > 1]
     if twins:
         raise OptionError(f"the {what} of subscriptions has two columns named {twins[0]!r}")
     missing = [name for name in ("id", "expression") if name not in names]
     if missing:
         raise OptionError(
-            f"a {what} of subscriptions has the columns id, expression and optionally weight; "
+            f"a {what} of subscriptions needs the columns id, expression and optionally weight; "
             f"{' and '.join(missing)} missing from {', '.join(names) or 'no columns'}"
         )
 
@@ -108,7 +108,7 @@ def _table_rows(table: pa.Table | pa.RecordBatch) -> _Rows:
 
 
 def _values(column: pa.Array | pa.ChunkedArray) -> list[Any]:
-    """The column's values. Bytes that are no UTF-8 become half surrogates, which are refused."""
+    """The column's values. Bytes that are not UTF-8 become half surrogates, which are refused."""
     try:
         return column.to_pylist()  # type: ignore[no-any-return]
     except UnicodeDecodeError:
@@ -120,7 +120,7 @@ def _pair_rows(pairs: Iterable[Any]) -> _Rows:
     for pair in pairs:
         if not isinstance(pair, tuple | list) or len(pair) not in (2, 3):
             raise OptionError(
-                f"each subscription is (id, expression) or (id, expression, weight), "
+                f"each subscription must be (id, expression) or (id, expression, weight), "
                 f"not {repr(pair)[:60]}"
             )
         yield (*pair, None) if len(pair) == 2 else tuple(pair)
@@ -167,7 +167,7 @@ class _Reader:
         if problem is None and id_ in self._seen:
             problem = REPEATED
         if problem is None and not isinstance(text, str):
-            problem = f"an expression is text, not {type(text).__name__}"
+            problem = f"an expression must be text, not {type(text).__name__}"
         problem = problem or weight_problem(weight)
         if problem is not None:
             self.bad.append(BadSubscription(id_, 0, problem))
@@ -186,7 +186,7 @@ class _Reader:
         self._weighted |= weight is not None
 
     def flush(self) -> None:
-        """Put the chunk into columns, so that the parameters' many strings can go."""
+        """Put the chunk into columns, so that the parameters' many strings can be freed."""
         self._texts.append(pa.array(self._chunk_texts, type=pa.large_string()))
         parameters = pa.array(self._chunk_parameters, type=pa.large_string())
         self._parameters.append(parameters.dictionary_encode())
@@ -212,11 +212,11 @@ def _unified(chunks: Sequence[pa.DictionaryArray]) -> pa.DictionaryArray:
 def join_subscriptions(
     parts: Iterable[tuple[Subscriptions, Sequence[Template]]],
 ) -> tuple[Subscriptions, list[Template]]:
-    """Make one of parts that were read apart, each with its templates.
+    """Combine parts that were read separately, each with its templates.
 
-    Equal templates become one. Of subscriptions with one id, the first good one stays; later ones
-    are bad, each listed after what its part found bad itself. O(subscriptions + parameters), in
-    whole columns.
+    Equal templates become one. Of subscriptions with the same id, the first good one stays; later
+    ones are bad, and are listed after those that are bad in their own part.
+    O(subscriptions + parameters), in whole columns.
     """
     parts = list(parts)
     if not parts:
@@ -267,7 +267,7 @@ def _joined_weights(parts: list[Subscriptions]) -> npt.NDArray[np.float64] | Non
 
 
 def _repeated(ids: list[str | int]) -> npt.NDArray[np.bool_]:
-    """Mark each id that stands further up already."""
+    """Mark each id that occurred before."""
     known = Ids.of(ids)
     codes = known.values.dictionary_encode().indices.to_numpy().astype(np.int64)
     codes = 2 * codes + known.marks()  # 1 and "1" differ
@@ -283,7 +283,7 @@ def _joined_bad(
     ids: list[str | int],
     repeated: npt.NDArray[np.int64],
 ) -> list[BadSubscription]:
-    """The bad ones of all parts, those included whose id a part before has taken."""
+    """The bad subscriptions of all parts, including those whose id an earlier part has taken."""
     named = {each.id for part in parts for each in part.bad if id_problem(each.id) is None}
     taken: dict[str | int, int] = {}  # the first row that has the id of a bad one
     if named:
@@ -303,9 +303,9 @@ def _joined_bad(
 
 
 def weight_problem(weight: Any) -> str | None:
-    """What is wrong with a weight, if anything: subscriptions are ranked by it, or have none."""
+    """What is wrong with a weight, if anything; None as a weight is fine."""
     good = weight is None
     if isinstance(weight, int | float) and not isinstance(weight, bool):
         with contextlib.suppress(OverflowError):  # an integer that no float can hold
             good = math.isfinite(weight)
-    return None if good else f"a weight is a finite number, not {weight!r:.40}"
+    return None if good else f"a weight must be a finite number, not {weight!r:.40}"

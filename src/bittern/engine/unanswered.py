@@ -1,10 +1,10 @@
-"""Subscriptions that compare events with documents, where there is no history to look in.
+"""Subscriptions that compare events with documents, when there is no history.
 
-One of them must not stop everybody else's matches. A matcher without a history refuses new ones,
-and leaves out those of an index that it is given: they match nothing, which is said once. NOT
-EXISTS included: that nothing was seen before cannot be known.
+They must not stop the matches of other subscriptions. A matcher without a history refuses new
+ones, and leaves out those of an index that it is given: they match nothing, and one warning says
+so. That includes NOT EXISTS: without a history it is not known that there are no earlier documents.
 
-Cost: nothing for an index without quantifiers; else its texts with one are read once more.
+Cost: nothing for an index without quantifiers; else its texts with quantifiers are read once more.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ logger = logging.getLogger("bittern")
 
 #: Every text with a quantifier has one of these somewhere; reading it tells whether it means one.
 SUSPECT = "(?i)exists|forall|∃|∀"
-_REASON = "EXISTS and FORALL compare events with documents seen before, and there is no history"
+_REASON = "EXISTS and FORALL compare events with earlier documents, and there is no history"
 #: What to do where ``LiveMatcher`` has no history.
 REMEDY = "match it with LiveMatcher(..., history=...)"
 
@@ -38,7 +38,7 @@ _told: WeakSet[Index] = WeakSet()
 
 
 def needs_history(template: Template) -> bool:
-    """Whether what a text of this template says depends on documents."""
+    """Whether a text of this template depends on documents."""
     return "join" in template.kinds and any(
         isinstance(node, IsNull)
         and isinstance(node.attribute, Slot)
@@ -48,12 +48,12 @@ def needs_history(template: Template) -> bool:
 
 
 def first_quantifier(text: str) -> int:
-    """Where the first EXISTS or FORALL of a text that has one stands."""
+    """The position of the first EXISTS or FORALL of a text that has one."""
     return next(token.position for token in tokens(text) if token.kind in QUANTIFIERS)
 
 
 def refused(id_: str | int, text: str, remedy: str) -> BadSubscription:
-    """What is said of a subscription that needs a history where there is none."""
+    """The refusal of a subscription that needs a history when there is none."""
     return BadSubscription(id_, first_quantifier(text), f"{_REASON}: {remedy}")
 
 
@@ -80,7 +80,7 @@ def alive_and_answered(index: Index, alive: npt.NDArray[np.uint8]) -> npt.NDArra
 
 
 def tell_unanswered(index: Index) -> None:
-    """Say once, if it is so, that some subscriptions are left out."""
+    """Warn once if some subscriptions are left out."""
     n = int(np.count_nonzero(answered(index) == 0))
     if n and index not in _told:
         _told.add(index)

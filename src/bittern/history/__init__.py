@@ -1,4 +1,4 @@
-"""Documents seen before: join predicates over them, and what can be told before an event comes.
+"""Earlier documents, join predicates over them, and what is known before an event arrives.
 
 ::
 
@@ -6,10 +6,10 @@
     documents.py document_file.py segments.py arrivals.py   where they are kept
     joins.py phases.py          the join phase of a matcher, and which phase goes first
     guards.py conditions.py     what constants decide before anything is looked up
-    implied.py demands.py prefilter.py   subscriptions that no document lets match
+    implied.py demands.py prefilter.py   subscriptions that cannot match the present documents
     table.py sections.py plans.py        which predicates there are, and how each is answered
     passes.py intake.py lookups.py       a batch: documents in, events asked, in order of arrival
-    groups.py summaries.py listed.py sets.py ordered.py   what is known of the documents
+    groups.py summaries.py listed.py sets.py ordered.py   what is known about the documents
 """
 
 from __future__ import annotations

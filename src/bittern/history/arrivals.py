@@ -1,8 +1,8 @@
-"""Events on their way into a history: in any form that is matched, as the blocks of segments.
+"""Turns events of any form that can be matched into the blocks of a history's segments.
 
-Which form becomes what is told in ``history/segments.py``. What a reader would refuse for its form
-is refused here, before it is stored: a table with two columns of one name, say, which nobody could
-read again. O(bytes), without a copy where nothing has to be decoded or left out.
+``history/segments.py`` says which form becomes what. Events whose form a reader would refuse are
+refused here, before they are stored: for example a table with two columns of the same name, which
+could not be read again. O(bytes), without a copy where nothing is decoded or left out.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Arrivals:
     """Events that become documents."""
 
     def __init__(self, events: Any, json: str | Sequence[str], keep: npt.ArrayLike | None) -> None:
-        """``keep`` says of each event whether it does; None: all of them."""
+        """``keep`` says for each event whether it becomes a document; None: all do."""
         self._json = json_names(json)
         self._form = TABLE
         events = _sliceable(events)
@@ -58,8 +58,8 @@ class Arrivals:
     def _keep(self, keep: npt.NDArray[Any]) -> None:
         if keep.dtype != np.bool_ or keep.shape != (len(self),):
             raise OptionError(
-                f"keep says of each of the {len(self)} events whether it becomes a document, TRUE "
-                f"or FALSE; it is of shape {keep.shape} and type {keep.dtype}"
+                f"keep must be a Boolean for each of the {len(self)} events, whether it becomes a "
+                f"document; it has shape {keep.shape} and type {keep.dtype}"
             )
         if keep.all():
             return
@@ -86,12 +86,12 @@ class Arrivals:
 
 @cache
 def _no_values() -> TypedReader:
-    """A reader that only minds the form."""
+    """A reader that only checks the form."""
     return TypedReader(())
 
 
 def _sliceable(events: Any) -> Any:
-    """Events as a table, an array or a list; ``EventError`` if they are of no known form."""
+    """Events as a table, an array or a list; ``EventError`` if their form is unknown."""
     if isinstance(events, pa.Table | pa.Array | pa.ChunkedArray):
         return events
     if isinstance(events, pa.RecordBatch):

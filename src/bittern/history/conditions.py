@@ -1,7 +1,7 @@
 """Conditions: constant expressions on documents and events, matched like subscriptions.
 
-What the join table and the pre-filter want to know of a batch is which of their conditions are
-TRUE for each of its events; that is what an index is for. O(values + candidates) for a batch.
+The join table and the pre-filter need to know which of their conditions are TRUE for each event of
+a batch; an index finds them. O(values + candidates) for a batch.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class IndexedConditions:
         self._index = Index.build(enumerate(texts))
 
     def __call__(self, events: Any, json: str | Sequence[str]) -> Rows:
-        """Which of them are TRUE for each event of a block; of an unreadable one none are."""
+        """Which of them are TRUE for each event of a block; none are for an unreadable event."""
         encoded = self._index.encoder.encode(events, json)
         if encoded.rejects:
             encoded = self._index.encoder.encode(readable(events, encoded.rejects), json)

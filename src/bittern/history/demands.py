@@ -1,7 +1,7 @@
-"""All demands of all subscriptions, in pre-filters that were made as subscriptions came.
+"""All demands of all subscriptions, in pre-filters that are made as subscriptions arrive.
 
-Like the join table (``history/table.py``), demands that are new get a pre-filter of their own,
-which is shown the documents that are there; when there are too many, all become one.
+As in the join table (``history/table.py``), new demands get their own pre-filter, which is filled
+from the existing documents. When there are too many pre-filters, they are merged into one.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ class Demands:
         self._numbers: dict[Constraint, int] = {}
 
     def use(self, constraints: Sequence[Constraint]) -> Numbers:
-        """The numbers of these demands; new ones are looked up in all documents.
+        """The numbers of these demands; new ones are checked against all documents.
 
-        Others may be forgotten if some are new.
+        If some are new, demands that are not among these may be dropped.
         """
         new = [each for each in dict.fromkeys(constraints) if each not in self._numbers]
         if new and len(self._filters) >= MOST_SECTIONS:
@@ -46,16 +46,16 @@ class Demands:
         return np.array([self._numbers[each] for each in constraints], dtype=np.int64)
 
     def take(self, batch: Batch) -> npt.NDArray[np.bool_]:
-        """Take a batch's documents; which demands are met at some moment of it."""
+        """Take a batch's documents; returns which demands are met at some moment of it."""
         met = [each.take(batch) for each in self._filters]
         return np.concatenate([np.empty(0, dtype=np.bool_), *met])
 
     def rebuild(self) -> None:
-        """Look everything up again: documents have gone."""
+        """Check everything again, after documents were removed."""
         self._become(list(self._numbers))
 
     def _become(self, constraints: Sequence[Constraint]) -> None:
-        """Have these in one pre-filter; whoever is interrupted has what was there before."""
+        """Put these into one pre-filter; an interrupt leaves the previous state."""
         fresh = Demands(self._documents, self._conditions_of, self._keep)
         fresh.use(constraints)
         self._filters, self._numbers = fresh._filters, fresh._numbers

@@ -7,13 +7,13 @@
       documents.sqlite-journal   what undoes an append that was not finished
       .documents.sqlite.new      a file being made; gone, or renamed, when the folder is next opened
 
-Who opens the folder holds a lock on it as long as it lives. A file takes its name when it is whole
-and on disk, so that one which is empty or cut off has lost what it held. SQLite itself notices
-a file that is shorter than it should be; of what stands in it, numbers and bytes have checksums.
+The process that opens the folder holds a lock on it while it lives. A file takes its name when it
+is complete and on disk, so a file that is empty or cut off has lost its content. SQLite itself
+notices a file that is shorter than it should be; the numbers and bytes in it have checksums.
 
 The journal is a rollback journal that stays: a transaction is durable when its header is cleared,
-with the fourth sync. A write-ahead log would need only one, but if one that a killed writer left is
-cut off, what stood behind is taken for never written.
+with the fourth sync. A write-ahead log would need only one. But if a log that a killed writer left
+is cut off, the lost part would count as never written.
 """
 
 from __future__ import annotations
@@ -50,29 +50,29 @@ _PRAGMAS = (
 
 
 def checksum(first: int, second: int, data: bytes = b"") -> int:
-    """What tells whether two numbers, and bytes, are still those that were written."""
+    """A checksum that tells whether two numbers, and bytes, are still those that were written."""
     return zlib.crc32(data, zlib.crc32(struct.pack("<qq", first, second)))
 
 
 @contextlib.contextmanager
 def translated(file: str) -> Iterator[None]:
-    """What SQLite complains of becomes a ``HistoryError`` that names the file."""
+    """Errors of SQLite become a ``HistoryError`` that names the file."""
     try:
         yield
     except (sqlite3.Error, UnicodeDecodeError) as error:  # a complaint may quote garbage
-        raise HistoryError(f"the documents in {file} cannot be used: {error}") from error
+        raise HistoryError(f"cannot use the documents in {file}: {error}") from error
 
 
 def holds_documents(path: str | os.PathLike[str]) -> bool:
-    """Is this the folder of a history? Nothing is opened or made."""
+    """Whether this is the folder of a history. Nothing is opened or created."""
     return (Path(path) / _FILE).is_file()
 
 
 def connect(file: str) -> sqlite3.Connection:
-    """Open the file, or make an empty one. Whoever uses it from several threads has a lock.
+    """Open the file, or create an empty one. Callers with several threads need a lock.
 
-    One cursor, closed with it, is used for all: one with rows to fetch that is alive somewhere, if
-    only in the traceback of an interrupt, would keep SQLite from closing the file.
+    One cursor, closed with it, is used for everything: a cursor with rows to fetch that is alive
+    somewhere, if only in the traceback of an interrupt, would keep SQLite from closing the file.
     """
     return sqlite3.connect(file, timeout=0, isolation_level=None, check_same_thread=False)
 
@@ -86,10 +86,10 @@ class Claimed:
         self.db: sqlite3.Cursor | None = None
 
     def close(self) -> None:
-        """Let go of both, in the process that opened them; again if that was interrupted.
+        """Release both, in the process that opened them; may be repeated after an interrupt.
 
-        In a child forked meanwhile SQLite would take what its parent is writing for its own, and
-        undo it in the file. So there it is never closed, not even when all objects go.
+        In a child forked meanwhile, SQLite would take its parent's transaction for its own and roll
+        it back in the file. So the child never closes it, not even when all objects are freed.
         """
         if self.db is not None:
             if self._process == os.getpid():
@@ -113,7 +113,7 @@ def create(db: sqlite3.Cursor) -> None:
 
 
 def take(db: sqlite3.Cursor, file: str) -> None:
-    """Be the one who uses the file, and undo what a killed writer had begun."""
+    """Become the only user of the file, and undo what a killed writer had begun."""
     for pragma in _PRAGMAS:
         db.execute(pragma)
     db.execute("BEGIN EXCLUSIVE")
@@ -121,18 +121,18 @@ def take(db: sqlite3.Cursor, file: str) -> None:
     (application,) = db.execute("PRAGMA application_id").fetchone()
     (version,) = db.execute("PRAGMA user_version").fetchone()
     if application != _APPLICATION:
-        raise HistoryError(f"{file} is damaged, or no file of a history")
+        raise HistoryError(f"{file} is damaged, or is not a file of a history")
     if version != _VERSION:
-        raise HistoryError(f"{file} is of version {version}; this release reads version {_VERSION}")
+        raise HistoryError(f"{file} has version {version}; this release reads version {_VERSION}")
 
 
 def claim(path: str | os.PathLike[str], claimed: Claimed) -> str:
-    """The file in a folder that nobody else uses now; both are made if there are none.
+    """Claim the file in a folder that is not in use; both are created if they do not exist.
 
-    The folder is this writer's until ``claimed`` is closed.
+    The folder belongs to this writer until ``claimed`` is closed.
     """
     if not isinstance(path, str | os.PathLike):
-        raise OptionError(f"a history is kept in a folder, given by its path, not in {path!r:.80}")
+        raise OptionError(f"a history needs the path of a folder, not {path!r:.80}")
     folder = Path(path)
     file = folder / _FILE
     try:
@@ -140,15 +140,15 @@ def claim(path: str | os.PathLike[str], claimed: Claimed) -> str:
         lock = claimed.folder = Opened(folder, os.O_RDONLY | os.O_DIRECTORY)
         if not try_hold(lock.number):  # without locks here, SQLite may have some of its own
             raise HistoryError(
-                f"the documents in {folder} are in use: close them there, in this or another "
-                f"process"
+                f"the documents in {folder} are in use, by this or another process: close them "
+                f"there first"
             )
         for name in _NEW:
             (folder / name).unlink(missing_ok=True)
         if not file.exists():
             _make(file)
     except (OSError, ValueError) as error:
-        raise HistoryError(f"documents cannot be kept in {folder}: {error}") from error
+        raise HistoryError(f"cannot keep documents in {folder}: {error}") from error
     return str(file)
 
 
@@ -157,7 +157,7 @@ def _make(file: Path) -> None:
     other = next(file.parent.iterdir(), None)
     if other is not None:
         raise HistoryError(
-            f"{file.parent} holds {other.name!r} and no documents: give them a folder of their own"
+            f"{file.parent} holds {other.name!r} and no documents: give the history its own folder"
         )
     new = file.with_name(_NEW[0])
     with (
@@ -171,5 +171,5 @@ def _make(file: Path) -> None:
     for each in above:
         with contextlib.suppress(PermissionError):  # above one's own folders
             sync(each)
-    new.rename(file)  # last: nobody does the rest if the file is there and this is interrupted
+    new.rename(file)  # last: once the file exists, the rest would not be done after an interrupt
     sync(folder)

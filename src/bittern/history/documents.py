@@ -1,7 +1,7 @@
-"""Documents seen before, whole and durable, in order of arrival.
+"""Earlier documents, complete and durable, in order of arrival.
 
-Documents are numbered as they arrive, from 0. Those that live are ``[first, end)``. They stand in
-segments (``history/segments.py``), which are rows of a table in SQLite::
+Documents are numbered as they arrive, from 0. The living ones are ``[first, end)``. They are stored
+in segments (``history/segments.py``), which are rows of a table in SQLite::
 
     history/documents.sqlite     start  count  data
                                  0      8192   blocks ...    full: not written again
@@ -17,10 +17,10 @@ moves ``first`` and deletes segments that are all below it; the file reuses thei
 back when half of the file is empty.
 
 ``append`` is durable when it returns, and what a killed process had begun is undone when the folder
-is next opened (``history/document_file.py``). A change that ended with an exception happened or did
-not, as a whole, and only the file knows which: an interrupt may come just after its COMMIT. So the
-file is asked before anything else is done. A document that cannot be read again as it was written
-is told, never passed over: bytes have checksums, and numbers have to follow each other.
+is next opened (``history/document_file.py``). A change that ended with an exception happened
+completely or not at all, and only the file knows which: an interrupt may come just after its
+COMMIT. So the file is read again before anything else is done. A document that cannot be read as it
+was written is reported, never skipped: bytes have checksums, and numbers must be consecutive.
 
 Why SQLite and not a folder of Parquet files: appends of one event and of many take about half as
 long, although there are four syncs to each instead of two, and reading two of nine attributes takes
@@ -83,7 +83,7 @@ class _Segment(NamedTuple):
 
 
 class _State(NamedTuple):
-    """What is true of the documents between two changes."""
+    """The state of the documents between two changes."""
 
     first: int
     end: int
@@ -91,14 +91,14 @@ class _State(NamedTuple):
 
 
 class _Walk:
-    """Somebody reads one segment after the other, as long as this lives."""
+    """A reader that goes from segment to segment, as long as this object lives."""
 
 
 class Documents:
     """The documents of a history. Threads may share it."""
 
     def __init__(self, path: str | os.PathLike[str] | None = None) -> None:
-        """Open or create the documents in a folder of their own; without a path, in memory.
+        """Open or create the documents in their own folder; without a path, in memory.
 
         ``HistoryError`` if the folder holds something else, is in use, or is damaged.
         """
@@ -109,7 +109,7 @@ class Documents:
         self._in_doubt = False
         self._is_closed = False
         self._claimed = Claimed()
-        weakref.finalize(self, self._claimed.close)  # if nobody closes it
+        weakref.finalize(self, self._claimed.close)  # if it is never closed
         try:
             self._file = ":memory:" if path is None else claim(path, self._claimed)
             with translated(self._file):
@@ -124,7 +124,7 @@ class Documents:
 
     @property
     def _state(self) -> _State:
-        """What is true now; the file is asked where a change ended with an exception."""
+        """The present state; read from the file if a change ended with an exception."""
         if self._in_doubt:
             with self._lock, self._using():
                 pass
@@ -132,7 +132,7 @@ class Documents:
 
     @property
     def first(self) -> int:
-        """The number of the oldest document that lives."""
+        """The number of the oldest living document."""
         return self._state.first
 
     @property
@@ -151,7 +151,7 @@ class Documents:
         self.close()
 
     def close(self) -> None:
-        """Let go of the folder; everything is on disk already."""
+        """Release the folder; everything is on disk already."""
         self._is_closed = True
         # A child may have inherited the lock too, held by a thread that it has not.
         with contextlib.nullcontext() if self._is_inherited else self._lock:
@@ -164,11 +164,11 @@ class Documents:
     def append(
         self, events: Any, json: str | Sequence[str] = (), keep: npt.ArrayLike | None = None
     ) -> int:
-        """Add events of any form that is matched; returns the number of the first. O(bytes).
+        """Add events of any form that can be matched; returns the number of the first. O(bytes).
 
-        ``json`` names columns of a table whose text is JSON objects. ``keep`` says of each event
-        whether it becomes a document. They are on disk when this returns. If it raises, all are
-        there or none is, and ``end`` tells.
+        ``json`` names columns of a table that hold JSON objects as text. ``keep`` says for each
+        event whether it becomes a document. They are on disk when this returns. If it raises,
+        either all were added or none, and ``end`` tells which.
         """
         arrivals = Arrivals(events, json, keep)
         packed = []
@@ -190,7 +190,7 @@ class Documents:
         return _State(first, at, segments)
 
     def expire(self, before: int) -> None:
-        """Have all documents with lower numbers gone."""
+        """Remove all documents with lower numbers."""
         with self._lock:
             first, end, segments = self._state
             if before > end:
@@ -217,8 +217,8 @@ class Documents:
     ) -> Iterator[tuple[int, Typed]]:
         """Values in order of arrival, as (number of the first document, values of it and more).
 
-        Of the documents that live now, from ``start`` up to ``stop``; one that expires before it is
-        reached is left out. O(bytes + values).
+        Reads the documents that live now, from ``start`` up to ``stop``; those that expire before
+        they are reached are left out. O(bytes + values).
         """
         reader = TypedReader(attributes)
         first, end, _ = self._state
@@ -252,7 +252,7 @@ class Documents:
             if found != "ok":
                 raise self._damaged(found)
             if self._stored_state() != self._state:
-                raise self._damaged("somebody else has written to it")
+                raise self._damaged("another process has written to it")
             for segment in self._state.segments:
                 for block in unpack(self._data(segment)):
                     block.rows.validate()
@@ -269,8 +269,8 @@ class Documents:
             return [(stop - start, data)]
         if stop - start == 1:
             raise HistoryError(
-                f"a document of {len(data)} bytes is too large for a history, which takes up to "
-                f"{_MOST_BYTES}"
+                f"a document of {len(data)} bytes is too large for a history, which holds at most "
+                f"{_MOST_BYTES} in one"
             )
         middle = (start + stop) // 2
         return self._packed(arrivals, start, middle) + self._packed(arrivals, middle, stop)
@@ -281,7 +281,7 @@ class Documents:
         return _Segment(start, n_documents, len(data))
 
     def _merge(self, segments: list[_Segment]) -> None:
-        """Unless somebody is reading, make one of several at the end, as often as it is due."""
+        """Merge segments at the end, as often as it is due, unless there are readers."""
         while n_last := 0 if self._walks else _to_merge(segments):
             last = segments[-n_last:]
             data = merge((segment.n_documents, self._data(segment)) for segment in last)
@@ -332,7 +332,7 @@ class Documents:
     # ------------------------------------------------------------------ the database
 
     def _stored_state(self) -> _State:
-        """The two numbers and the list of segments, which have to agree."""
+        """The two numbers and the list of segments, which must agree."""
         states = self._db.execute("SELECT * FROM state").fetchall()
         query = "SELECT start, count, length(data) FROM segments ORDER BY start"
         rows = self._db.execute(query).fetchall()
@@ -355,9 +355,9 @@ class Documents:
         return _State(first, end, segments)
 
     def _write(self, change: Callable[[], _State]) -> None:
-        """Have a change on disk in one transaction, and its state only then here.
+        """Write a change to disk in one transaction, and only then update the state here.
 
-        An exception may come before or after the COMMIT. This is no context manager: a second
+        An exception may come before or after the COMMIT. This is not a context manager: a second
         exception could come before its ``__exit__`` runs, and the change would stay in doubt.
         """
         with self._using():
@@ -374,7 +374,7 @@ class Documents:
                 raise
 
     def _settle(self) -> None:
-        """Undo what was begun and not committed, and know what the file has."""
+        """Undo what was begun and not committed, and read the state from the file."""
         if self._db.connection.in_transaction:
             self._db.execute("ROLLBACK")
         self._known = self._stored_state()
@@ -384,8 +384,8 @@ class Documents:
     def _using(self) -> Iterator[None]:
         if self._is_inherited:
             raise HistoryError(
-                f"the documents in {self._file} were opened before a fork: use them in the process "
-                "that did, or close them there and open them here"
+                f"the documents in {self._file} were opened before a fork: use them in the parent "
+                "process, or close them there and open them here"
             )
         if self._is_closed:
             raise HistoryError(f"the documents in {self._file} were closed: open them again")
@@ -399,14 +399,14 @@ class Documents:
         return int(value)
 
     def _damaged(self, why: str) -> HistoryError:
-        return HistoryError(f"{self._file} is damaged: {why}; put a copy in its place")
+        return HistoryError(f"{self._file} is damaged: {why}; restore it from a backup")
 
 
 def _to_merge(segments: Sequence[_Segment]) -> int:
     """How many segments at the end should become one; 0 if none.
 
-    A run of one level should, once it is long enough, and so should smaller ones that stand before
-    a larger one, which would never be part of such a run.
+    A run of one level should be merged once it is long enough. So should smaller segments before a
+    larger one, which would never be part of such a run.
     """
     level = segments[-1].level
     n_run = n_joining = 0

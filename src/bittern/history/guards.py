@@ -1,7 +1,7 @@
-"""Guards: which quantified predicates does an event need to be looked up for at all?
+"""Guards: the quantified predicates that must be looked up for an event at all.
 
 A subscription with quantified predicates, each an *entry* of the join table, is read once more
-with TRUE in their place. What is left is its guard: constants alone decide it, so an ordinary
+with TRUE in their place. The result is its guard. It depends on constants alone, so an ordinary
 index of the guards tells which of them hold for an event, and only their entries are looked up::
 
     subscriptions                                    guard        entries   demand of documents
@@ -16,9 +16,9 @@ index of the guards tells which of them hold for an event, and only their entrie
 
 Guards differ in at least one of the three columns. ``alive`` is the pre-filter's bit vector: a
 guard with a demand (``history/implied.py``) that the documents do not meet cannot lead to a match,
-so it asks for nothing. What is not looked up does not hold, and that makes no match of its own:
-TRUE is the most that an entry, negated or not, can add to AND and OR, and with TRUE the guard has
-failed; and a demand that is not met is that of an entry which has to hold.
+so it needs no entries. An entry that is not looked up counts as not holding, and that cannot cause
+a wrong match: TRUE is the most that an entry, negated or not, can add to AND and OR, and the guard
+has failed even with TRUE. And an unmet demand belongs to an entry that must hold.
 
 Cost: to make them, about as long as the index itself took; a demand is worked out once for each
 entry and the constants that have a say in it. For an event what matching takes, and O(entries of
@@ -163,20 +163,20 @@ class Guards:
         return len(self._entries_of.starts) - 1
 
     def alive(self, satisfied: Mask) -> Mask:
-        """Which guards can lead to a match, from which constraints the documents satisfy."""
+        """Which guards can lead to a match, given the constraints that the documents satisfy."""
         alive = np.ones(len(self), dtype=np.bool_)
         failed = ~satisfied[self._constraints_of.items]
         alive[self._constraints_of.owners[failed]] = False
         return alive
 
     def entries_alive(self, alive: Mask) -> Mask:
-        """Which entries some guard needs that is alive."""
+        """Which entries are needed by some living guard."""
         needed = np.zeros(len(self.entries), dtype=np.bool_)
         needed[self._entries_of.items[alive[self._entries_of.owners]]] = True
         return needed
 
     def always(self, alive: Mask | None = None) -> npt.NDArray[np.int64]:
-        """The entries that every event needs: those of guards that hold whatever it says."""
+        """The entries that every event needs: those of guards that always hold."""
         first = self._entries_of.starts[len(self.index)]
         entries, owners = self._entries_of.items[first:], self._entries_of.owners[first:]
         return np.unique(entries if alive is None else entries[alive[owners]]).astype(np.int64)
@@ -221,7 +221,7 @@ class _Form(NamedTuple):
 
 
 class _Reader:
-    """Guards out of texts: most is done once for each shape or each entry."""
+    """Makes guards from texts; most of the work is done once for each shape or entry."""
 
     def __init__(self) -> None:
         self.entries: dict[str, int] = {}
@@ -287,7 +287,7 @@ class _Reader:
     def _demand(
         self, form: _Form, shape: int, parameters: Sequence[str], slot: int
     ) -> Constraint | None:
-        """What an entry that has to hold demands beside the constants of its text."""
+        """What an entry that must hold demands, given the constants of its text."""
         raw = parameters[slot]
         if raw not in self._quantified:
             quantified = quantified_of(self._name(raw))

@@ -1,13 +1,13 @@
-"""The history: documents seen before, durable if they have a folder, and who is told of new ones.
+"""The history: earlier documents, durable if they have a folder, and their follower.
 
 ``LiveMatcher(history=History("folder"))`` compares each event with the documents before it, and
-then remembers it as a document. A history of its own is for filling one beforehand, for letting go
-of old documents and for looking at what is there::
+then remembers it as a document. Use a ``History`` object to fill a history beforehand, to remove
+old documents, and to look at what it holds::
 
     number     0    1    2    3    4    5
     documents  gone gone  a    b    c    (next)         first 2, end 5, len 3
 
-With ``keep=n`` only the n newest documents count, whatever is still on disk.
+With ``keep=n`` only the n newest documents are used, whatever is still on disk.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def check_keep(keep: int | None) -> None:
 
 
 class Follower(Protocol):
-    """Somebody who wants to see every new document: a matcher's joins."""
+    """What is told about every new document: a matcher's joins."""
 
     def take(self, batch: Batch) -> None:
         """Documents have come."""
@@ -46,14 +46,14 @@ class Follower(Protocol):
         """Documents have gone."""
 
     def lost(self) -> None:
-        """Documents may have come or gone without a word."""
+        """Documents may have been added or removed without notice."""
 
 
 class History:
-    """Documents seen before. Threads may share it; it serves one matcher at a time.
+    """Earlier documents. Threads may share it; it serves one matcher at a time.
 
-    ``path`` is a folder of its own, or None to keep documents in memory; ``keep`` how many of the
-    newest documents count (None: all).
+    ``path`` is its own folder, or None to keep documents in memory. ``keep`` is how many of the
+    newest documents are used (None: all).
 
     >>> with History() as history:
     ...     history.append([{"price": 10}, {"price": 25}])
@@ -76,7 +76,7 @@ class History:
 
     @property
     def first(self) -> int:
-        """The number of the oldest document that counts."""
+        """The number of the oldest document that is used."""
         return live_from(self.documents.first, self.keep, self.end)
 
     @property
@@ -97,9 +97,9 @@ class History:
         self.close()
 
     def append(self, events: Any, *, json: str | Sequence[str] = ()) -> int:
-        """Remember events without matching them; returns the first's number. O(bytes).
+        """Remember events without matching them; returns the number of the first. O(bytes).
 
-        Events are of any form that is matched; those that cannot be read become no documents.
+        Events have any form that can be matched; those that cannot be read do not become documents.
         """
         with self.lock:
             reading = self._reader.read(events, json)
@@ -107,7 +107,7 @@ class History:
             return self.append_some(events, json, readable)
 
     def append_some(self, events: Any, json: str | Sequence[str], which: Mask) -> int:
-        """Remember those of the events that ``which`` marks; returns the first's number."""
+        """Remember the events that ``which`` marks; returns the number of the first."""
         with self.lock:
             with self._telling():
                 batch = self.remember(events, json, np.zeros_like(which), which)
@@ -117,7 +117,7 @@ class History:
 
     @contextlib.contextmanager
     def _telling(self) -> Iterator[None]:
-        """Documents change, and whoever follows is told; also if that is interrupted."""
+        """While inside, documents change; the follower is told, even after an interrupt."""
         try:
             yield
         except BaseException:
@@ -126,7 +126,7 @@ class History:
             raise
 
     def remember(self, events: Any, json: Any, asks: Mask, joins: Mask) -> Batch:
-        """Store the events that become documents; what the join table needs to take them."""
+        """Store the events that become documents; returns them as a batch for the join table."""
         number, first = self.documents.end, self.documents.first
         if joins.any():
             self.documents.append(events, json, joins)
@@ -135,15 +135,17 @@ class History:
         return Batch(events, json, len(asks), asks, joins, number, first, self.keep)
 
     def _let_go(self) -> None:
-        """Delete what no longer counts, a lot at a time."""
+        """Delete documents that are no longer used, many at a time."""
         assert self.keep is not None
         if len(self.documents) > 2 * self.keep:
             self.documents.expire(self.end - self.keep)
 
     def expire(self, before: int) -> None:
-        """Let documents with lower numbers go, for good. O(documents that stay)."""
+        """Remove documents with lower numbers for good. O(documents that stay)."""
         if isinstance(before, bool) or not isinstance(before, int):
-            raise OptionError(f"documents expire before a number, an integer, not {before!r:.80}")
+            raise OptionError(
+                f"before must be the number of a document, an integer, not {before!r:.80}"
+            )
         with self.lock:
             if before <= self.documents.first:
                 return
@@ -153,24 +155,22 @@ class History:
                     follower.forget()
 
     def follow(self, follower: Follower) -> None:
-        """Have somebody told of documents that come and go; only one can be."""
+        """Set the follower, which is told about documents that come and go; there is only one."""
         with self.lock:
             if self._follower() is not None:
-                raise OptionError(
-                    "this history serves another matcher already; close that one first"
-                )
+                raise OptionError("another matcher uses this history already: close that one first")
             self._follower = weakref.ref(follower)
 
     def unfollow(self, follower: Follower) -> None:
-        """Tell it no more."""
+        """Remove the follower."""
         with self.lock:
             if self._follower() is follower:
                 self._follower = lambda: None
 
     def statistics(self) -> dict[str, Any]:
-        """What is kept of the documents."""
+        """Figures about the documents."""
         return {"first": self.first, "end": self.end} | self.documents.statistics()
 
     def close(self) -> None:
-        """Let go of the folder. Nothing is lost without it."""
+        """Release the folder. Nothing is lost if this is not called."""
         self.documents.close()

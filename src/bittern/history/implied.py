@@ -1,4 +1,4 @@
-"""What a subscription demands of the documents seen before, whatever the next event says.
+"""What a subscription demands of the earlier documents, whatever the next event is.
 
 ::
 
@@ -83,7 +83,7 @@ class Constraint(NamedTuple):
 
 
 def constraints(tree: Expression) -> tuple[Constraint, ...]:
-    """What the documents have to be like for the expression to be TRUE of any event at all."""
+    """What the documents must satisfy for the expression to be TRUE for any event at all."""
     tree = normal_form(tree)
     operands = tree.operands if isinstance(tree, And) else (tree,)
     found = [
@@ -95,16 +95,16 @@ def constraints(tree: Expression) -> tuple[Constraint, ...]:
 
 
 def joined_attributes(quantified: Quantified) -> frozenset[str]:
-    """The attributes of the event whose constants have a say in what is demanded."""
+    """The attributes of the event whose constants affect what is demanded."""
     joins = {node.event for node in walk(quantified.condition) if isinstance(node, Join)}
     return frozenset(joins.union(quantified.window.per if quantified.window else ()))
 
 
 def demanded(quantified: Quantified, beside: Sequence[Expression]) -> Constraint | None:
-    """What a quantified predicate demands that has to hold, its condition being a normal form.
+    """What a quantified predicate that must hold demands; its condition is a normal form.
 
-    ``beside`` are normal forms that have to hold as well; only those that speak of one of the
-    ``joined_attributes``, and of no other attribute, change anything.
+    ``beside`` are normal forms that must hold as well; only those about one of the
+    ``joined_attributes``, and no other attribute, make a difference.
     """
     window = quantified.window or Window()
     if quantified.universal and window != Window():
@@ -125,7 +125,7 @@ def demanded(quantified: Quantified, beside: Sequence[Expression]) -> Constraint
 
 
 def _is_within_limits(text: str) -> bool:
-    """Whether it can be read back; what is as short as the lowest limit always can."""
+    """Whether it can be read back; a text within the lowest limit always can."""
     try:
         parse(text)
     except LimitError:

@@ -1,4 +1,4 @@
-"""The join phase: which quantified predicates hold for each event, as attributes that it then has.
+"""The join phase: finds the quantified predicates that hold for each event, as extra attributes.
 
 For a block of events, with the guards (``history/guards.py``) of every segment of the state::
 
@@ -8,8 +8,8 @@ For a block of events, with the guards (``history/guards.py``) of every segment 
     join table       entries needed, one pass         -> entries that hold, by event
     each segment     an entry that holds              -> the cell of its hidden attribute
 
-Which phase goes first is estimated for each block (``history/phases.py``). Arrival is what answers
-depend on, so one block at a time is matched, under the history's lock.
+Which phase goes first is estimated for each block (``history/phases.py``). Answers depend on the
+order of arrival, so one block at a time is matched, under the history's lock.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ Pairs = npt.NDArray[np.uint64]
 Int64s = npt.NDArray[np.int64]
 #: Answers of at most so many entries are held at a time where all events ask all entries.
 _MOST_ANSWERS = 1 << 24
-#: Events of the first block, as long as nobody knows how many entries they need.
+#: Events of the first block, while it is not known how many entries they need.
 _FIRST_BLOCK = 256
 #: So many events make up half of the average of what events need.
 _MEMORY = 4096
@@ -55,7 +55,7 @@ class _Known(NamedTuple):
 
 
 class _Guarded(NamedTuple):
-    """An index with its guards, and where their entries and demands are in the whole."""
+    """An index with its guards, and the numbers of their entries and demands in the whole."""
 
     guards: Guards
     entries: Int64s  # in the join table
@@ -66,9 +66,9 @@ class _Guarded(NamedTuple):
 class Joins:
     """Answers quantified predicates from a history. One thread at a time, under its lock.
 
-    ``phases`` is "auto", "joins first" or "constants first"; ``prefilter`` says whether
-    subscriptions that no document lets match are left out beforehand. A history that is given by
-    its folder is opened, and closed with the joins.
+    ``phases`` is "auto", "joins first" or "constants first". ``prefilter`` says whether
+    subscriptions that cannot match the present documents are left out beforehand. A history that is
+    given as a folder is opened, and is closed with the joins.
     """
 
     def __init__(self, history: History | str | os.PathLike[str]) -> None:
@@ -102,11 +102,11 @@ class Joins:
 
     @property
     def lookups(self) -> int:
-        """How many lookups and searches were made so far."""
+        """The number of lookups and searches so far."""
         return self._table.lookups
 
     def close(self) -> None:
-        """Let the history serve another matcher; this one matches no more."""
+        """Release the history for another matcher; this one cannot match any more."""
         self._is_closed = True
         self.history.unfollow(self)
         if self._own is not None:
@@ -115,13 +115,13 @@ class Joins:
     def take(self, batch: Batch) -> None:
         """Documents have come that were not matched."""
         if self._is_behind:
-            return  # whoever rebuilds sees them
+            return  # the rebuild will see them
         with self._whole():
             self._table.run(batch)
             self._demands.take(batch)
 
     def lost(self) -> None:
-        """Documents may have come or gone without a word."""
+        """Documents may have been added or removed without notice."""
         self._is_behind = True
 
     def forget(self) -> None:
@@ -133,9 +133,9 @@ class Joins:
 
     @contextlib.contextmanager
     def _whole(self) -> Iterator[None]:
-        """Whoever is interrupted in the middle (Ctrl-C, no memory) leaves what has to be rebuilt.
+        """An interrupt in the middle (Ctrl-C, no memory) leaves everything marked for rebuilding.
 
-        The documents are stored first, and they alone are true.
+        The documents are stored first, and all else is rebuilt from them.
         """
         try:
             yield
@@ -144,15 +144,17 @@ class Joins:
             raise
 
     def prepare(self, indexes: Sequence[Index]) -> None:
-        """Be ready for these segments."""
+        """Prepare for these segments."""
         if self._is_closed:
-            raise OptionError("this matcher is closed, and its history may serve another")
+            raise OptionError(
+                "this matcher is closed, and another one may use its history: make a new matcher"
+            )
         if self._is_behind:
             self.forget()
         if tuple(indexes) != self._indexes:
             found = [self._read(index) for index in indexes]
             guards = [known.guards for known in found if known is not None]
-            self._indexes, self._last = (), None  # or who is interrupted here has old numbers
+            self._indexes, self._last = (), None  # or an interrupt here would leave old numbers
             self._table.use([name for each in guards for name in each.entries])
             self._demands.use([each for own in guards for each in own.constraints])
             self._guarded = [None if known is None else self._placed(known) for known in found]
@@ -176,7 +178,7 @@ class Joins:
         return _Guarded(guards, entries, self._demands.use(guards.constraints), cells)
 
     def block_size(self, most: int) -> int:
-        """How many events to take next: all that they need or have is in memory at once."""
+        """The number of events to take next; all of their entries are in memory at once."""
         asked = float(len(self._table))
         if self._choice(0.0, len(self._table)).choice == CONSTANTS:
             if self._needed is None:
@@ -209,9 +211,9 @@ class Joins:
         *,
         remember: bool,
     ) -> list[Pairs]:
-        """For each segment, pairs to add to the block that it has read.
+        """For each segment, the pairs to add to its encoded block.
 
-        With ``remember`` each event becomes a document, for those after it.
+        With ``remember``, each event becomes a document that later events see.
         """
         with self._whole():
             return self._run(events, json, reads, remember=remember)
@@ -238,7 +240,7 @@ class Joins:
 
     @staticmethod
     def readable(reads: Sequence[Read]) -> Mask:
-        """Which events of a block can be asked for and remembered: all segments could read them."""
+        """Which events of a block can be answered and remembered: all segments could read them."""
         return readable_rows(reads[0].n_events, *(read.rejects for read in reads))
 
     def _alive(self, met: Mask) -> tuple[list[Mask | None], Mask]:
@@ -255,7 +257,7 @@ class Joins:
         return self._last[1:]
 
     def holds(self, quantified: Sequence[Quantified], event: Any) -> list[bool]:
-        """Do these predicates hold for an event that would come now?"""
+        """Whether each of these predicates would hold for an event that came now."""
         with self.history.lock, self._whole():
             names = [hidden_name(each) for each in quantified]
             table = self._table

@@ -1,7 +1,7 @@
-"""Mappings as rows of a table, one for each value, and tagged values out of them again.
+"""Mappings as rows of a table, one for each value, and reading tagged values from them.
 
-A mapping holds values of any type under any name, and types differ from one to the next, so there
-are no columns to keep. ``{"isbn": "c", "user": {"age": 30}}`` and ``{"isbn": 10**40}`` are::
+A mapping holds values of any type under any name, and types differ from one mapping to the next, so
+they do not fit into columns. ``{"isbn": "c", "user": {"age": 30}}`` and ``{"isbn": 10**40}`` are::
 
     places  path      tag      payload  text
     0       isbn      STRING            c
@@ -12,9 +12,10 @@ are no columns to keep. ``{"isbn": "c", "user": {"age": 30}}`` and ``{"isbn": 10
 A list under ``tags`` has a second row, whose path is ``tags.` ``: whatever is asked for below it is
 there (``Names.spread``). No attribute has such a name.
 
-Paths are numbered once for all rows, so that finding those asked for does not look at strings. All
-attributes are in use here, so a mapping that no subscription minded may hold what cannot be read,
-half a surrogate pair say: that value alone is kept as one that compares with nothing.
+Paths are numbered once for all rows, so finding the requested ones does not compare strings. All
+attributes are in use here, so a mapping may hold values that cannot be read and that no
+subscription uses, such as half a surrogate pair: such a value is kept as one that compares with
+nothing.
 
 One Python loop over the values on the way in, none on the way out but for ``EXACT`` numbers.
 """
@@ -123,8 +124,8 @@ def _flatten(events: Sequence[Any]) -> tuple[Flattened, list[str]]:
     flattened = flatten(events, names)
     if len(names.numbers) == MOST_ATTRIBUTES:
         raise EventError(
-            f"mappings with {MOST_ATTRIBUTES:,} different attributes cannot become documents: "
-            f"append fewer at once, and none that holds itself"
+            f"mappings with {MOST_ATTRIBUTES:,} or more different attributes cannot become "
+            f"documents: append fewer at once, and no mapping that contains itself"
         )
     return flattened, list(names.numbers)
 
@@ -184,7 +185,7 @@ def _number(text: str) -> Number:
 
 
 def is_utf8(text: str) -> bool:
-    """Can the text be written as UTF-8? Half a surrogate pair cannot."""
+    """Whether the text can be written as UTF-8; half a surrogate pair cannot."""
     try:
         text.encode()
     except UnicodeEncodeError:

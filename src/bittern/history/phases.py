@@ -1,4 +1,4 @@
-"""Which phase goes first: constants or joins? The paper's estimate, from counts.
+"""Which phase goes first, constants or joins: the paper's estimate, from counts.
 
 With N subscriptions, D documents, k attributes of an event that constant predicates speak of and j
 distinct quantified predicates, evaluating takes
@@ -64,7 +64,7 @@ class Estimate(NamedTuple):
 
 
 def check_phases(wanted: str) -> str:
-    """One of the three; ``OptionError`` if it is none."""
+    """Return the name of a choice; ``OptionError`` if it is not one of the three."""
     return one_of("phases", wanted, (AUTO, JOINS, CONSTANTS))
 
 

@@ -1,4 +1,4 @@
-"""From entries to a plan: the summaries that answer them, and what is left to document sets.
+"""From entries to a plan: the summaries that answer them, and the terms for document sets.
 
 A term is a lookup in a summary if it joins by equalities and at most one other comparison::
 
@@ -71,7 +71,7 @@ class SetTerm(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """What has to be known of events and documents, and how entries are answered from it."""
+    """What must be known about events and documents, and how it answers entries."""
 
     attributes: list[str]  # the rows of the batch's values
     conditions: list[str]  # whatever has to be TRUE, or not, of events and documents
@@ -100,7 +100,7 @@ class _Spec(NamedTuple):
 
 
 class _Other(NamedTuple):
-    """A comparison that is no key: a document's value, good outcomes, and the code of another."""
+    """A comparison that is not a key: a document's value, good outcomes, the other side's code."""
 
     document: int
     outcomes: int
@@ -262,7 +262,7 @@ class _Maker:
         return ARRIVAL if self._forgets or window.count is not None else NO_AXIS, -1
 
     def _has_room(self, spec: _Spec) -> bool:
-        """Are there few enough summaries that differ in their conditions alone?"""
+        """Whether there are few enough summaries that differ only in their conditions."""
         if not spec.conditions or spec in self._specs:
             return True
         alike = spec._replace(conditions=())

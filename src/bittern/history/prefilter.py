@@ -1,4 +1,4 @@
-"""The pre-filter: which demands on the documents are met, kept up as documents arrive.
+"""The pre-filter: which demands on the documents are met, updated as documents arrive.
 
 A subscription's demand (``history/implied.py``) is that some document, or every document, satisfies
 a condition on documents alone. Conditions are matched like subscriptions, each document once, and
@@ -7,8 +7,8 @@ of each demand the number of one document is kept::
     some:  price < 10         the newest document that satisfies it       met if that is live
     every: year IS NOT NULL   the newest document that does not           met if that is not
 
-For a batch a demand counts as met if it is met at any moment of it: what is left out cannot match,
-what is not left out is looked up. O(conditions satisfied) for a document.
+For a batch, a demand counts as met if it is met at any moment of it: what is left out cannot match,
+and everything else is looked up. O(conditions satisfied) for a document.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class PreFilter:
         self._failed = np.full(len(texts), -1, dtype=np.int64)
 
     def take(self, batch: Batch) -> npt.NDArray[np.bool_]:
-        """Take a batch's documents; which demands are met at some moment of it."""
+        """Take a batch's documents; returns which demands are met at some moment of it."""
         before = self._failed.copy()
         n_joins = int(np.count_nonzero(batch.joins))
         if self._conditions is not None and n_joins:

@@ -1,7 +1,7 @@
-"""A section of the join table: some entries, all that is known of the documents for them.
+"""A section of the join table: some entries, and all that is known about documents for them.
 
-The first entries make the first section, entries that come later one of their own, built from the
-documents that are there by then. A batch passes each section in turn::
+The first entries make up the first section. Entries that come later get their own section, built
+from the documents that exist by then. A batch passes through each section in turn::
 
     events -> values of the section's attributes   (model/events/typed.py)
            -> its conditions that are TRUE         (matched like subscriptions)
@@ -55,7 +55,7 @@ class Batch(NamedTuple):
     keep: int | None  # so many documents stay
 
     def live(self, number: int) -> int:
-        """The oldest document that counts for document ``number``."""
+        """The oldest document that document ``number`` sees."""
         return live_from(self.first, self.keep, number)
 
     def numbers(self) -> npt.NDArray[np.int64]:
@@ -80,7 +80,7 @@ class Section:
         self.lookups = self.searches = 0
 
     def run(self, batch: Batch, active: Mask, needed: Rows | None) -> Rows:
-        """Take a batch; entries that hold, by event. Only ``active`` ones are asked."""
+        """Take a batch; returns the entries that hold, by event. Only ``active`` ones are asked."""
         typed, _, rejects = self._reader.read(batch.events, batch.json)
         if rejects:
             typed = self._reader.read(readable(batch.events, rejects), batch.json).typed
@@ -111,7 +111,7 @@ class Section:
         return _united(answers, found != self.plan.run.lookups.negated[answers.pending.numbers])
 
     def nbytes(self) -> int:
-        """Bytes of all that is kept of the documents."""
+        """Bytes of everything that is kept about the documents."""
         sets = 0 if self._sets is None else self._sets.sets.nbytes
         return sum(array.nbytes for array in self._groups) + sets
 
@@ -170,7 +170,7 @@ class _Sets:
     def search(
         self, batch: Batch, typed: Typed, true: Rows, pending: Rows
     ) -> npt.NDArray[np.bool_]:
-        """For each pending entry: does a document satisfy one of its set terms?"""
+        """For each pending entry, whether a document satisfies one of its set terms."""
         stops = batch.numbers()
         found = np.zeros(len(pending.numbers), dtype=np.bool_)
         events = pending.events()

@@ -1,8 +1,8 @@
-"""Segments: documents that arrived one after the other, as bytes, and values out of them again.
+"""Segments: consecutive documents as bytes, and reading values from them.
 
-The documents of a segment stand in *blocks*, one for each form that events came in. Tables of the
-same columns share one, so that merging many small segments makes long columns, in whatever order
-different tables came::
+The documents of a segment are in *blocks*, one for each form of the events. Tables with the same
+columns share a block, so merging many small segments makes long columns, whatever the order of
+different tables::
 
     documents 40 and 41   a table of isbn, price       block 1, a table
     document  42          {"isbn": "c", "year": 1999}    places  isbn  price
@@ -103,7 +103,7 @@ def unpack(data: bytes, names: Names | None = None) -> Iterator[Block]:
 
 
 def can_say(field: pa.Field, json: Sequence[str], names: Names) -> bool:
-    """Can the column say something about one of the attributes?"""
+    """Whether the column may have values of one of the attributes."""
     path = path_part(field.name)
     return (
         path in names.numbers
@@ -144,7 +144,7 @@ class StoredEvents:
         self.n_documents = n_documents
 
     def read_into(self, attributes: Attributes, sink: Sink) -> tuple[int, Rejects]:
-        """Read what they say of these attributes; how many there are, and which are unreadable."""
+        """Read values of these attributes; returns the number of events and the unreadable ones."""
         rejects: Rejects = []
         for form, json, places, rows in unpack(self._data, attributes.names):
             if form == MAPPINGS:

@@ -1,8 +1,8 @@
 """The join table: every distinct quantified predicate once, and which of them hold for an event.
 
-Entries are known by their text. Those that are asked for the first time become a section
-(``history/sections.py``), built from the documents that are there; sections are made one again
-when there are too many, and entries that nobody asks for are left out then::
+Entries are identified by their text. New entries become a section (``history/sections.py``), built
+from the existing documents. When there are too many sections, they are merged into one, without the
+entries that are no longer used::
 
     use(["EXISTS d (d.price > price)", "FORALL d (d.isbn != isbn)"])    section 0: entries 0, 1
     use([..., "EXISTS d (d.year = year)"])                              section 1: entry 2
@@ -30,7 +30,7 @@ Numbers = npt.NDArray[np.int64]
 
 
 class Stored(Protocol):
-    """Documents that are there already (``history/documents.py``)."""
+    """Documents that exist already (``history/documents.py``)."""
 
     @property
     def first(self) -> int:
@@ -45,7 +45,7 @@ class Stored(Protocol):
 
 
 def stored_batches(documents: Stored, keep: int | None) -> Iterator[Batch]:
-    """Documents that are there, as batches that ask nothing."""
+    """Existing documents, as batches that ask nothing."""
     for number, events in documents.stored():
         n, first = events.n_documents, documents.first
         joins = np.arange(number, number + n) >= first
@@ -71,11 +71,11 @@ class JoinTable:
 
     @property
     def lookups(self) -> int:
-        """How many lookups and searches were made so far."""
+        """The number of lookups and searches so far."""
         return sum(section.lookups + section.searches for section in self._sections)
 
     def use(self, names: Sequence[str]) -> None:
-        """Have these entries and, now or later, no others."""
+        """Keep exactly these entries; others are dropped now or later."""
         new = [name for name in dict.fromkeys(names) if name not in self._numbers]
         unused = len(self._numbers) + len(new) - len(set(names))
         if new and (len(self._sections) >= MOST_SECTIONS or unused > len(names)):
@@ -95,17 +95,17 @@ class JoinTable:
         return np.array([self._numbers[name] for name in names], dtype=np.int64)
 
     def rebuild(self) -> None:
-        """Make all sections anew: documents have gone."""
+        """Rebuild all sections, after documents were removed."""
         self._become(list(self._numbers))
 
     def _become(self, names: Sequence[str]) -> None:
-        """Have these entries in one section; whoever is interrupted has what was there before."""
+        """Put these entries into one section; an interrupt leaves the previous state."""
         fresh = JoinTable(self._documents, self._conditions_of, self._keep)
         fresh.add(names)
         self._sections, self._numbers = fresh._sections, fresh._numbers
 
     def _fill(self, section: Section) -> None:
-        """Show a section the documents that are there."""
+        """Fill a section from the existing documents."""
         nobody = np.zeros(section.n_entries, dtype=np.bool_)
         for batch in stored_batches(self._documents, self._keep):
             section.run(batch, nobody, None)

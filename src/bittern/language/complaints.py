@@ -1,7 +1,7 @@
-"""What to say about a token that cannot stand where it stands.
+"""Messages about a token that is in the wrong place.
 
-Most texts that fail use some SQL that expressions leave out: two attributes compared, arithmetic,
-functions, comments. Naming that helps more than "unexpected token". O(number of tokens).
+Most texts that fail use some SQL that expressions do not have: comparing two attributes,
+arithmetic, functions, comments. Naming that helps more than "unexpected token". O(tokens).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _OTHER = {
     "/*": "comments are not part of an expression",
     "!": "'!' alone is not an operator: write NOT or !=",
     ".": "a dot joins the parts of one attribute name, without spaces: a.b",
-    "[": "elements of arrays and maps cannot be addressed: use a dotted path",
+    "[": "elements of arrays and maps cannot be accessed with [ ]: use a dotted path",
     ";": "an expression does not end in ';'",
     **dict.fromkeys("\u2018\u2019\u201c\u201d", "strings are quoted with ' or \""),
 }
@@ -34,9 +34,9 @@ _UNKNOWN_OPERATORS = {
 def explain_token(
     tokens: Sequence[Token], token: Token, expected: str, *, quantified: bool = False
 ) -> str:
-    """Say what was expected, what was found, and what to write instead where that is known.
+    """Say what was expected, what was found and, where that is known, what to write instead.
 
-    ``quantified`` if the token stands inside EXISTS or FORALL, where attributes can be compared.
+    ``quantified``: the token is inside EXISTS or FORALL, where attributes can be compared.
     """
     kind, raw = token.kind, token.text
     if kind == "other":
@@ -85,7 +85,7 @@ def _needs_a_name(raw: str) -> str:
 
 
 def incomplete(token: Token) -> str:
-    """Say how a parameter does not end well."""
+    """Say what is missing at the end of a parameter."""
     if token.kind == "number":
         return (
             f"{_short(token.text)} is not a number; numbers have no suffix, "

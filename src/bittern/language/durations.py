@@ -1,7 +1,7 @@
 """Durations as text: ``'1 hour 30 minutes'`` is 5,400,000,000 microseconds.
 
-A duration is numbers and units in turn, the units from microsecond to week, singular or plural, in
-any case and order. Writing takes the largest units first, days at most, so that one duration has
+A duration alternates numbers and units. Units go from microsecond to week, singular or plural, in
+any case and order. A duration is written with its largest units first, at most days, so each has
 one text: ``'90 minutes'`` and ``'1 HOUR 30 minutes'`` are both ``'1 hour 30 minutes'``. O(length).
 """
 
@@ -34,18 +34,18 @@ def duration_value(text: str) -> int:
     if text[place:].strip() or not place:
         shown = text if len(text) <= 30 else text[:27] + "..."
         raise ValueError(
-            f"a duration is written '90 minutes' or '1 hour 30 minutes', with units from "
+            f"a duration must be written like '90 minutes' or '1 hour 30 minutes', with units from "
             f"microseconds to weeks, not {shown!r}"
         )
     if total == 0:
-        raise ValueError("a duration must be longer than nothing")
+        raise ValueError("a duration must be longer than 0")
     if total > MAX_WINDOW_DAYS * _UNITS["day"]:
-        raise ValueError(f"a duration is at most {MAX_WINDOW_DAYS:,} days")
+        raise ValueError(f"a duration must be at most {MAX_WINDOW_DAYS:,} days")
     return total
 
 
 def print_duration(microseconds: int) -> str:
-    """Write a duration so that it reads back as the same."""
+    """Write a duration so that it reads back as the same duration."""
     parts = []
     for unit in _WRITTEN:
         count, microseconds = divmod(microseconds, _UNITS[unit])

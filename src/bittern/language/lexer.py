@@ -8,15 +8,16 @@ r"""Text to tokens.
     number    0          -1     1      -1      2            -1     3      -1
 
 Attributes, numbers and strings are the *parameters* of an expression, counted by ``number``.
-``WORD`` finds them and the keywords, and is the very expression that the lexer uses for them, so
-that ``shapes`` can take a text apart without the lexer and never disagree with it. No letter and
-no digit is ever outside of a word, so nothing is found in the middle of another thing.
+``WORD`` finds them and the keywords. The lexer uses the same regular expression, so ``shapes`` can
+take a text apart without the lexer and never disagree with it. No letter or digit is ever outside
+of a word, so nothing is found in the middle of something else.
 
-EXISTS and FORALL, DATE and TIMESTAMP are words of the language only where something of theirs
-follows: a bare name, a string. Anywhere else they are attributes like any other.
+EXISTS and FORALL are keywords only before a bare name, DATE and TIMESTAMP only before a string.
+Anywhere else they are attributes like any other.
 
-These expressions do not backtrack: every repetition is possessive, and a string or a number
-always succeeds (to be refused later if it does not end well). So both are O(length) on any input.
+These regular expressions do not backtrack: every repetition is possessive, and a string or a
+number always succeeds (and is refused later if it is incomplete). So both are O(length) on any
+input.
 """
 
 from __future__ import annotations
@@ -80,7 +81,7 @@ class Token(NamedTuple):
 
 
 def tokens(text: str) -> list[Token]:
-    """Cut a text into tokens; ``other`` (no token at all) or ``end`` comes last. O(length)."""
+    """Cut a text into tokens; the last is ``other`` (not a token) or ``end``. O(length)."""
     found: list[Token] = []
     n_parameters = 0
     for match in _TOKEN.finditer(text):
@@ -110,7 +111,7 @@ def tokens(text: str) -> list[Token]:
 
 
 def name_kind(raw: str) -> str:
-    """Tell an attribute from a keyword, or ``other`` for a path that starts with a keyword."""
+    """The kind of a name: attribute, a keyword, or ``other`` for a path that starts with one."""
     first, dot, _ = raw.partition(".")
     if first.isascii() and first.upper() in KEYWORDS:
         return "other" if dot else first.upper()
@@ -120,23 +121,23 @@ def name_kind(raw: str) -> str:
 def _is_quantifier(found: list[Token]) -> bool:
     """Whether the last token, with a bare name coming next, is EXISTS or FORALL.
 
-    It is not where it is itself the name that such a word is followed by.
+    It is not if it is itself the name that follows such a word.
     """
     return is_quantifier(found[-1].text) and (len(found) < 2 or found[-2].kind not in QUANTIFIERS)
 
 
 def is_quantifier(raw: str) -> bool:
-    """Whether a word in front of a bare name says that the name is a document's."""
+    """Whether a word in front of a bare name makes the name a document's."""
     return raw.isascii() and raw.upper() in QUANTIFIERS
 
 
 def is_type(raw: str) -> bool:
-    """Whether a word in front of a string says that the string is a date or a timestamp."""
+    """Whether a word in front of a string makes the string a date or a timestamp."""
     return raw.isascii() and raw.upper() in _TYPES
 
 
 def word_kind(raw: str) -> str:
-    """Tell a word's kind from its text alone: parameter kind, keyword or other. O(length)."""
+    """A word's kind by its text alone: parameter kind, keyword or other. O(length)."""
     if raw[0] in "+-.0123456789":
         return "number"
     if raw[0] in "'\"" or (raw[0] in "rR" and raw[1:2] in ("'", '"')):
@@ -145,7 +146,7 @@ def word_kind(raw: str) -> str:
 
 
 def is_complete(raw: str) -> bool:
-    """Whether a parameter ends well: closing quotes, no letters after a number. O(length)."""
+    """Whether a parameter is complete: closing quotes, no letters after a number. O(length)."""
     kind = word_kind(raw)
     if kind == "string":
         return _CLOSED_STRING.fullmatch(raw) is not None

@@ -1,9 +1,8 @@
-"""How large an expression may be. Beyond a limit, reading raises ``LimitError``.
+"""How large an expression may be. Reading raises ``LimitError`` beyond these limits.
 
-Each limit keeps something bounded for every input: the time to read one subscription (length),
-the stack of whoever walks the tree recursively (depth), the size of one compiled program
-(predicates), how deep an event is looked into (parts), and the memory of one compiled pattern
-(regex).
+Each limit bounds something for every input: the time to read one subscription (length), the stack
+of code that walks the tree recursively (depth), the size of one compiled program (predicates), how
+deep an event is searched (parts), and the memory of one compiled pattern (regex).
 """
 
 from __future__ import annotations

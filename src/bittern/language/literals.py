@@ -1,4 +1,4 @@
-r"""What the raw text of one token means: names, numbers, strings, dates and timestamps.
+r"""The meaning of the raw text of one token: names, numbers, strings, dates and timestamps.
 
 ========================  =================================  ==========================
 raw text                  function                           value
@@ -13,7 +13,7 @@ raw text                  function                           value
 
 Strings follow Spark's default: single or double quotes, a doubled quote is one quote, backslash
 escapes, ``r'...'`` without any. Every function is O(length) and raises ``ValueError`` with a
-message that fits a user; whoever knows the position adds it.
+message for users; the caller, which knows the position, adds it.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ _TIMESTAMP = re.compile(
 
 
 def kind_of(literal: Literal) -> str:
-    """Tell a literal's kind: null, boolean, number, string, date or timestamp. O(1)."""
+    """A literal's kind: null, boolean, number, string, date or timestamp. O(1)."""
     value = literal.value
     if value is None:
         return "null"
@@ -86,7 +86,7 @@ def kind_of(literal: Literal) -> str:
 
 
 def attribute_name(raw: str) -> str:
-    """Give an attribute's canonical name: parts joined by dots, back-quoted only where needed."""
+    """An attribute's canonical name: parts joined by dots, back-quoted only where needed."""
     if "`" not in raw:
         return raw
     if raw.startswith(HIDDEN_WORD):
@@ -100,7 +100,7 @@ def attribute_name(raw: str) -> str:
 
 
 def attribute_of(parts: Iterable[str]) -> str:
-    """Give the canonical name of an attribute with the parts of its path."""
+    """The canonical name of the attribute whose path has these parts."""
     return ".".join(_quoted(part) if "." in part or "`" in part else part for part in parts)
 
 
@@ -114,7 +114,7 @@ def attribute_parts(name: str) -> tuple[str, ...]:
 
 
 def has_too_many_parts(name: str) -> bool:
-    """Is the path of a canonical attribute name longer than allowed? O(length)."""
+    """Whether the path of a canonical attribute name is longer than allowed. O(length)."""
     return name.count(".") >= MAX_PARTS and len(attribute_parts(name)) > MAX_PARTS
 
 
@@ -188,7 +188,7 @@ def date_literal(raw: str) -> dt.date:
     text = string_value(raw)
     match = _DATE.fullmatch(text)
     if match is None:
-        raise ValueError(f"a date is written 'yyyy-mm-dd', not {_shown(text)!r}")
+        raise ValueError(f"a date must be written 'yyyy-mm-dd', not {_shown(text)!r}")
     try:
         return dt.date(*map(int, match.groups()))
     except ValueError as wrong:
@@ -196,12 +196,12 @@ def date_literal(raw: str) -> dt.date:
 
 
 def timestamp_literal(raw: str) -> dt.datetime:
-    """Read the string of a ``TIMESTAMP`` literal into UTC; without a zone it is UTC already."""
+    """Read the string of a ``TIMESTAMP`` literal as UTC, which is also the default zone."""
     text = string_value(raw)
     match = _TIMESTAMP.fullmatch(text)
     if match is None:
         raise ValueError(
-            "a timestamp is written 'yyyy-mm-dd hh:mm:ss.ffffff' with an optional zone "
+            "a timestamp must be written 'yyyy-mm-dd hh:mm:ss.ffffff' with an optional zone "
             f"(Z, UTC or +hh:mm), not {_shown(text)!r}"
         )
     *fields, fraction, sign, hours, minutes = match.groups()

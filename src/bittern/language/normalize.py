@@ -1,4 +1,4 @@
-"""Syntax tree to normal form: negations at the leaves, constants gone, nothing nested in its kind.
+"""Syntax tree to normal form: negations at the leaves, no constants, no AND in AND or OR in OR.
 
 ::
 
@@ -6,18 +6,18 @@
     a >= 5 AND (never OR c NOT LIKE 'x%')             negation pushed down; NOT IN with NULL
     a >= 5 AND c NOT LIKE 'x%'                        never holds, so it disappears
 
-A subscription matches where its expression is TRUE; FALSE and NULL do the same to it: nothing.
+A subscription matches where its expression is TRUE; FALSE and NULL both mean no match.
 Three-valued NOT turns AND into OR and ``<`` into ``>=`` exactly, NULL included, so it can be
-pushed to the leaves first. What remains, AND and OR, never makes TRUE out of FALSE or NULL, so
-from there on both are one thing, *never*. The result is
+pushed to the leaves first. The remaining AND and OR never make TRUE out of FALSE or NULL, so from
+there on both are the same, *never*. The result is
 
 - ``Constant(True)`` (always) or ``Constant(False)`` (never), or a tree without any constant;
 - ``Not`` only around In (two or more values), Between, Like, Regex and IsNull (or OfDocument with
   one of these inside), and around Quantified, which stays as it is written;
 - AND and OR with two or more operands, AND never directly in AND, nor OR in OR.
 
-Only the NULL keyword is folded, no other value: what holds for one set of constants holds for
-all, so the normal form of a template is the template of the normal form. O(nodes), no recursion.
+Of all literals, only the NULL keyword is folded: what holds for one set of constants holds for all,
+so the normal form of a template is the template of the normal form. O(nodes), no recursion.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ def _negative(node: Leaf) -> Expression:
 
 
 def _of_document(folded: Expression) -> Expression:
-    """Say of the document what a folded predicate says."""
+    """The folded predicate, applied to the document."""
     if folded is NEVER:
         return NEVER
     if isinstance(folded, Not):

@@ -6,10 +6,10 @@
     whole text       [a = 1]                  [NOT b < 2]             0
       ( ...          [c = TRUE]               [d IN (3, 4)]           0
 
-NOT binds tighter than AND, AND tighter than OR; a predicate is read in one go
+NOT binds tighter than AND, and AND tighter than OR. A predicate is read in one go
 (``predicates.py``), so BETWEEN keeps its own AND. ``EXISTS d IN LAST 100 PER a (`` opens a group
-too, and closing it makes a leaf of everything inside. The groups are a list, not Python's stack: no
-input overflows it. Reading is O(length) in time and memory, and limits are checked on the way.
+too, and closing it makes everything inside a leaf. The groups are a list, not Python's stack, so no
+input overflows it. Reading is O(length) in time and memory; limits are checked along the way.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ def parse(text: str) -> Expression:
 
 
 def check_text(text: str) -> None:
-    """Refuse what is no text, and what is too long."""
+    """Refuse what is not text, and text that is too long."""
     if not isinstance(text, str):
         raise ExpressionError(
-            f"an expression is a string, not {type(text).__name__}", str(text)[:100], 0
+            f"an expression must be a string, not {type(text).__name__}", str(text)[:100], 0
         )
     if len(text) > MAX_LENGTH:
         raise LimitError(
@@ -136,7 +136,7 @@ class Parser(PredicateParser):
     def _quantifier(self, token: Token) -> tuple[bool, Window | None]:
         """Read from EXISTS or FORALL to the parenthesis: whether it is FORALL, and the window."""
         if self._alias is not None:
-            self._error("a quantifier cannot stand inside another one", token)
+            self._error("a quantifier cannot be inside another one", token)
         word, name = token.kind, self._take()
         if name.kind != "attribute" or not is_bare(name.text):
             self._fail_here(name, f"a plain name for the document, as in {word} d (...)")
@@ -148,7 +148,7 @@ class Parser(PredicateParser):
         return word == "FORALL", None if window == Window() else window
 
     def _fail_here(self, token: Token, expected: str) -> Any:
-        """Complain about a token in front of the parenthesis, where no name is a function."""
+        """Raise for a token in front of the parenthesis, where no name is a function."""
         self._error(explain_token([token], token, expected), token)
 
     def _window(self) -> Window:
@@ -207,7 +207,7 @@ class Parser(PredicateParser):
     def _quantified(
         self, quantifier: tuple[bool, Window | None], condition: Draft, depth: int, token: Token
     ) -> Quantified:
-        """Make a leaf of what the quantifier's parentheses hold."""
+        """Make a leaf of the content of the quantifier's parentheses."""
         self._check_depth(depth + (condition.height if isinstance(condition, Branch) else 0), token)
         self._alias = None
         universal, window = quantifier

@@ -1,4 +1,4 @@
-r"""The patterns of LIKE and RLIKE: what shape a LIKE pattern has, and whether RE2 takes a regex.
+r"""The patterns of LIKE and RLIKE: the form of a LIKE pattern, and whether RE2 accepts a regex.
 
 ==============  ==========  ========  ==========================================
 pattern         form        text      pieces
@@ -25,7 +25,7 @@ from bittern.language.limits import MAX_REGEX_BYTES, MAX_REGEX_LENGTH
 
 
 class LikeForm(enum.Enum):
-    """What a LIKE pattern asks of a string."""
+    """What a LIKE pattern requires of a string."""
 
     EXACT = "exact"
     PREFIX = "prefix"
@@ -135,4 +135,4 @@ def compile_regex(pattern: str) -> Any:
         reason = reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason)
         if "too large" in reason:
             raise RegexTooLargeError("the regular expression is too large once compiled") from None
-        raise ValueError(f"not a regular expression of RE2: {reason}") from None
+        raise ValueError(f"not a regular expression for RE2: {reason}") from None

@@ -6,7 +6,7 @@
     10 <= price <= 30       two of them: Compare(price, >=, 10) AND Compare(price, <=, 30)
 
 Inside ``EXISTS d ( ... )`` an attribute belongs to the document if its path starts with the name
-``d``, else to the event; what it is compared with decides what the comparison becomes::
+``d``, else to the event. The two sides decide what a comparison becomes::
 
     d.price < 5             OfDocument(Compare(price, <, 5))
     price > d.price         Join(d.price, <, price)           the document first, always
@@ -60,7 +60,7 @@ _FAMILIES = {"date": "time", "timestamp": "time"}
 
 
 class Attribute(NamedTuple):
-    """What stands for an attribute's name in the tree, and whose attribute it is."""
+    """What stands for an attribute's name in the tree, and whether it is the document's."""
 
     name: Any
     of_document: bool
@@ -126,7 +126,7 @@ class PredicateParser:
             return [first]
         self._next += 1
         if not any(chain >= {operator.kind, following.kind} for chain in _CHAINS):
-            self._error("a chain of comparisons goes one way, such as 10 <= a < 30", following)
+            self._error("a chain of comparisons must go one way, such as 10 <= a < 30", following)
         self._count(self._tokens[self._next])
         return [first, self._comparison(middle, following.kind, self._operand(middle))]
 
@@ -156,7 +156,7 @@ class PredicateParser:
         return OfDocument(predicate) if attribute.of_document else predicate
 
     def _on_attribute(self, attribute: Attribute) -> Expression:
-        """Read what is said of an attribute other than by comparing it."""
+        """Read a predicate on an attribute that is not a comparison."""
         if self._accept("IS"):
             negated = self._accept("NOT")
             self._expect("NULL", "NULL after IS" if negated else "NULL or NOT NULL after IS")
@@ -250,7 +250,7 @@ class PredicateParser:
         return self._attribute_of(token)
 
     def _attribute_of(self, token: Token) -> Attribute:
-        """Tell from an attribute's path whether it is the document's."""
+        """The attribute of a path, which tells whether it is the document's."""
         name = self._read(token, "attribute")
         if self._alias is not None:
             first, *rest = attribute_parts(name)
@@ -268,14 +268,14 @@ class PredicateParser:
     def _limited(self, name: str, token: Token) -> str:
         if has_too_many_parts(name):
             raise LimitError(
-                f"an attribute has at most {MAX_PARTS} parts, with a dot between each two",
+                f"an attribute has at most {MAX_PARTS} parts, separated by dots",
                 self.text,
                 token.position,
             )
         return name
 
     def _literal(self, token: Token) -> tuple[Any, str]:
-        """Read the literal that starts with a token; its kind comes along."""
+        """Read the literal that starts with a token; returns its kind too."""
         kind = token.kind
         if kind in _KEYWORD_VALUES:
             return Literal(_KEYWORD_VALUES[kind]), "null" if kind == "NULL" else "boolean"
@@ -323,7 +323,7 @@ class PredicateParser:
         if self._n_predicates > MAX_PREDICATES:
             raise LimitError(
                 f"an expression has at most {MAX_PREDICATES:,} predicates, "
-                "every value of IN being one",
+                "and every value of IN counts as one",
                 self.text,
                 token.position,
             )
@@ -332,6 +332,6 @@ class PredicateParser:
         raise ExpressionError(message, self.text, token.position) from None
 
     def _fail(self, token: Token, expected: str) -> Any:
-        """Complain about a token that stands where something else was expected."""
+        """Raise for a token where something else was expected."""
         quantified = self._alias is not None
         self._error(explain_token(self._tokens, token, expected, quantified=quantified), token)

@@ -1,9 +1,9 @@
 """Syntax tree to text: the canonical form, which reads back as the same tree.
 
-``Not(In("odd name", (Literal(1),)))`` becomes ```odd name` NOT IN (1)``. Parentheses stand only
-where they are needed: around OR inside AND, and around both inside NOT. Strings escape what would
-not survive a text file. The document of a quantifier is called ``d``, or ``d1``, ``d2`` ... where
-the event has an attribute of that name. Printing is O(nodes) and does not recurse.
+``Not(In("odd name", (Literal(1),)))`` becomes ```odd name` NOT IN (1)``. Parentheses are printed
+only where they are needed: around OR inside AND, and around both inside NOT. Strings escape what
+would not survive a text file. The document of a quantifier is called ``d``, or ``d1``, ``d2`` ...
+if the event has an attribute of that name. Printing is O(nodes) and does not recurse.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def print_expression(tree: Expression) -> str:
 
 
 def print_leaf(leaf: Expression, alias: str = _ALIAS) -> str:
-    """Write one leaf (or NOT of one) but no quantifier; inside one, the document has an alias."""
+    """Write one leaf (or NOT of one), but not a quantifier; inside one, pass the alias."""
     negation = ""
     if isinstance(leaf, Not):
         leaf, negation = leaf.operand, "NOT "

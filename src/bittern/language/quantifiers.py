@@ -1,17 +1,18 @@
 r"""Quantified predicates under a name: in an index each is an attribute that an event has or lacks.
 
-``EXISTS d (d.price > price)`` says of an event either TRUE or FALSE, and whoever knows the
-documents can tell. So subscriptions are indexed as if they said something of an attribute, whose
-name is the predicate's own text behind a character that no name in an expression starts with::
+``EXISTS d (d.price > price)`` is either TRUE or FALSE for an event, and that can be told from the
+documents. So it is indexed as a predicate on an attribute, whose name is the predicate's own text
+after a character that no name in an expression starts with::
 
     x = 1 AND NOT ∃ e (price < e.price)                      as it is written
     x = 1 AND NOT `\0EXISTS d (d.price > price)` IS NOT NULL  as it is indexed
 
-Equal predicates must have equal names, whatever they call the document and however they are put:
-``canonical`` takes the normal form, puts the operands of AND and OR in the order of their texts,
-each once, and does the same to the values of IN and to the attributes of PER. O(length x depth).
+Equal predicates must have equal names, whatever they call the document and however they are
+written: ``canonical`` takes the normal form, sorts the operands of AND and OR by their texts
+without duplicates, and does the same to the values of IN and to the attributes of PER.
+O(length x depth).
 
-``hide`` puts the names into a text that was cut into words and what stands between them.
+``hide`` puts the names into a text that was cut into words and the gaps between them.
 """
 
 from __future__ import annotations

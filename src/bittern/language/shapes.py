@@ -155,12 +155,12 @@ class Shapes:
         self._passed: dict[tuple[str, str], Any] = {}
 
     def add(self, template: Template) -> int:
-        """The shape id of a template, a new one if no equal template is here. O(nodes)."""
+        """The shape id of a template, a new one if there is no equal template. O(nodes)."""
         # By its nodes in order, not by the tree: comparing deep trees recurses.
         key = template.kinds, flat(template.tree)
         shape_id = self._ids.get(key)
         if shape_id is None:
-            # In this order: an interrupt leaves a template that nobody asks for.
+            # In this order: an interrupt then leaves only a template that is never used.
             shape_id = len(self.templates)
             self.templates.append(template)
             self._ids[key] = shape_id
@@ -218,7 +218,7 @@ class Shapes:
             raise
 
     def _join(self, piece: str) -> str:
-        """Give the word that stands for a quantified predicate."""
+        """The word that stands for a quantified predicate."""
         word = self._joins.get(piece)
         if word is None:
             word = hidden_word(piece)
@@ -228,7 +228,7 @@ class Shapes:
         return word
 
     def _letter_of_name(self, word: str) -> str | None:
-        """Give the letter of a hidden name, or of EXISTS as the name of an attribute."""
+        """The letter of a hidden name, or of EXISTS as the name of an attribute."""
         if word.startswith(HIDDEN_WORD):
             return "j"
         return "a" if is_quantifier(word) else self._letter(word)
@@ -295,7 +295,7 @@ class Shapes:
         return Reading(shape_ids, parameters, bad)
 
     def _letter(self, word: str) -> str | None:
-        """Give the letter of a word's kind, or a keyword itself, if its text is fine."""
+        """The letter of a word's kind, or a keyword itself, if its text is valid."""
         if is_quantifier(word):
             return word.upper()  # not remembered, so that every text with it is looked at
         kind = letter = word_kind(word)
@@ -327,7 +327,7 @@ class Shapes:
     def _forms(
         self, likes: Iterable[tuple[int, int]], parameters: Sequence[str]
     ) -> tuple[Any, ...]:
-        """Tell the form and the escape character of every LIKE pattern."""
+        """The form and the escape character of every LIKE pattern."""
         return tuple(
             self._passes(parameters[escape] if escape >= 0 else _BACKSLASH, parameters[pattern])
             for pattern, escape in likes

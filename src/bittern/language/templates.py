@@ -93,10 +93,10 @@ class Template:
         return normal_form(filled) if "join" in self.kinds else filled
 
     def relaxed(self) -> Template:
-        """The template without its quantified predicates, as if all that they ask were granted.
+        """The template without its quantified predicates, as if all of them held.
 
-        What a text of this template matches, its relaxed template matches too, with the same
-        parameters. O(nodes).
+        Every event that a text of this template matches, its relaxed template matches too, with
+        the same parameters. O(nodes).
         """
         nodes: list[Any] = []
         for node in flat(self.tree):

@@ -1,7 +1,7 @@
-"""A quantifier as alternatives, each a conjunction: the entries that the join table is made of.
+"""A quantifier as alternatives, each a conjunction: the entries of the join table.
 
-``FORALL d (P)`` is "no document for which P is not TRUE", so both quantifiers ask whether some
-document satisfies one of a few *terms*; the universal one then turns the answer around::
+``FORALL d (P)`` means "there is no document for which P is not TRUE". So both quantifiers ask
+whether some document satisfies one of a few *terms*; the universal one then negates the answer::
 
     EXISTS d (d.isbn = isbn AND (d.price > price OR d.sold))
         term 1   joins d.isbn = isbn, d.price > price
@@ -11,10 +11,10 @@ document satisfies one of a few *terms*; the universal one then turns the answer
         term 1   joins d.isbn = isbn
         term 2   apart (isbn, isbn)       one of them is missing, or they are of different kinds
 
-Negations are pushed to the leaves first, which three-valued logic allows; there "is not TRUE" of a
-comparison is its opposite, or that both sides cannot be compared. Where that makes too many terms,
-a comparison that must not be TRUE is left as it is (``denied``), which only document sets answer;
-where even so there are too many, the condition is refused. O(terms squared x their length).
+Negations are pushed to the leaves first, which three-valued logic allows. There, a comparison "is
+not TRUE" if its opposite holds or its two sides cannot be compared. If that makes too many terms, a
+comparison that must not be TRUE is left as it is (``denied``), which only document sets can answer.
+If there are still too many terms, the condition is refused. O(terms squared x their length).
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _PRODUCT = 16
 
 
 class Condition(NamedTuple):
-    """An expression on one side alone, and whether it has to be TRUE or has to be anything else.
+    """An expression on one side alone, and whether it must be TRUE or must not be.
 
     ``compares`` is the expression itself where it is one comparison with a constant.
     """
@@ -64,14 +64,14 @@ class Apart(NamedTuple):
 
 
 class PairHolds(NamedTuple):
-    """A comparison within one side, and whether it has to be TRUE or anything else."""
+    """A comparison within one side, and whether it must be TRUE or must not be."""
 
     pair: Pair
     holds: bool
 
 
 class Term(NamedTuple):
-    """All of this has to hold of one document."""
+    """Conditions that must all hold for one document."""
 
     document: tuple[Condition, ...] = ()
     event: tuple[Condition, ...] = ()
@@ -87,7 +87,7 @@ class Term(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """A quantified predicate: does a document in the window satisfy a term? Or, negated, none?"""
+    """A quantified predicate: a document in the window (or none, if negated) satisfies a term."""
 
     negated: bool
     terms: tuple[Term, ...]
@@ -103,7 +103,7 @@ class _TooManyError(Exception):
 
 
 def entry_of(quantified: Quantified) -> Entry:
-    """The entry that a quantified predicate makes; ``ValueError`` if it has too many terms."""
+    """The entry of a quantified predicate; ``ValueError`` if it has too many terms."""
     tree = normal_form(quantified.condition)
     wanted = not quantified.universal
     try:
@@ -141,7 +141,7 @@ def _alternatives(tree: Expression, *, is_true: bool, split: bool, most: int) ->
 
 
 def _pruned(terms: _Alternatives, most: int) -> _Alternatives:
-    """Without terms that ask all that another asks, and more."""
+    """The terms without those that ask for all that another asks for, and more."""
     kept: _Alternatives = []
     for term in sorted(set(terms), key=len):
         if not any(other <= term for other in kept):
@@ -152,7 +152,7 @@ def _pruned(terms: _Alternatives, most: int) -> _Alternatives:
 
 
 def _literals(leaf: Expression, *, is_true: bool, split: bool) -> list[_Literal]:
-    """What one leaf asks, as alternatives."""
+    """What one leaf asks for, as alternatives."""
     inner = leaf.operand if isinstance(leaf, Not) else leaf
     if isinstance(inner, OfDocument):
         shown = Not(inner.predicate) if isinstance(leaf, Not) else inner.predicate
@@ -171,7 +171,7 @@ def _literals(leaf: Expression, *, is_true: bool, split: bool) -> list[_Literal]
 
 
 def _term(literals: frozenset[_Literal]) -> Term:
-    """Literals sorted into their places, in an order that equal terms share."""
+    """A term of these literals, in an order that equal terms share."""
     places: dict[str, list[object]] = {}
     for place, literal in sorted(literals, key=repr):
         places.setdefault(place, []).append(literal)

@@ -1,6 +1,6 @@
 """Building and walking trees without recursion.
 
-A parser and a normaliser both produce nested AND and OR; the tree wants them flat::
+The parser and the normaliser both produce nested AND and OR; the tree must be flat::
 
     Branch(And, [a, Branch(And, [b, c]), Branch(Or, [d, e])])   ->   And((a, b, c, Or((d, e))))
 
@@ -92,7 +92,7 @@ def _flat_node(node: Expression) -> Any:
 
 
 def unflat(nodes: Sequence[Any]) -> Expression:
-    """The tree that ``flat`` gave these nodes of. O(nodes)."""
+    """The tree of these nodes: the inverse of ``flat``. O(nodes)."""
     done: list[Expression] = []
     for node in reversed(nodes):
         if node is Not:

@@ -44,7 +44,7 @@ _Check = Callable[["Settings", Any], Any]
 
 
 class _WrongError(Exception):
-    """A key does not accept its value; the message continues a sentence that starts with the key."""
+    """A key does not accept its value; the message continues a sentence that names the key."""
 
 
 class Settings:

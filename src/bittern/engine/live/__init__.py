@@ -1,4 +1,4 @@
-"""Live changes: a snapshot, deltas on top of it, and marks of what is gone.
+"""Live changes: a snapshot, deltas on top of it, and marks of removed subscriptions.
 
 ::
 

@@ -1,4 +1,4 @@
-"""Compaction: a snapshot and what changed since become a new snapshot, in a process of its own.
+"""Compaction: a snapshot and the changes since become a new snapshot, in a separate process.
 
 Reading a million texts keeps an interpreter busy for seconds; in the matching process it would take
 the interpreter lock from every reader. So the work is handed over in a folder, as columns::
@@ -7,14 +7,14 @@ the interpreter lock from every reader. So the work is handed over in a folder, 
     kept.npy       the positions in it that are still alive
     added.arrow    the rows added since, and where the base is
     sample.arrow   some recent events, for the choice of pivots, where Arrow can hold them
-    said           what the child complains of
+    said           error messages of the child
     result/        the new snapshot, written by the child
 
 The new snapshot holds the survivors in their old order, then the added rows.
 
-Nothing here is a pickle, the folder is the user's own (``engine/live/work_folder.py``), and the
-child does not look for modules in the working directory. It ends when its parent does: nothing is
-ever written to its standard input, which the parent's end closes.
+Nothing here is a pickle, the folder is private to the user (``engine/live/work_folder.py``), and
+the child does not look for modules in the working directory. It ends when its parent does: nothing
+is ever written to its standard input, which is closed when the parent ends.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ from bittern.files import is_private, search_path
 
 #: Seconds that a child is given to end when it is asked to.
 _ENDING_SECONDS = 5.0
-_STOPPED = "compaction was stopped before its end"
+_STOPPED = "compaction was stopped before it ended"
 #: The column of a sample that is an array of events.
 _EVENTS = "events"
 _IS_ARRAY = {b"form": b"array"}
 
 
 class Child:
-    """The compacting process: run to its end, or stopped before."""
+    """The compacting process; it runs to its end or is stopped."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -76,7 +76,7 @@ class Child:
             check_ended(process.wait(), said.read_text(encoding="utf-8", errors="replace"))
 
     def stop(self) -> None:
-        """End it, whatever it is doing, even if it has been halted."""
+        """End it, whatever it is doing, even if it is suspended."""
         with self._lock:
             self._is_stopped = True
             process = self._process
@@ -97,10 +97,10 @@ def check_ended(returncode: int, said: str) -> None:
 
 
 class Compaction(threading.Thread):
-    """One compaction on its way; calls ``done`` with itself at the end, whatever happened.
+    """One compaction; it calls ``done`` with itself at the end, whatever happened.
 
     ``kept`` are the positions in the base that survive; the new index holds them in this order,
-    then the added rows. In the end there is an ``index``, or a ``failure``.
+    then the added rows. At the end there is either an ``index`` or a ``failure``.
     """
 
     def __init__(
@@ -124,7 +124,7 @@ class Compaction(threading.Thread):
         self._child = Child()
 
     def run(self) -> None:
-        """Make the new snapshot, and tell."""
+        """Make the new snapshot, then call ``done``."""
         self.make()
         self._done(self)
 
@@ -138,7 +138,7 @@ class Compaction(threading.Thread):
             self.failure = failure
 
     def end(self, seconds: float) -> None:
-        """Wait so long for it, then stop it; its result is not to be used."""
+        """Wait this long for it, then stop it; its result must not be used."""
         self.join(seconds)
         if self.is_alive():
             self._child.stop()
@@ -159,7 +159,7 @@ class Compaction(threading.Thread):
 
 
 def _holds(path: Path, index: Index) -> bool:
-    """Is the snapshot in this folder still the one that the index is mapped from?"""
+    """Whether the snapshot in this folder is still the one that the index is mapped from."""
     try:
         return read_snapshot(path).id == index.id
     except SnapshotError:
@@ -178,7 +178,7 @@ def _table(rows: list[Row]) -> pa.Table:
 
 
 def _sample_table(events: Any) -> pa.Table:
-    """Events of any form as a table; raises whatever it likes if Arrow cannot hold them."""
+    """Events of any form as a table; may raise anything if Arrow cannot hold them."""
     if isinstance(events, pa.RecordBatch):
         return pa.Table.from_batches([events])
     if isinstance(events, pa.Table):
@@ -226,7 +226,9 @@ def _rows(
 def main(work: Path) -> None:
     """Build the new snapshot; runs in the child."""
     if not (is_private(work) and is_private(work.parent)):
-        raise CompactionError(f"{work} is not this user's alone, so that nothing in it is believed")
+        raise CompactionError(
+            f"{work} is not private to this user, so its content cannot be trusted"
+        )
     added = _read(work / "added.arrow")
     kept = np.load(work / "kept.npy", allow_pickle=False)
     path = os.fsdecode(added.schema.metadata[b"base"])

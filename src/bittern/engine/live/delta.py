@@ -6,8 +6,8 @@ State     the segments that one call of ``match`` works on
 Change    what became of an id since the state was sealed, and where in the state it was
 Held      all that is subscribed at a time: a state, and the changes on top of it
 
-Only ``Held`` changes, and only by adding one change at a time. Everything else is made anew, so
-that an exception at any moment (Ctrl-C, no memory) leaves what was there before::
+Only ``Held`` changes, and only by adding one change at a time. Everything else is replaced by new
+objects, so an exception at any moment (Ctrl-C, no memory) leaves the previous state::
 
     state                                         changes              subscribed
       segment 0  x: a = 1   y: b = 2   alive 1 1    x -> a = 7  at 0,0    x: a = 7
@@ -57,16 +57,16 @@ class Segment:
     places: dict[str | int, int] = field(default_factory=dict)
 
     def is_alive(self, position: int) -> bool:
-        """Whether the subscription at this position still counts."""
+        """Whether the subscription at this position is alive."""
         return not len(self.alive) or bool(self.alive[position])
 
     def living(self) -> Iterator[Row]:
-        """The rows of a delta that count, in order."""
+        """The living rows of a delta, in order."""
         assert self.rows is not None
         return compress(self.rows, self.alive.tolist()) if len(self.alive) else iter(self.rows)
 
     def without(self, positions: list[int]) -> Segment:
-        """The same with these marked as dead, which count now. O(subscriptions) bytes."""
+        """The same segment with these living rows marked as dead. O(subscriptions) bytes."""
         marks = self.alive.copy() if len(self.alive) else np.ones(len(self.index), dtype=np.uint8)
         marks[positions] = 0
         return replace(self, alive=marks, dead=self.dead + len(positions))
@@ -89,7 +89,7 @@ class State(NamedTuple):
         )
 
     def find(self, id_: str | int) -> tuple[int, int]:
-        """The segment and the position of an id that counts; (-1, -1) if there is none."""
+        """The segment and the position of a living id; (-1, -1) if there is none."""
         for number in range(len(self.segments) - 1, 0, -1):
             delta = self.segments[number]
             if id_ in delta.places and delta.is_alive(delta.places[id_]):
@@ -100,7 +100,7 @@ class State(NamedTuple):
 
 
 class Change(NamedTuple):
-    """What an id has become, None: gone; and where the state has it, -1: nowhere."""
+    """The new row of an id (None: removed), and its place in the state (-1: nowhere)."""
 
     row: Row | None
     segment: int = -1
@@ -108,7 +108,7 @@ class Change(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What an id is: whether it is subscribed, its row if it is not sealed, and as ``Change``."""
+    """Whether an id is subscribed, its row if it is not sealed, and its place as in ``Change``."""
 
     is_subscribed: bool
     row: Row | None
@@ -118,7 +118,7 @@ class Found(NamedTuple):
 
 @dataclass(slots=True)
 class Held:
-    """All that is subscribed: a state, what changed since, and how many there are."""
+    """All subscriptions: a state, the changes since, and their number."""
 
     state: State
     version: int
@@ -129,7 +129,7 @@ class Held:
     in_deltas: int = field(init=False)
 
     def __post_init__(self) -> None:
-        """Count once what is asked for with every change."""
+        """Count once what every change needs to know."""
         _, *deltas = self.state.segments
         self.in_deltas = sum(len(delta.index) - delta.dead for delta in deltas)
 
@@ -138,7 +138,7 @@ class Held:
         return replace(self, changes=self.changes.copy())
 
     def find(self, id_: str | int) -> Found:
-        """What is known of an id."""
+        """What is known about an id."""
         change = self.changes.get(id_)
         if change is not None:
             return Found(change.row is not None, *change)
@@ -146,7 +146,7 @@ class Held:
         return Found(segment >= 0, None, segment, position)
 
     def put(self, row: Row, found: Found) -> None:
-        """Subscribe a row in the place of what was found, if anything."""
+        """Subscribe a row; it replaces what was found, if anything."""
         count = self.count + (not found.is_subscribed)
         change = Change(row, found.segment, found.position)
         # Nothing is called between these two lines, so that no exception comes between them.
@@ -209,9 +209,9 @@ def new_delta(rows: list[Row]) -> Segment:
 def rebased(
     held: Held, index: Index, version: int, kept: npt.NDArray[np.int64], rows: list[Row]
 ) -> Held:
-    """The same subscriptions on a new snapshot, made of what was sealed at an earlier version.
+    """The same subscriptions on a new snapshot, which was made from an earlier sealed state.
 
-    It has those that were at ``kept`` in the old one, then ``rows``. O(rows + changes).
+    The snapshot has the rows at ``kept`` of the old one, then ``rows``. O(rows + changes).
     """
     base, *deltas = held.state.segments
     marks = np.ones(len(index), dtype=np.uint8)

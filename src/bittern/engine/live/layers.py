@@ -1,27 +1,26 @@
-"""Subscriptions that change: a snapshot, deltas on top of it, and marks of what is gone.
+"""Subscriptions that change: a snapshot, deltas on top of it, and marks of removed subscriptions.
 
-What readers see is a *state*: an immutable tuple of segments, the big one first. A segment is an
-index and a mark for each of its subscriptions that is still alive::
+Readers see a *state*: an immutable tuple of segments, the big one first. A segment is an index and
+a mark for each of its subscriptions that tells whether it is still alive::
 
     segment 0   the snapshot: 1,000,000 subscriptions      alive 1 1 0 1 1 1 ...
     segment 1   a delta of 9,000                           alive 1 1 1 0 ...
     segment 2   a delta of 300
     changes     what was subscribed and unsubscribed since the last seal: read, not yet indexed
 
-A change is one entry of a dictionary, made under the lock: a few microseconds. ``seal`` makes the
-changes visible: it indexes the rows as a new small segment, folding in older ones that are not much
-larger, so that there are few segments and each row is indexed a few times at most; it copies the
-marks of segments that lost subscriptions; and it swaps the state. Matching runs without the lock on
-the state it took, and never blocks a writer for longer than a seal.
+A change is one entry of a dictionary, made under the lock in a few microseconds. ``seal`` makes the
+changes visible. It indexes the rows as a new small segment, and folds in older segments that are
+not much larger, so that there are few segments and each row is indexed a few times at most. It
+copies the marks of segments that lost subscriptions, and it swaps the state. Matching works without
+the lock on the state it took, and never blocks a writer for longer than a seal.
 
 When the deltas have grown to a fifth of the snapshot, a separate process folds everything into a
 new snapshot (``engine/live/compact.py``) while matching goes on; the result is swapped in, with the
 changes made meanwhile on top.
 
-Whatever is made anew is made completely and then put in place by one assignment
-(``engine/live/delta.py``): an exception at any moment leaves all of a change, or nothing. For the
-same reason a forked child finds something whole: it goes on with a copy, from the parent's last
-change.
+New objects are completed first and then put in place by one assignment (``engine/live/delta.py``):
+an exception at any moment leaves all of a change, or nothing. For the same reason a forked child
+finds a consistent state: it continues with a copy, from the parent's last change.
 """
 
 from __future__ import annotations
@@ -82,17 +81,17 @@ _NOWHERE = Found(is_subscribed=False, row=None, segment=-1, position=-1)
 class Layers:
     """Subscriptions that change, and the states that readers match on. Threads may share one.
 
-    ``version`` is that of the last changes that ``apply`` took, ``base_version`` the one that the
-    snapshot was made of. A forked child may use it: what it changes is its own.
+    ``version`` is that of the last changes that ``apply`` made, ``base_version`` the one that the
+    snapshot was made from. A forked child may use it; its changes do not affect the parent.
     """
 
     def __init__(
         self, index: Index | None = None, version: int = 0, *, without_history: str = ""
     ) -> None:
-        """Begin with an index.
+        """Start with an index.
 
-        ``without_history``, if given, says that there is none, and what to do about it: then a
-        subscription with EXISTS or FORALL is bad.
+        ``without_history``, if given, means that there is no history, and says what to do about it:
+        then a subscription with EXISTS or FORALL is bad.
         """
         self._without_history = without_history
         self._lock = threading.RLock()
@@ -112,12 +111,12 @@ class Layers:
 
     @property
     def version(self) -> int:
-        """That of the last changes that ``apply`` took."""
+        """The version of the last changes that ``apply`` made."""
         return self._held.version
 
     @property
     def base_version(self) -> int:
-        """The version that the snapshot was made of."""
+        """The version that the snapshot was made from."""
         return self._held.base_version
 
     # -- changes -------------------------------------------------------------------------------
@@ -142,9 +141,9 @@ class Layers:
             self._tidy()
 
     def replace(self, id_: str | int, expression: str, weight: float | None = None) -> None:
-        """Give a subscription another expression, in one step: no match sees neither or both.
+        """Give a subscription another expression in one step: each match sees exactly one of them.
 
-        It keeps its weight, unless another one is given.
+        It keeps its weight unless another one is given.
         """
         id_ = normal_id(id_)
         with self._lock:
@@ -161,10 +160,10 @@ class Layers:
         put: Iterable[tuple[str | int, str, float | None]],
         version: int,
     ) -> list[BadSubscription]:
-        """Take in all that changed up to a version, in one step; returns what is bad of it.
+        """Make all changes up to a version, in one step; returns the bad subscriptions.
 
-        An id of ``put`` that is there gets the new expression, one of ``removed`` that is not there
-        stays away. Where the new expression is bad, the subscription is gone.
+        An id of ``put`` that exists gets the new expression; an id of ``removed`` that does not
+        exist is ignored. If the new expression is bad, the subscription is removed.
         """
         bad: list[BadSubscription] = []
         with self._lock:
@@ -212,7 +211,7 @@ class Layers:
         return found
 
     def _tidy(self) -> None:
-        """After a change: forget what is not needed, and compact if it is time."""
+        """After a change: drop what is no longer needed, and compact if it is time."""
         rows = self._held.in_deltas + len(self._held.changes)
         if len(self._shapes.templates) > 4 * rows + SPARE_SHAPES:
             self._shapes = Shapes()  # these were mostly of expressions that are gone
@@ -239,7 +238,7 @@ class Layers:
             return self._held.state
 
     def base(self) -> tuple[Index, int]:
-        """The snapshot, and the version that it was made of."""
+        """The snapshot, and the version that it was made from."""
         held = self._held
         return held.state.segments[0].index, held.base_version
 
@@ -254,7 +253,7 @@ class Layers:
             with self._lock:
                 if self._is_closed:
                     raise OptionError(
-                        "it is closed: what was sealed can be matched, nothing compacted"
+                        "this matcher is closed: it can still match, but it cannot compact"
                     )
                 running = self._running
                 if running is None:
@@ -273,7 +272,7 @@ class Layers:
 
     @property
     def _running(self) -> Compaction | None:
-        """The compaction under way; one that has ended without a word is not."""
+        """The compaction that runs now; one that ended without calling back does not count."""
         running = self._compacting
         return running if running is not None and running.is_alive() else None
 
@@ -282,7 +281,7 @@ class Layers:
         return held.in_deltas + held.state.segments[0].dead + len(held.changes)
 
     def _compact_because_due(self) -> None:
-        """Compact in the background; what stands in the way of it is no failure of a change."""
+        """Compact in the background; if that cannot start, the change still succeeds."""
         if self._is_closed:
             return
         try:
@@ -297,7 +296,7 @@ class Layers:
 
     def _start_compaction(self) -> Compaction:
         state, version = self.seal(), self.version
-        if not self._work_folder.is_usable():  # somebody removed it, or this is a forked child
+        if not self._work_folder.is_usable():  # it was removed, or this is a forked child
             self._take_folder(WorkFolder())
         base, *deltas = state.segments
         compaction = Compaction(
@@ -323,7 +322,7 @@ class Layers:
         remove_old()
 
     def _finish(self, compaction: Compaction, version: int) -> None:
-        """Put the new snapshot in place, with what changed since it was begun on top."""
+        """Put the new snapshot in place, with the changes since its start on top."""
         unused: Path | None = compaction.work
         with self._lock:
             if self._compacting is compaction:
@@ -334,7 +333,7 @@ class Layers:
                         self._postpone(compaction.failure)
                 except BaseException as failure:
                     compaction.index = None
-                    compaction.failure = CompactionError(f"its result was not taken: {failure}")
+                    compaction.failure = CompactionError(f"its result could not be used: {failure}")
                     self._postpone(failure)
                     if not isinstance(failure, Exception):
                         raise
@@ -344,7 +343,7 @@ class Layers:
             shutil.rmtree(unused, ignore_errors=True)
 
     def _swap(self, compaction: Compaction, version: int) -> Path | None:
-        """Returns the folder that is needed no more: what is mapped stays readable without."""
+        """Returns the folder that is no longer needed: mapped arrays stay readable without it."""
         index, unused = compaction.index, self._work
         assert index is not None
         held = rebased(self._held, index, version, compaction.kept, compaction.added)
@@ -354,9 +353,9 @@ class Layers:
         return unused
 
     def close(self) -> None:
-        """Wait for a compaction that is under way, but not for ever, and remove temporary files.
+        """Wait for a running compaction, but not forever, and remove temporary files.
 
-        One that has not ended by then is stopped, and its result not taken.
+        A compaction that has not ended by then is stopped, and its result is not used.
         """
         with self._lock:
             self._is_closed = True
@@ -379,7 +378,7 @@ class Layers:
         self.close()
 
     def _after_fork(self) -> None:
-        """Replace, in a child, what a thread of the parent may hold; the thread is not here."""
+        """In a forked child, replace locks that threads of the parent may hold."""
         self._lock = threading.RLock()
         self._compacting = None
 
@@ -401,7 +400,7 @@ def _find(held: Held, id_: Any) -> Found:
 
 
 def _sealed(held: Held) -> Held:
-    """The same with all changes in segments. O(changes), and what is folded into them."""
+    """The same with all changes in segments. O(changes and the segments folded in)."""
     dying: dict[int, list[int]] = {}
     rows: list[Row] = []
     for change in held.changes.values():
@@ -423,5 +422,5 @@ def _sealed(held: Held) -> Held:
 
 
 def _compact_from(index: Index) -> int:
-    """How many changes make a compaction worth it."""
+    """The number of changes that makes a compaction worthwhile."""
     return max(COMPACT_ROWS, int(COMPACT_SHARE * len(index)))

@@ -1,8 +1,8 @@
 """Live changes: subscribe, unsubscribe and replace while other threads match.
 
-``Layers`` (``engine/live/layers.py``) holds the subscriptions and hands out immutable states;
-matching takes one and works on it without a lock. Cost: that of ``Matcher`` for the snapshot and
-for each delta, of which there are few.
+``Layers`` (``engine/live/layers.py``) holds the subscriptions and hands out immutable states. A
+match takes one and works on it without a lock. Cost: that of ``Matcher`` for the snapshot and for
+each delta, of which there are few.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ CHANGES_IN_A_ROW = 24
 class LiveMatcher(Layers):
     """A matcher whose subscriptions change while it matches. Threads may share one.
 
-    A subscription counts from the next ``match`` call on after ``subscribe`` returns; a call sees
-    one consistent state from beginning to end. Whatever is raised in the middle of a change, all of
-    it is there or nothing.
+    A subscription is matched by every ``match`` call that begins after ``subscribe`` has returned.
+    A call sees one consistent state from beginning to end. If an exception is raised in the middle
+    of a change, either all of the change is made or nothing.
 
-    A forked child goes on with a copy of what was subscribed, without its parent's history.
+    A forked child continues with a copy of the subscriptions, without its parent's history.
 
     >>> with LiveMatcher() as live:
     ...     live.subscribe("s1", "price < 10")
@@ -48,9 +48,9 @@ class LiveMatcher(Layers):
         *,
         history: Remembered | str | os.PathLike[str] | None = None,
     ) -> None:
-        """Begin with an index; ``history`` are documents seen before, or the folder they are in.
+        """Start with an index; ``history`` is a history of documents, or the folder that holds it.
 
-        Without one EXISTS and FORALL are refused; where the index has some, they match nothing.
+        Without it, new EXISTS and FORALL are refused, and those in the index match nothing.
         """
         super().__init__(index, version, without_history=REMEDY if history is None else "")
         if history is None and index is not None:
@@ -75,15 +75,15 @@ class LiveMatcher(Layers):
         self._step_aside()
 
     def replace(self, id_: str | int, expression: str, weight: float | None = None) -> None:
-        """Give a subscription another expression, in one step: no match sees neither or both.
+        """Give a subscription another expression in one step: each match sees exactly one of them.
 
-        It keeps its weight, unless another one is given.
+        It keeps its weight unless another one is given.
         """
         super().replace(id_, expression, weight)
         self._step_aside()
 
     def _step_aside(self) -> None:
-        """Let matching threads have the interpreter now and then.
+        """Give matching threads the interpreter now and then.
 
         A thread that changes subscriptions without a pause holds the interpreter for 5 ms at a
         time, and a batch asks for it some fifty times. A tenth of a millisecond's sleep every few
@@ -102,16 +102,17 @@ class LiveMatcher(Layers):
         remember: bool = True,
         at_once: bool = False,
     ) -> Matches:
-        """Which subscriptions does each event satisfy now? As ``Matcher.match``.
+        """Find the subscriptions that each event satisfies now; see ``Matcher.match``.
 
-        With a history each event is compared with the documents before it, those of the same call
-        included unless they come ``at_once``, and then becomes one, unless ``remember`` is False.
-        Such calls wait for each other: answers depend on the order of arrival.
+        With a history, each event is compared with the documents before it. These include earlier
+        events of the same call, unless they come ``at_once``. The event then becomes a document,
+        unless ``remember`` is False. Such calls wait for each other: answers depend on the order of
+        arrival.
         """
         if self.joins is not None and self._process != os.getpid():
             raise OptionError(
-                "the history of this matcher is the parent process's: make a LiveMatcher with a "
-                "history of its own in this one"
+                "the history of this matcher belongs to the parent process: make a LiveMatcher "
+                "with its own history in this process"
             )
         matcher = StateMatcher(self.seal(), self.joins)
         with self._counting:
@@ -122,13 +123,13 @@ class LiveMatcher(Layers):
                     events, limit=limit, json=json, remember=remember, at_once=at_once
                 )
         finally:
-            with self._counting:  # a lock of its own: a reader that is done waits for nobody
+            with self._counting:  # a lock of its own, so that a reader that is done does not wait
                 self._matching -= 1
         self.last_statistics, self.sample = matcher.last_statistics, matcher.last_block
         return found
 
     def close(self) -> None:
-        """Stop what goes on in the background, and let go of the history."""
+        """Stop background work, and release the history."""
         try:
             # A forked child's end is not its parent's.
             if self.joins is not None and self._process == os.getpid():

@@ -1,12 +1,12 @@
-"""A temporary folder of a process that lives long, which does not stay when it is killed.
+"""A temporary folder of a long-lived process, which is cleaned up even if the process is killed.
 
-Its owner holds a lock on it as long as it lives. The maker of the next one removes those that
-nobody holds, are its own user's, and are older than an hour.
+Its owner holds a lock on it as long as it lives. The maker of the next folder removes those that
+are not locked, belong to the same user, and are older than an hour.
 
-It lies where others may write, too, so that its name alone says nothing: before use it is checked
-that the name still leads to the folder that was made, and that nobody else can look into it. A
-folder that is gone is not made again under its name, which others know by then. Only the process
-that made a folder removes it: a forked child's end is not its parent's.
+It is in a place where other users may write too, so its name cannot be trusted. Before each use it
+is checked that the name still leads to the folder that was made, and that no other user can look
+into it. A folder that is gone is not made again under its name, which others may know by then. Only
+the process that made a folder removes it: a forked child may end before its parent.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from pathlib import Path
 from bittern.files import Opened, hold, is_locked, is_private
 
 _PREFIX = "bittern-live-"
-#: Seconds after which a folder that nobody holds is taken for a killed owner's.
+#: Seconds after which an unlocked folder is assumed to have lost its owner.
 _LEFT = 3600.0
 
 
 class WorkFolder:
-    """A folder of this process; sweeps what killed ones left."""
+    """A folder of this process; making it removes what killed processes left."""
 
     def __init__(self) -> None:
         self.path = Path(tempfile.mkdtemp(prefix=_PREFIX))
@@ -41,7 +41,7 @@ class WorkFolder:
 
     def _sweep(self) -> None:
         for other in self.path.parent.glob(f"{_PREFIX}*"):
-            with contextlib.suppress(OSError):  # somebody else removed it
+            with contextlib.suppress(OSError):  # another process removed it
                 found = other.lstat()
                 old = time.time() - found.st_mtime > _LEFT  # a younger one may not be locked yet
                 is_left = old and found.st_uid == os.getuid() and stat.S_ISDIR(found.st_mode)
@@ -64,7 +64,7 @@ class WorkFolder:
         return Path(tempfile.mkdtemp(dir=self.path))
 
     def remove(self) -> None:
-        """Remove it if it is this process's, and let go of it; once more does no harm."""
+        """Remove it if this process made it, and release its lock; may be called again."""
         if self._is_own():
             shutil.rmtree(self.path, ignore_errors=True)
         self._lock.close()

@@ -1,6 +1,6 @@
 """Cutting a catalog into parts, so that an event visits few of them.
 
-``cutting.py`` chooses the parts, ``regions.py`` says which values each of them looks at, and
-``chunks.py`` does both for a chunk of a catalog at a time. Nothing here knows Spark;
-``spark/sharded`` does all of it in tasks.
+``cutting.py`` chooses the parts, ``regions.py`` says which values each part looks at, and
+``chunks.py`` does both for one chunk of a catalog at a time. Nothing here knows Spark;
+``spark/sharded`` runs it in tasks.
 """

@@ -6,11 +6,11 @@ A chunk is compiled and filed as an index of its own would be, up to the posting
     model = 'x' AND price <= 9      [model 'x', 'x']                             model 'x'
     price < 3 OR color = 'red'      [price start, below 3] [color 'red', 'red']  color 'red'
 
-``points`` says where the pivots of a chunk lie and how many bytes are filed there. ``assign`` lays
-the ruler of the cut beside the chunk's constants, which maps the chunk's cells to the ruler's, and
-gives each subscription its part and each part its regions. An event that satisfies a subscription
-satisfies one of its pivots, so it lies in a region of the subscription's part: whichever chunk the
-subscription came with, and even if the cut was made for another catalog.
+``points`` says where the pivots of a chunk are and how many bytes are filed there. ``assign``
+compares the ruler of the cut with the chunk's constants, which maps the chunk's cells to the
+ruler's, and gives each subscription its part and each part its regions. An event that satisfies a
+subscription satisfies one of its pivots, so it is in a region of the subscription's part. That
+holds whichever chunk the subscription came with, and even if the cut was made for another catalog.
 
 Cost: reading and compiling, about 7 us for each subscription; the rest is some array operations and
 a few microseconds for each attribute.
@@ -114,7 +114,7 @@ class Chunk:
 
     @cached_property
     def _whole(self) -> npt.NDArray[np.bool_]:
-        """Which postings the ruler takes for "present"."""
+        """Which postings the ruler treats as "present"."""
         whole: npt.NDArray[np.bool_] = self._rank.channel_kinds[self._channels] > STRING
         return whole
 

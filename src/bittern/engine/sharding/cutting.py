@@ -1,32 +1,32 @@
-"""Cutting: which part of a sharded index each subscription lives in.
+"""Cutting: which part of a sharded index each subscription belongs to.
 
-A subscription lives where its first pivot is, in order of attribute, kind and low end. Where a
-pivot has no low end (``price < 20``), its high end says where. So a *slot* is a cell of the ruler
+A subscription belongs where its first pivot is, in order of attribute, kind and low end. If a
+pivot has no low end (``price < 20``), its high end decides. So a *slot* is a cell of the ruler
 (``engine/sharding/regions.py``) and a side of it: slot c for pivots that begin in cell c, slot
 ``n_cells + c`` for those that have no beginning and end there::
 
     price = 12, price BETWEEN 10 AND 60     begin in cell 4      slot 4
     price < 20                              ends in cell 4       slot 11 + 4
 
-Executors count the bytes in each place and send *points*; the driver makes a ruler of them, and
-*pieces* of neighbouring slots, and deals the pieces out::
+Executors count the bytes in each place and send *points*. The driver makes a ruler and *pieces* of
+neighbouring slots from them, and distributes the pieces::
 
     price    ####|####|####|###      more than 1/8 of a shard: cut at marks
     color    ####                    one piece
     size     #                       a quarter of all events carry it, and it is small: home
     always   ##                      home, unless it is larger than a shard
 
-Pieces are laid out in a row, and the row is cut into shards. Those come first that most events
-want for their bytes: so what nearly every event carries is in few shards, and the events that
-visit the others are few. Pieces of one attribute stay neighbours, so a shard has a range of it and
-not a scatter. As pieces are small, no shard is much larger than the mean.
+Pieces are laid out in a row, and the row is cut into shards. The pieces that most events need per
+byte come first: so what nearly every event carries is in few shards, and few events visit the
+others. Pieces of one attribute stay neighbours, so a shard has one range of it. As pieces are
+small, no shard is much larger than the mean.
 
-A slot can be larger than a piece: one constant that a million subscriptions name. Such slots are
+A slot can be larger than a piece, if a million subscriptions name one constant. Such slots are
 placed before all others, each where there is most room. A slot that is larger than a shard cannot
 be cut by value: its subscriptions are dealt to several shards in turn, and events visit all of
-these.
+them.
 
-All is deterministic. Cost: O(points log points); ``combined`` keeps them few.
+Everything is deterministic. Cost: O(points log points); ``combined`` keeps them few.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ POINTS = pa.schema(
 
 @dataclass(frozen=True)
 class Cut:
-    """Where each slot's subscriptions live. Part ``n_shards`` is home."""
+    """The part of each slot's subscriptions. Part ``n_shards`` is home."""
 
     n_shards: int
     ruler: Ruler
@@ -137,7 +137,7 @@ def thinned(groups: Int64s, loads: Float64s, width: float) -> Int64s:
 
 
 def stood_for(values: Float64s, kept: Int64s) -> Float64s:
-    """The sums of what the points that ``thinned`` kept stand for."""
+    """The sums of all points that each point kept by ``thinned`` stands for."""
     if len(kept) == 0:
         return values
     sums: Float64s = np.add.reduceat(values, np.append(0, kept[:-1] + 1))
@@ -168,8 +168,8 @@ def cut(
 ) -> Cut:
     """Cut a catalog whose pivots lie at these points (``POINTS``).
 
-    ``presence`` tells how many events carry an attribute. Without it, attributes that many
-    subscriptions have pivots on are taken to be in many events.
+    ``presence`` tells how many events carry an attribute. Without it, attributes with many pivots
+    are assumed to be in many events.
     """
     places = _places(points)
     total = sum(sums.nbytes for own in places.values() for sums in own.values())
@@ -274,10 +274,10 @@ def _ranges(weights: Float64s, limit: float) -> Iterator[tuple[int, int]]:
 
 
 def _at_home(pieces: list[_Piece], size: float) -> tuple[list[_Piece], list[_Piece]]:
-    """What is replicated, and what is not.
+    """The pieces that are replicated, and those that are not.
 
-    Always-candidates (the first piece) are, unless they are larger than a shard; and, the smallest
-    first, what is hot.
+    Always-candidates (the first piece) are replicated unless they are larger than a shard; so are
+    hot pieces, the smallest first.
     """
     always, others = pieces[0], pieces[1:]
     home, rest = ([always], []) if always.nbytes <= size else ([], [always])
@@ -314,7 +314,7 @@ def _shards(pieces: list[_Piece], n_shards: int) -> list[tuple[_Piece, list[int]
 
 
 def _deal(home: list[_Piece], rest: list[_Piece], n_shards: int, ruler: Ruler) -> Cut:
-    """Put pieces where they belong, and say so slot by slot."""
+    """Put pieces into shards; returns the shards slot by slot."""
     owners = [(slots, [n_shards]) for piece in home for slots in piece.slots]
     missed = [1.0] * n_shards  # share of events that no piece of a shard wants
     for piece, shards in _shards(rest, n_shards):

@@ -1,8 +1,8 @@
-"""Regions: the part of the value space that a shard's subscriptions look at, coarsely.
+"""Regions: roughly, the part of the value space that a shard's subscriptions look at.
 
-Chunks of a catalog are compiled apart, each in a rank space of its own. What they share is the
-*ruler*: for every attribute and kind a few *marks*, which are constants of the catalog, and which
-cut the values into cells just as constants do (``model/rank/space.py``), only far fewer::
+Chunks of a catalog are compiled separately, each in its own rank space. They share the *ruler*: for
+every attribute and kind a few *marks*, which are constants of the catalog. Marks cut the values
+into cells just as constants do (``model/rank/space.py``), but there are far fewer::
 
     key     price, numbers            color, strings         size, present
     marks   9.5         20            'red'
@@ -19,15 +19,15 @@ Cell 0 stands for every event: it belongs to what no predicate covers, such as `
 1 stands for none: it belongs to expressions that never hold.
 
 The router is also the one index that judges events: which of them cannot be read, and which values
-no subscription compares (``model/events/mistyped.py``). Regions alone do not know what parts look
-at, so *witnesses* stand beside them, one for each attribute and kind in any part, which never
+no subscription can compare (``model/events/mistyped.py``). Regions alone do not tell what parts
+look at, so there are also *witnesses*, one for each attribute and kind in any part, which never
 hold::
 
     color = '' AND color = 'x'              some part compares color with strings
     size IS NULL AND size IS NOT NULL       parts only ask whether size is there
 
 Their tests make the attribute and the kind known, and exclude each other on one channel, so a
-witness is filed nowhere: no event ever comes upon it.
+witness is filed nowhere: no event ever meets it.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ REGION_BITS = 20
 
 
 class Key(NamedTuple):
-    """What a stretch of the ruler is about: an attribute's values of one kind."""
+    """What a section of the ruler covers: an attribute's values of one kind."""
 
     attribute: str
     kind: int
@@ -175,7 +175,7 @@ class Ruler:
 
 
 def _are_everywhere(firsts: Int64s) -> bool:
-    """Are these regions for every event, or too many to be told apart?"""
+    """Whether these regions cover every event, or are too many to be told apart."""
     return len(firsts) >= 1 << REGION_BITS or bool((firsts == EVERY_CELL).any())
 
 
@@ -264,8 +264,8 @@ def build_router(
 ) -> Index:
     """The index that tells which shards an event visits; ``regions`` are those of each shard.
 
-    It judges events by the attributes and kinds in ``keys``, those of all parts. Of two values that
-    nobody compares, the one whose attribute comes first by name is told.
+    It judges events by the attributes and kinds in ``keys``, those of all parts. Of two mistyped
+    values, it reports the one whose attribute comes first by name.
     """
     above = len(regions) << REGION_BITS
     texts = {above + k: text for k, text in enumerate(witnesses(keys))}

@@ -14,9 +14,9 @@
 The id is the digest of kind, format, meta and arrays in canonical JSON: it depends on the content
 and not on the release, the place or the time.
 
-A snapshot takes its name complete, by renames (``files.py``), so that one can be reached
-at every moment, by every reader, whatever kills the writer: who finds no ``shop`` opens
-``.shop.next``, and who had the old one open keeps its mapping.
+A complete snapshot takes its name by renames (``files.py``), so every reader finds one at every
+moment, whatever kills the writer. A reader that finds no ``shop`` opens ``.shop.next``, and a
+reader that has the old one open keeps its mapping.
 
 Cost: writing is one pass over the bytes (hashing included) and one fsync per array; opening is
 O(arrays), whatever their size; verifying reads everything once. What a manifest says is in
@@ -103,7 +103,7 @@ class Snapshot:
 def write_snapshot(
     path: str | os.PathLike[str], arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]
 ) -> str:
-    """Write a snapshot at ``path``, replacing one that is there, and return its id. O(bytes).
+    """Write a snapshot at ``path``, replacing an existing one, and return its id. O(bytes).
 
     ``meta`` is any JSON object; keep it small, since opening parses it.
     """
@@ -138,7 +138,7 @@ def write_snapshot(
 def read_snapshot(path: str | os.PathLike[str], *, verify: bool = False) -> Snapshot:
     """Open the snapshot at ``path``. O(arrays); with ``verify`` every byte is read and checked.
 
-    Without it a changed value goes unseen: verify once after copying (docs/file_format.md).
+    Without it a changed value is not noticed: verify once after copying (docs/file_format.md).
     """
     snapshot, problems = _read(Path(path), verify=verify)
     if problems:
@@ -156,7 +156,7 @@ def verify_snapshot(path: str | os.PathLike[str]) -> list[str]:
 
 
 def check_target(path: str | os.PathLike[str]) -> None:
-    """Raise unless a snapshot may be written at ``path``: nothing foreign is there. O(arrays)."""
+    """Raise unless a snapshot may be written at ``path``, where nothing else is. O(arrays)."""
     target = _resolve(path)
     try:
         if not target.parent.is_dir():
@@ -201,7 +201,7 @@ def _is_ours(folder: Path) -> bool:
 
 
 def _write_files(folder: Path, arrays: Mapping[str, np.ndarray], meta: Any) -> str:
-    """Everything into ``folder``, the manifest last, all of it on disk when this returns."""
+    """Write everything into ``folder``, the manifest last; all is on disk when this returns."""
     entries = [_write_array(folder, name, arrays[name]) for name in sorted(arrays)]
     manifest = new_manifest(meta, entries)
     with (folder / MANIFEST).open("xb") as file:
@@ -284,7 +284,7 @@ def _read_folder(descriptor: int, target: Path, *, verify: bool) -> tuple[Snapsh
             arrays[entry.name] = _map_array(descriptor, entry, verify=verify)
         except (SnapshotError, OSError, ValueError, OverflowError) as error:
             if isinstance(error, OSError) and error.errno in _SHORTAGES:
-                arrays.clear()  # who handles the error needs files and memory too
+                arrays.clear()  # the handler of the error needs files and memory too
                 raise
             problems.append(f"array {entry.name!r}: {_reason(error)}")
     extra = set(os.listdir(descriptor)) - {entry.name + ".npy" for entry in entries} - {MANIFEST}

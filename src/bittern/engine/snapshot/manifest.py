@@ -1,10 +1,10 @@
-"""The manifest of a snapshot: what it says, what it is called, and whether it can be believed.
+"""The manifest of a snapshot: its content, its id, and whether it can be trusted.
 
 ::
 
     kind     "bittern snapshot"
     format   2                         which files this is a manifest of
-    release  "0.1.0"                   who wrote it; for people, not part of the content
+    release  "0.1.0"                   what wrote it; for people, not part of the content
     meta     {...}                     what belongs to the index beside its arrays
     arrays   [{name, dtype, shape, bytes, blake2b}, ...]
     id       digest of kind, format, meta and arrays
@@ -79,7 +79,7 @@ def npy_header(dtype: str, shape: tuple[int, ...]) -> bytes:
 
 
 def canonical(value: Any) -> bytes:
-    """Return the one JSON text of a value that digests are taken of."""
+    """Return the canonical JSON text of a value, for digests."""
     text = json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return text.encode("ascii")
 
@@ -119,15 +119,16 @@ def manifest_text(manifest: dict[str, Any]) -> bytes:
         raise SnapshotError("the meta of a snapshot is nested too deeply") from error
     if len(text) > MAX_BYTES:
         raise SnapshotError(
-            f"{MANIFEST} would have {len(text):,} bytes and at most {MAX_BYTES:,} are read: "
-            f"there are too many arrays ({len(manifest['arrays']):,}), or meta is too large"
+            f"{MANIFEST} would have {len(text):,} bytes, but readers accept at most "
+            f"{MAX_BYTES:,}: there are too many arrays ({len(manifest['arrays']):,}), or meta is "
+            f"too large"
         )
     check_manifest(parse_manifest(text))
     return text
 
 
 def parse_manifest(text: bytes) -> dict[str, Any]:
-    """Return the JSON object of a manifest, of which nothing else is checked."""
+    """Return the JSON object of a manifest; nothing else is checked."""
     try:
         manifest = json.loads(text.decode("utf-8"))
     except (ValueError, RecursionError) as error:
@@ -143,21 +144,21 @@ def check_format(manifest: dict[str, Any]) -> None:
         raise SnapshotError(f"{MANIFEST} does not say that this is a {KIND}")
     form, writer = manifest.get("format"), manifest.get("release")
     if type(form) is not int or not isinstance(writer, str):
-        raise SnapshotError(f"{MANIFEST} does not tell its format and release")
+        raise SnapshotError(f"{MANIFEST} does not state its format and release")
     if form > FORMAT:
         raise SnapshotError(
-            f"it has format {form} and this release ({release()}) reads up to {FORMAT}; "
-            f"bittern {writer}, which wrote it, or a later release can read it"
+            f"it has format {form}, but this release ({release()}) reads formats up to {FORMAT}: "
+            f"open it with bittern {writer}, which wrote it, or a later release"
         )
     if form < OLDEST_FORMAT:
         raise SnapshotError(
-            f"it has format {form} and this release ({release()}) reads from {OLDEST_FORMAT} on; "
-            f"bittern {writer}, which wrote it, can read it: build it again with this one"
+            f"it has format {form}, but this release ({release()}) reads formats from "
+            f"{OLDEST_FORMAT} on: build it again (bittern {writer}, which wrote it, can read it)"
         )
 
 
 def check_manifest(manifest: dict[str, Any]) -> tuple[dict[str, Any], list[Entry], str]:
-    """Check a manifest against its own id, so that no damage in it goes unseen."""
+    """Check a manifest against its own id, so that no damage in it goes unnoticed."""
     meta, arrays, identity = (manifest.get(key) for key in ("meta", "arrays", "id"))
     if not isinstance(meta, dict) or not isinstance(arrays, list) or not isinstance(identity, str):
         raise SnapshotError(f"{MANIFEST} lacks its meta, arrays or id")
@@ -174,7 +175,7 @@ def check_manifest(manifest: dict[str, Any]) -> tuple[dict[str, Any], list[Entry
 
 
 def _entry(item: Any) -> Entry:
-    """Read an array's description, believing nothing: an id stops damage, not malice."""
+    """Read an array's description and check all of it: an id stops damage, not malice."""
     fields = item if isinstance(item, dict) else {}
     name, dtype, shape, size, digest = (
         fields.get(key) for key in ("name", "dtype", "shape", "bytes", "blake2b")
