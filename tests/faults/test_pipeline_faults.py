@@ -286,7 +286,7 @@ def test_driver_is_killed_at_every_stage(driver: Session, place: Place, tmp_path
     assert len({pin["version"] for pin in place.pins.values()}) == len(DEATHS)
 
 
-ANEW = "a base of the catalog is made anew"
+ANEW = "a base of the catalog is made again"
 
 
 def hurt(store: Path, damage: str) -> None:
@@ -353,7 +353,7 @@ def test_postgresql_is_killed(driver: Session, postgres: Server, tmp_path: Path)
             postgres.start()
         assert "PipelineError: the stream has stopped" in told["error"]
         assert "catalog postgresql" in told["error"]
-        assert "start it again and it goes on from the checkpoint" in told["error"]
+        assert "start it again, and it continues from the checkpoint" in told["error"]
         assert f":{postgres.port}/" in told["error"]
         place.check_pins()
         place.change()

@@ -164,7 +164,7 @@ def test_entries_that_are_no_objects_are_refused(path):
 
 def test_a_newer_format_names_the_release_that_can_read_it(path):
     forge(path, lambda manifest: manifest.update(format=FORMAT + 1, release="7.2"))
-    refuses(path, f"format {FORMAT + 1} .* bittern 7.2, which wrote it, or a later release")
+    refuses(path, f"format {FORMAT + 1}, .* bittern 7.2, which wrote it, or a later release")
 
 
 def test_a_forgotten_format_says_to_build_again(path):

@@ -274,9 +274,9 @@ def test_paths_that_look_like_patterns(spark: Any, tmp_path: Path, name: str) ->
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"sink": None}, "sink is a sink or the path"),
-        ({"after": "edge"}, "after is a list of steps"),
-        ({"after": [Edge]}, "after is a list of steps"),
+        ({"sink": None}, "sink must be a sink or the path"),
+        ({"after": "edge"}, "after must be a list of steps"),
+        ({"after": [Edge]}, "after must be a list of steps"),
     ],
 )
 def test_arguments_of_another_kind(

@@ -228,7 +228,7 @@ def test_a_step_that_remembers_something_else_is_refused(spark: Any, tmp_path: P
     Edge("shop.product", None).apply(batch_of(tents(spark, "a"), 0), str(tmp_path))
     later = batch_of(tents(spark, "a"), 1)
     for other in (Edge("held", None), Edge(["shop.product", "held"], None), Throttle(1, "1 day")):
-        with pytest.raises(OptionError, match="cannot change under one checkpoint"):
+        with pytest.raises(OptionError, match="cannot change within one checkpoint"):
             other.apply(later, str(tmp_path))
     assert states(tmp_path) == ["batch=0"]
 
@@ -325,11 +325,11 @@ def test_what_cannot_be_meant_is_said_at_once() -> None:
     for most in (0, -1, True, 1.5, "3", None):
         with pytest.raises(OptionError, match="most is how many"):
             Throttle(most, "1 hour")  # type: ignore[arg-type]
-    with pytest.raises(OptionError, match="by is 'subscriber' or 'subscription', not 'user'"):
+    with pytest.raises(OptionError, match="by must be 'subscriber' or 'subscription', not 'user'"):
         Throttle(1, "1 hour", "user")
     long = "1" * 5000 + " hours"
     for per in ("", "1", "hour", "0 hours", "-1 hour", "1.5 hours", "1 month", long, 60, None):
-        with pytest.raises(OptionError, match="per is a number of seconds"):
+        with pytest.raises(OptionError, match="per must be a number of seconds"):
             Throttle(1, per)  # type: ignore[arg-type]
     with pytest.raises(OptionError, match="longer than a window can be"):
         Throttle(1, "999999999 weeks")
@@ -352,11 +352,11 @@ def test_lengths_of_windows(text: str, length: timedelta) -> None:
 def test_columns_are_keys() -> None:
     Edge("a", "b").check(("a", "b"))
     Throttle(1, "1 day", order=["b", "a"]).check(("a", "b"))
-    with pytest.raises(OptionError, match=r"entity names 'A', which is no key .* names a, b"):
+    with pytest.raises(OptionError, match=r"entity names 'A', which is not a key .* names a, b"):
         Edge("A", None).check(("a", "b"))
-    with pytest.raises(OptionError, match="order names 'subscription', which is no key"):
+    with pytest.raises(OptionError, match="order names 'subscription', which is not a key"):
         Edge("a", "subscription").check(("a", "b"))
-    with pytest.raises(OptionError, match="order names 'at', which is no key"):
+    with pytest.raises(OptionError, match="order names 'at', which is not a key"):
         Throttle(1, "1 day", order="at").check(("a", "b"))
     assert Edge("a", None).needs_all_events
     assert not Throttle(1, "1 day").needs_all_events

@@ -260,9 +260,9 @@ def test_a_pointer_that_cannot_be_read(
     time.sleep(0.02)
     with caplog.at_level(logging.WARNING, "bittern"):
         assert found(follower) == [["x"], []]
-    assert "goes on with version 1" in caplog.text
+    assert "continues with version 1" in caplog.text
     eventual._seen.clear()
-    with pytest.raises(SnapshotError, match="cannot take the view"):
+    with pytest.raises(SnapshotError, match="cannot read the view"):
         follower.following.matcher()
     follower._builder.close()
 

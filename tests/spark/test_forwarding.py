@@ -129,7 +129,9 @@ def test_what_a_format_cannot_take_is_said(spark: Any, tmp_path: Path) -> None:
         sink.deliver(batch_of(matches_of(spark)))
     for name in ("batch", "QUERY"):
         taken = matches_of(spark).withColumnRenamed("order", name)
-        with pytest.raises(OptionError, match=f"the key column '{name}' would be overwritten"):
+        with pytest.raises(
+            OptionError, match=f"the key column '{name}' has the name of an output column"
+        ):
             Format("json", options=where).deliver(batch_of(taken, keys=(name,)))
     assert not (tmp_path / "out").exists()
     for name in ("no-such-format", "no.such.Format", "a b/c", "avro"):
@@ -144,11 +146,11 @@ def test_what_a_format_cannot_take_is_said(spark: Any, tmp_path: Path) -> None:
 
 def test_formats_at_the_door() -> None:
     for name in ("", " ", None, 3):
-        with pytest.raises(OptionError, match="name is the name of a Spark format"):
+        with pytest.raises(OptionError, match="name must be the name of a Spark format"):
             Format(name)  # type: ignore[arg-type]
-    with pytest.raises(OptionError, match="mode is 'append' or 'overwrite', not 'ignore'"):
+    with pytest.raises(OptionError, match="mode must be 'append' or 'overwrite', not 'ignore'"):
         Format("jdbc", mode="ignore")
-    with pytest.raises(OptionError, match="say where in options, as 'path'"):
+    with pytest.raises(OptionError, match="give their folder in options, as 'path'"):
         Format("parquet")
     with pytest.raises(OptionError, match="none replaces another"):
         Format("parquet", mode="overwrite", options={"path": "x"})
@@ -156,7 +158,7 @@ def test_formats_at_the_door() -> None:
         Format("text", options={"path": "x"})
     with pytest.raises(OptionError, match="txnAppId and txnVersion are set"):
         Format("delta", options={"path": "x", "TxnVersion": 3})
-    with pytest.raises(OptionError, match="options are names with texts or numbers"):
+    with pytest.raises(OptionError, match="options must be names with strings or numbers"):
         Format("jdbc", options={"url": None})  # type: ignore[dict-item]
     with pytest.raises(OptionError, match="partition_by is the name of a column"):
         Format("jdbc", partition_by=3)  # type: ignore[arg-type]
@@ -225,7 +227,7 @@ def test_kafka_at_the_door() -> None:
         with pytest.raises(OptionError, match="servers"):
             Kafka(servers, "t")  # type: ignore[arg-type]
     for topic in ("", "a b", "é", "..", "x" * 250, None, ["t"]):
-        with pytest.raises(OptionError, match="topic is at most 249"):
+        with pytest.raises(OptionError, match="topic must be at most 249"):
             Kafka("a:1", topic)  # type: ignore[arg-type]
     with pytest.raises(OptionError, match=r"'kafka\.acks'"):
         Kafka("a:1", "t", options={"acks": "all"})

@@ -36,7 +36,7 @@ def test_a_table_belongs_to_the_query_that_claimed_it(tmp_path: Path) -> None:
     outbox.claim("q1")
     put(outbox, 0, 3)
     outbox.claim("q1")
-    with pytest.raises(PipelineError, match="belongs to another query, q1: go on with"):
+    with pytest.raises(PipelineError, match="belongs to another query, q1: use the checkpoint"):
         outbox.claim("q2")
     assert outbox.has(0)
 
@@ -120,7 +120,7 @@ def test_only_files_of_a_task_are_taken(tmp_path: Path, name: Any) -> None:
     (tmp_path / "victim").write_text("x")
     with (
         Outbox.at(tmp_path / "matches").staging(0) as staging,
-        pytest.raises(OptionError, match="a task tells of a file that none wrote"),
+        pytest.raises(OptionError, match="a task reported a file that does not exist"),
     ):
         staging.accept(name, 1)
     assert (tmp_path / "victim").exists()
@@ -151,7 +151,7 @@ def test_folders_are_apart(tmp_path: Path) -> None:
             check_apart(checkpoint=one, sink=other)
     (tmp_path / "a").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "a")
-    with pytest.raises(OptionError, match="sink and rejects are separate"):
+    with pytest.raises(OptionError, match="sink and rejects must be separate"):
         check_apart(sink=f"file://{tmp_path}/link/b", rejects=tmp_path / "a")
 
 

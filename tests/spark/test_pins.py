@@ -365,14 +365,14 @@ def test_a_query_that_cannot_go_on_is_told_before_spark_starts(
         (tmp_path / "offsets" / "0").write_text("v1")
         if text is not None:
             place.write_text(text)
-        with pytest.raises(PipelineError, match=f"{place} .*restore it, or begin with a new"):
+        with pytest.raises(PipelineError, match=f"{place} .*restore it, or start with a new"):
             checkpoint.check_query()
         checkpoint.bind("one", ID)
         with pytest.raises(
-            PipelineError, match=f"{place} .*restore it, all it has to hold"
+            PipelineError, match=f"{place} .*restore it; it only needs to hold"
         ) as told:
             checkpoint.check_query()
-        place.write_text(str(told.value).rpartition(" hold is ")[2])
+        place.write_text(str(told.value).rpartition(" needs to hold ")[2])
         checkpoint.check_query()
         assert checkpoint.query_id() == ID
     _try_checkpoint(str(tmp_path), make=True)
@@ -396,9 +396,9 @@ def test_pins_are_of_one_catalog_and_one_query(tmp_path: Path) -> None:
         checkpoint.bind("one", "q")
         checkpoint.bind("one", "q")
     with Checkpoint(tmp_path) as again:
-        with pytest.raises(PipelineError, match=r"are of another catalog, one, and this is two"):
+        with pytest.raises(PipelineError, match=r"belong to another catalog, one, and this is two"):
             again.bind("two", "q")
-        with pytest.raises(PipelineError, match=r"are of another query, q, and this is r"):
+        with pytest.raises(PipelineError, match=r"belong to another query, q, and this is r"):
             again.bind("one", "r")
         again.bind("one", "q")
 

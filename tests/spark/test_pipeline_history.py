@@ -407,7 +407,7 @@ def test_a_history_that_was_left_out_for_a_while(spark: Any, place: Place) -> No
         place.arrive()
         streams.pipeline(spark, str(place.path), history=history).run()
     place.arrive()
-    with pytest.raises(PipelineError, match=r"lacks batch 1, .* begin with an empty history"):
+    with pytest.raises(PipelineError, match=r"lacks batch 1, .* start with an empty history"):
         streams.pipeline(spark, str(place.path), history=True).run()
     shutil.rmtree(place.history)
     streams.pipeline(spark, str(place.path), history=True).run()
@@ -417,14 +417,14 @@ def test_a_history_that_was_left_out_for_a_while(spark: Any, place: Place) -> No
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"history": 5}, "history is True or the path of a folder, not 5"),
-        ({"history": None}, "history is True or the path of a folder, not None"),
+        ({"history": 5}, "history must be True or the path of a folder, not 5"),
+        ({"history": None}, "history must be True or the path of a folder, not None"),
         ({"history": "s3://bucket/history"}, "s3://bucket/history"),
         ({"history": True, "keep": 0}, "keep is how many documents count"),
         ({"history": True, "keep": "many"}, "keep is how many documents count"),
-        ({"keep": 10}, "keep is of a history: give history=True too"),
-        ({"order_by": "price"}, "order_by is of a history: give history=True too"),
-        ({"history": True, "order_by": "time"}, "order_by names 'time', and the events have no"),
+        ({"keep": 10}, "keep needs a history: give history=True too"),
+        ({"order_by": "price"}, "order_by needs a history: give history=True too"),
+        ({"history": True, "order_by": "time"}, "order_by names 'time', but the events have no"),
         ({"history": True, "order_by": []}, "order_by names no column"),
     ],
 )
@@ -435,5 +435,5 @@ def test_options_are_checked(spark: Any, place: Place, options: dict[str, Any], 
 
 @pytest.mark.parametrize("name", ["checkpoint", "checkpoint/documents", "matches", "rejects/x"])
 def test_the_history_is_apart(spark: Any, place: Place, name: str) -> None:
-    with pytest.raises(OptionError, match="are separate folders"):
+    with pytest.raises(OptionError, match="must be separate folders"):
         streams.pipeline(spark, str(place.path), history=place.path / name)

@@ -363,7 +363,7 @@ def test_columns_may_have_neighbours(spark, tmp_path) -> None:
         ({"shards": True}, "shards"),
         ({"shards": "many"}, "shards"),
         ({"stabbing": "magic"}, "magic"),
-        ({"sample": [{"a": 1}]}, "sample is a DataFrame or an Arrow table"),
+        ({"sample": [{"a": 1}]}, "sample must be a DataFrame or an Arrow table"),
     ],
 )
 def test_wrong_options_are_told_before_any_job(spark, options: dict[str, Any], said: str) -> None:

@@ -577,14 +577,16 @@ def test_refusals(
     refused("there is no history: give history=")
     with pytest.raises(SubscriptionError, match="there is no history"):
         bittern.spark.match(books, wishes, event_id="id")
-    refused("bittern.spark.Pipeline matches a stream", stream)
-    refused("for a batch of events: bittern.spark.Pipeline", stream, history=before)
+    refused("for a stream use bittern.spark.Pipeline", stream)
+    refused(
+        "for a batch of events: for a stream use bittern.spark.Pipeline", stream, history=before
+    )
     refused("history is a stream", history=stream)
     refused("shards cannot be matched with a history", source=wishes, shards=2, history=before)
-    refused("history is a DataFrame of documents or the path", history=7)
+    refused("history must be a DataFrame of documents or the path", history=7)
     refused("nowhere, which cannot be read: there is nothing", history=str(tmp_path / "nowhere"))
-    refused("has folders in it", history=str(tmp_path / "days"))
-    refused("where there are no Parquet files", history=tmp_path / "empty")
+    refused("has subfolders", history=str(tmp_path / "days"))
+    refused("which has no Parquet files", history=tmp_path / "empty")
     refused("which is not Parquet", history=tmp_path / "text")
     refused("'body' is a variant: give a DataFrame", history=tmp_path / "v")
     refused("executors write the history's documents", history=before, store="artifacts")
@@ -593,9 +595,11 @@ def test_refusals(
     refused("order_by is the name", history=before, order_by=3)
     refused("json names 'price', which is not text", json="price", history=before)
     mapped = books.selectExpr("*", "map('a', 1) AS m")
-    refused("is map<string,int> and has no order", mapped, order_by="m")
+    refused("is map<string,int> and cannot be sorted", mapped, order_by="m")
     with Catalog(tmp_path / "catalog.db") as catalog:
         for past in ({"history": before}, {"order_by": "id"}):
-            refused("do not go with consistency", source=catalog, consistency="eventual", **past)
+            refused(
+                "cannot be used with consistency", source=catalog, consistency="eventual", **past
+            )
     with pytest.raises(OptionError, match="a SQL function has no history"):
         bittern.spark.register(spark, index)

@@ -452,7 +452,7 @@ def test_bad_arguments(offers: Any, index: bittern.Index) -> None:
 
 
 def test_keys_that_the_output_needs(offers: Any, index: bittern.Index) -> None:
-    with pytest.raises(OptionError, match="'subscriptions' would be overwritten"):
+    with pytest.raises(OptionError, match="'subscriptions' has the name of an output column"):
         bittern.spark.match(offers.withColumnRenamed("title", "subscriptions"), index)
 
 
@@ -508,7 +508,7 @@ def test_keys_of_a_users_type_are_told(spark: Any, index: bittern.Index) -> None
     from pyspark.testing.objects import ExamplePoint
 
     events = spark.createDataFrame([(1, ExamplePoint(1.0, 2.0))], ["price", "point"])
-    with pytest.raises(OptionError, match=r"'point' is .* cannot go to Python and back"):
+    with pytest.raises(OptionError, match=r"'point' is .* cannot be passed to Python and back"):
         bittern.spark.match(events, index)
     found = bittern.spark.match(events, index, event_id="price").collect()
     assert [row.subscriptions for row in found] == [[1]]
@@ -558,11 +558,11 @@ def test_sql_function_of_a_null_struct(spark: Any) -> None:
     ("options", "select", "said"),
     [
         ({"limit": 0}, "1 AS a", "limit"),
-        ({}, "1 AS a, 5 AS subscription", "'subscription' would be overwritten"),
+        ({}, "1 AS a, 5 AS subscription", "'subscription' has the name of an output column"),
         ({}, "1 AS a, 2 AS A", "'a' and 'A', which Spark does not tell apart"),
         ({"event_id": "b"}, "1 AS a", "no such column"),
         ({"event_id": []}, "1 AS a", "names no column"),
-        ({}, "1 AS a, INTERVAL '1' YEAR AS k", "'k' is .* cannot go to Python"),
+        ({}, "1 AS a, INTERVAL '1' YEAR AS k", "'k' is .* cannot be passed to Python"),
         ({}, "1 AS a, INTERVAL '1' DAY AS k", "cast it to interval day to second"),
         ({}, "1 AS a, array('x' COLLATE UNICODE) AS k", "cast it to array<string>"),
         ({"json": "a"}, "1 AS a", "not text"),

@@ -572,9 +572,9 @@ def test_the_plan_of_an_index_says_what_it_is(tmp_path: Path) -> None:
 def test_a_plan_refuses_what_match_would_refuse() -> None:
     with pytest.raises(OptionError, match="not dict"):
         plan({"a": "b = 1"})
-    with pytest.raises(OptionError, match="shards is 'auto'"):
+    with pytest.raises(OptionError, match="shards must be 'auto'"):
         plan(bittern.Index.build(CATALOG), shards=0)
-    with pytest.raises(OptionError, match="events are a Spark DataFrame"):
+    with pytest.raises(OptionError, match="events must be a Spark DataFrame"):
         plan(bittern.Index.build(CATALOG), events=pa.table({"a": [1]}))
 
 
@@ -585,7 +585,7 @@ def test_the_plan_of_events_with_columns_that_arrow_has_no_type_for(spark: Any) 
     told = plan(index, events=events, event_id="id")
     assert told.left_out == ("i",)
     assert [reason.split()[0] for reason in told.mistyped] == ["t"]
-    with pytest.raises(OptionError, match="'i' is interval, which cannot go to Python"):
+    with pytest.raises(OptionError, match="'i' is interval, which cannot be passed to Python"):
         plan(index, events=events)
 
 

@@ -184,7 +184,7 @@ def test_a_failing_task_leaves_no_file(tmp_path, monkeypatch):
 def test_a_host_that_does_not_see_the_folder_says_so(tmp_path):
     table = Table(str(tmp_path / "elsewhere"), "t", "none", {})
     task = Task(AS_THEY_ARE, table, None, explode=False)
-    with pytest.raises(OptionError, match=r"does not see .*elsewhere.* executors share"):
+    with pytest.raises(OptionError, match=r"cannot see .*elsewhere.* executors share"):
         task.run(iter([BATCH]), 0, 1)
     assert names(tmp_path) == []
 
@@ -203,7 +203,7 @@ def test_only_accepted_attempts_count(tmp_path):
         assert content(tmp_path / "out") == [1, 2, 3]
     assert names(tmp_path) == ["out"]
     assert names(tmp_path / "out") == ["_SUCCESS", reports[1]["file"]]
-    with pytest.raises(OptionError, match="does not see"):
+    with pytest.raises(OptionError, match="cannot see"):
         task.run(iter([BATCH]), 0, 7)
     assert names(tmp_path) == ["out"]
 
@@ -222,7 +222,7 @@ def test_a_file_that_the_driver_does_not_find_stops_the_commit(tmp_path):
     with Staging(tmp_path / "out") as staging:
         (staging.attempts / "short").write_bytes(b"123")
         for name in ("short", "missing"):
-            with pytest.raises(OptionError, match="does not find them"):
+            with pytest.raises(OptionError, match="cannot find them"):
                 staging.accept(name, 4)
     assert names(tmp_path) == []
 
@@ -569,7 +569,7 @@ def test_the_session_says_how_files_are_compressed(spark, tmp_path, index):
             file = next((tmp_path / codec).glob("part-*"))
             assert pq.read_metadata(file).row_group(0).column(0).compression == expected
         spark.conf.set(setting, "lzo")
-        with pytest.raises(OptionError, match="is 'lzo'; write knows brotli"):
+        with pytest.raises(OptionError, match="is 'lzo', but write supports only brotli"):
             write(spark.range(9), index, tmp_path / "lzo")
     finally:
         spark.conf.set(setting, before)
@@ -609,8 +609,11 @@ def test_what_is_wrong_is_said_before_any_work(spark, tmp_path):
     for arguments, message in (
         ({"path": tmp_path / "old"}, "exists"),
         ({"path": "s3a://bucket/x"}, r"match\(...\)\.write\.parquet"),
-        ({"path": tmp_path / "new", "rejects": tmp_path / "new"}, "two folders"),
-        ({"path": tmp_path / "new", "rejects": tmp_path / "new" / "rejects"}, "two folders"),
+        ({"path": tmp_path / "new", "rejects": tmp_path / "new"}, "two separate folders"),
+        (
+            {"path": tmp_path / "new", "rejects": tmp_path / "new" / "rejects"},
+            "two separate folders",
+        ),
         ({"path": tmp_path / "new", "mode": "append"}, "not 'append'"),
         ({"path": tmp_path / "new", "rejects": tmp_path / "old"}, "exists"),
     ):

@@ -391,7 +391,7 @@ def test_a_cache_of_somebody_else_is_refused(root, monkeypatch):
     cache_folder.cache_root()
     mine = os.getuid()
     monkeypatch.setattr(os, "getuid", lambda: mine + 1)
-    with pytest.raises(SnapshotError, match="belongs to somebody else; set BITTERN_CACHE_DIR"):
+    with pytest.raises(SnapshotError, match="belongs to another user; set BITTERN_CACHE_DIR"):
         attach(SnapshotRef("0" * 32))
 
 
@@ -407,7 +407,7 @@ def test_a_link_planted_in_the_temp_folder_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     (tmp_path / "theirs").mkdir()
     (tmp_path / f"bittern-cache-{os.getuid()}").symlink_to(tmp_path / "theirs")
-    with pytest.raises(SnapshotError, match="belongs to somebody else"):
+    with pytest.raises(SnapshotError, match="belongs to another user"):
         cache_folder.cache_root()
 
 

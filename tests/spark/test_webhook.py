@@ -1003,16 +1003,16 @@ def test_secrets_are_not_shown(tmp_path: Path, receiver: Receiver) -> None:
         ({"concurrency": 0}, "concurrency must be a whole number"),
         ({"concurrency": 10_000}, "concurrency must be a whole number from 1 to 256"),
         ({"most_matches": "many"}, "most_matches must be a whole number"),
-        ({"timeout": 0}, "timeout is a number of seconds above 0"),
-        ({"timeout": float("nan")}, "timeout is a number of seconds"),
-        ({"within": float("inf")}, "within is a number of seconds"),
-        ({"first_wait": -1}, "first_wait is a number of seconds"),
-        ({"longest_wait": "1"}, "longest_wait is a number of seconds"),
+        ({"timeout": 0}, "timeout must be a number of seconds above 0"),
+        ({"timeout": float("nan")}, "timeout must be a number of seconds"),
+        ({"within": float("inf")}, "within must be a number of seconds"),
+        ({"first_wait": -1}, "first_wait must be a number of seconds"),
+        ({"longest_wait": "1"}, "longest_wait must be a number of seconds"),
         ({"private": "10.0.0.0/8"}, "private must be a list of networks"),
         ({"private": ["10.0.0.0/33"]}, "private must list networks"),
         ({"headers": {"Host": "x"}}, "Host is set by the webhook itself"),
-        ({"secret": ""}, "secret is a text that is not empty"),
-        ({"secret": 5}, "secret is a text that is not empty"),
+        ({"secret": ""}, "secret must be a string that is not empty"),
+        ({"secret": 5}, "secret must be a string that is not empty"),
     ],
 )
 def test_arguments_that_make_no_sense(tmp_path: Path, options, message: str) -> None:
@@ -1025,9 +1025,13 @@ def test_dead_letters_need_a_folder(tmp_path: Path) -> None:
         Webhook()  # type: ignore[call-arg]
     (tmp_path / "file").touch()
     for path in (tmp_path / "file", tmp_path / "file" / "folder"):
-        with pytest.raises(OptionError, match="dead_letters is a folder that driver and executors"):
+        with pytest.raises(
+            OptionError, match="dead_letters must be a folder that driver and executors"
+        ):
             Webhook(dead_letters=path).check(None)  # type: ignore[arg-type]
-    with pytest.raises(OptionError, match="dead_letters is a folder of a file system with paths"):
+    with pytest.raises(
+        OptionError, match="dead_letters must be a folder of a file system with paths"
+    ):
         Webhook(dead_letters="s3://bucket/dead").check(None)  # type: ignore[arg-type]
     Webhook(dead_letters=tmp_path / "new" / "folder").check(None)  # type: ignore[arg-type]
     assert not (tmp_path / "new").exists()

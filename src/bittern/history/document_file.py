@@ -60,7 +60,7 @@ def translated(file: str) -> Iterator[None]:
     try:
         yield
     except (sqlite3.Error, UnicodeDecodeError) as error:  # a complaint may quote garbage
-        raise HistoryError(f"cannot use the documents in {file}: {error}") from error
+        raise HistoryError(f"the documents in {file} cannot be used: {error}") from error
 
 
 def holds_documents(path: str | os.PathLike[str]) -> bool:

@@ -9,9 +9,9 @@
 One event goes ``frames.match`` → a projection to the attributes in use (``attributes.py``) →
 ``mapInArrow`` of ``operator.py`` → in a worker, the snapshot mapped from the node's cache
 (``snapshots/``) → the embedded engine → one row per event. ``building.py`` compiles subscriptions
-on the executors, ``sharded/`` holds indexes that outgrow a host, ``past.py`` and its neighbours
-bring the documents that events are compared with, ``sink/`` writes matches straight from the tasks,
-``sql.py`` is for SQL, and ``streaming/`` matches a stream against a catalog that changes.
+on the executors, ``sharded/`` is for indexes that outgrow a host, ``past.py`` and its neighbours
+provide the documents that events are compared with, ``sink/`` writes matches straight from the
+tasks, ``sql.py`` is for SQL, and ``streaming/`` matches a stream against a catalog that changes.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Which Arrow type Spark gives Python for each of its own, and back.
+"""The Arrow types in which Spark passes its own types to Python, and back.
 
-PySpark has functions for this, but not for others: their arguments change from release to release.
-``tests/test_arrow_types.py`` compares ours with what tasks of the installed release are given.
+PySpark has functions for this, but they are internal: their arguments change from release to
+release. ``tests/test_arrow_types.py`` compares ours with what tasks of the installed release get.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ _REPORTED: dict[pa.DataType, DataType] = {
 
 
 def arrow_type(type_: DataType) -> pa.DataType | None:
-    """What Arrow has for values of a type, or None if it has nothing, or nothing for a part."""
+    """The Arrow type for values of a Spark type; None if Arrow has none for it or a part of it."""
     if type(type_) in _PLAIN:
         return _PLAIN[type(type_)]
     if isinstance(type_, DecimalType):
@@ -109,12 +109,12 @@ def _marked(
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:
-    """What Python is given of rows of this schema, all of whose types Arrow has."""
+    """The Arrow schema in which Python gets rows of this schema; Arrow must have all its types."""
     whole = arrow_type(schema)
     assert whole is not None
     return pa.schema(list(whole))
 
 
 def report_schema(report: pa.Schema) -> StructType:
-    """What ``mapInArrow`` is told of the rows that tasks report in (``part_files.row_of``)."""
+    """The schema, for ``mapInArrow``, of the rows in which tasks report (``part_files.row_of``)."""
     return StructType([StructField(field.name, _REPORTED[field.type]) for field in report])

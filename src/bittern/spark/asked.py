@@ -1,4 +1,4 @@
-"""What a caller asks of a matching: the options that ``match``, ``write`` and ``register`` share.
+"""The options that ``match``, ``write`` and ``register`` share.
 
 ``bittern.spark.match`` describes each of them.
 """
@@ -12,7 +12,7 @@ from typing import Any
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """The options, as they were given; what is not given has the default of ``match``."""
+    """The options as they were given; missing ones have the defaults of ``match``."""
 
     event_id: str | Sequence[str] | None = None
     limit: int | None = None

@@ -1,4 +1,4 @@
-"""Which columns of the events cross into Python: the keys, and what carries attributes in use.
+"""Which columns of the events cross into Python: the keys, and those with attributes in use.
 
 For subscriptions over ``price`` and ``seller.country``, and ``id`` as the key::
 
@@ -6,9 +6,9 @@ For subscriptions over ``price`` and ``seller.country``, and ``id`` as the key::
     projected  id  price         seller: struct<country>               tags
 
 Transfer costs a microsecond or two for each row and grows with every column, so the JVM leaves out
-what no subscription mentions. Map, variant and JSON columns hold attributes that only their
-content tells, and cross whole; of an array only whether it is there. Everything else is as in
-``model/events/encoder.py``.
+what no subscription mentions. The attributes in map, variant and JSON columns are only known from
+their content, so these cross whole. Of an array, only whether it is NULL crosses. Everything else
+is as in ``model/events/encoder.py``.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def names_of(given: str | Sequence[str] | None, what: str) -> list[str]:
     """One name or several as a list; ``what`` names the argument in errors."""
     names = [given] if isinstance(given, str) else () if given is None else given
     if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
-        raise OptionError(f"{what} is the name of a column or a list of names, not {given!r}")
+        raise OptionError(f"{what} must be the name of a column or a list of names, not {given!r}")
     if len(set(names)) < len(names):
         raise OptionError(f"{what} names a column twice: {', '.join(names)}")
     return list(names)
@@ -52,14 +52,14 @@ def check_columns(
         for name in names:
             if name not in schema.names:
                 raise OptionError(
-                    f"{what} names {name!r}, and the events have no such column; they have "
+                    f"{what} names {name!r}, but the events have no such column; they have "
                     f"{', '.join(schema.names)}"
                 )
     for name in keys:
         if not _can_return(schema[name].dataType):
             raise OptionError(
-                f"the column {name!r} is {schema[name].dataType.simpleString()}, which cannot go "
-                f"to Python and back: name other columns in event_id, or cast it"
+                f"the column {name!r} is {schema[name].dataType.simpleString()}, which cannot be "
+                f"passed to Python and back: name other columns in event_id, or cast it"
             )
     for name in json:
         if not isinstance(schema[name].dataType, StringType):
@@ -69,7 +69,7 @@ def check_columns(
 
 
 def is_case_sensitive(spark: SparkSession) -> bool:
-    """Does the session tell ``a`` from ``A``?"""
+    """Whether the session distinguishes ``a`` from ``A``."""
     return str(spark.conf.get("spark.sql.caseSensitive", "false")).lower() == "true"
 
 
@@ -107,12 +107,12 @@ def _twins(names: Iterable[str], *, case_sensitive: bool) -> tuple[str, str] | N
 
 
 def can_cross(type_: DataType) -> bool:
-    """Has Arrow a type for it, so that Python can be given it?"""
+    """Whether Arrow has a type for it, so that it can be passed to Python."""
     return arrow_type(type_) is not None
 
 
 def _can_return(type_: DataType) -> bool:
-    """Can Python be given it and give it back? Of a user's type it would be what is stored."""
+    """Whether it can be passed to Python and back; a user-defined type would lose its type."""
     own = any(isinstance(each, UserDefinedType) for each in _within(type_))
     return can_cross(type_) and not own
 
@@ -165,7 +165,7 @@ def project(
 
 
 def _is_open(type_: DataType) -> bool:
-    """Does the content tell which attributes there are?"""
+    """Whether only the content tells which attributes there are."""
     return isinstance(type_, VariantType) or (
         isinstance(type_, MapType) and isinstance(type_.keyType, StringType)
     )

@@ -7,14 +7,14 @@
                    ──►  compiled on the driver, published        whole, up to some size
                    or   cut, compiled by the executors           shard_build.py, beyond it
 
-Reading is what takes time (6 us for each subscription), so it is spread over the executors, while
-compiling what has been read (2 us) stays in one place, where one rank space is made for all. What
-comes out matches as the index that ``Index.build`` makes of the same rows. It is that index byte
-for byte, unless an id is repeated across partitions or texts have more than a thousand shapes. Bad
-subscriptions are rows of ``Built.bad``, whatever is wrong with them.
+Reading takes most of the time (6 us for each subscription), so it is spread over the executors.
+Compiling (2 us) stays in one place, where one rank space is made for all. The result matches like
+the index that ``Index.build`` makes of the same rows. It is that index byte for byte, unless an id
+is repeated across partitions or texts have more than a thousand shapes. Bad subscriptions are rows
+of ``Built.bad``, whatever is wrong with them.
 
 The DataFrame is computed twice, to be measured and to be read: ``cache`` it if that is expensive.
-A third time if almost all of it lies in one partition, which is then spread, its order kept.
+It is computed a third time if almost all of it is in one partition, which is then spread, in order.
 """
 
 from __future__ import annotations
@@ -123,8 +123,9 @@ def build(
         numeric type; 1.0 where it is NULL). Where an id is repeated, the first good row stays.
     sample
         Typical events, as a DataFrame or an Arrow table: they tell which predicates to file
-        subscriptions under. Of a DataFrame the first 10,000 rows are taken; if it is sorted, give
-        ``events.sample(0.01)``. Without a sample, values are taken to be spread as constants are.
+        subscriptions under. The first 10,000 rows of a DataFrame are used; if it is sorted, give
+        ``events.sample(0.01)``. Without a sample, values are assumed to be distributed like the
+        constants.
     json
         Columns of the sample whose text is JSON with attributes.
     store
@@ -140,8 +141,8 @@ def build(
     progress
         Called with (stage, done, total) when a stage begins and ends (``Built.seconds`` has them).
     history
-        False: what is built will be matched without one, and EXISTS and FORALL are bad. Else an
-        index in shards refuses them with an ``OptionError``: it cannot be matched with a history.
+        False: the index will be matched without a history, so EXISTS and FORALL are bad. Otherwise
+        an index in shards refuses them with an ``OptionError``: it cannot use a history.
     """
     one_of("on_error", on_error, ("raise", "skip"))
     check_shards(shards)
@@ -212,7 +213,7 @@ def build(
 
 
 class _Watch:
-    """Times the stages, and tells whoever wants to know."""
+    """Times the stages, and reports them to ``progress``."""
 
     def __init__(self, progress: Progress | None) -> None:
         self.seconds: dict[str, float] = {}
@@ -220,12 +221,12 @@ class _Watch:
         self._last = time.perf_counter()
 
     def begin(self, stage: str, total: int = 1) -> None:
-        """Tell that a stage begins."""
+        """Report that a stage begins."""
         if self._progress:
             self._progress(stage, 0, total)
 
     def end(self, stage: str, total: int = 1) -> None:
-        """Tell that a stage has ended; its time counts from the end of the one before."""
+        """Report that a stage has ended; its time counts from the end of the one before."""
         now = time.perf_counter()
         self.seconds[stage], self._last = now - self._last, now
         if self._progress:
@@ -244,11 +245,11 @@ def rows_of(subscriptions: DataFrame) -> DataFrame:
     """The columns id, expression and weight, if there is one, in the types that are read."""
     if not isinstance(subscriptions, DataFrame):
         raise OptionError(
-            f"subscriptions are a Spark DataFrame, not {type(subscriptions).__name__}; "
+            f"subscriptions must be a Spark DataFrame, not {type(subscriptions).__name__}; "
             "bittern.Index.build takes other forms"
         )
     if subscriptions.isStreaming:
-        raise OptionError("subscriptions are a batch DataFrame, and this one is a stream")
+        raise OptionError("subscriptions must be a batch DataFrame, but this one is a stream")
     schema = subscriptions.schema
     names = schema.names
     check_columns(names, "DataFrame")
@@ -299,13 +300,13 @@ def spread_pieces(total: int, largest: int) -> int:
 
 
 def _spread(rows: DataFrame, pieces: int) -> DataFrame:
-    """The same rows in the same order, in so many partitions."""
+    """The same rows in the same order, in this many partitions."""
     numbered = rows.withColumn("row", F.monotonically_increasing_id())
     return numbered.repartitionByRange(pieces, "row").sortWithinPartitions("row").drop("row")
 
 
 def estimated_bytes(subscriptions: int, text_bytes: int) -> int:
-    """About how large a snapshot of so many subscriptions will be."""
+    """The approximate size of a snapshot of this many subscriptions."""
     return _BYTES_EACH * subscriptions + _BYTES_PER_TEXT_BYTE * text_bytes
 
 
@@ -313,11 +314,11 @@ def check_shards(shards: Any) -> None:
     """Raise unless ``shards`` is None, "auto" or a number of parts."""
     number = isinstance(shards, int) and not isinstance(shards, bool) and shards >= 1
     if shards is not None and shards != "auto" and not number:
-        raise OptionError(f"shards is 'auto', None or a number from 1, not {shards!r}")
+        raise OptionError(f"shards must be 'auto', None or a number from 1, not {shards!r}")
 
 
 def shard_count(shards: str | int | None, nbytes: int, limit: int) -> int:
-    """Into how many parts to cut an index of so many bytes; 1 leaves it whole."""
+    """The number of parts to cut an index of this many bytes into; 1 leaves it whole."""
     if isinstance(shards, int):
         return shards
     return 1 if shards is None else max(1, -(-nbytes // limit))
@@ -331,7 +332,7 @@ def shard_bytes(setting: str | None) -> int:
     suffix = digits[-1:] if digits[-1:].isalpha() else ""
     digits = digits.removesuffix(suffix)
     if not digits.isdecimal() or not int(digits) or suffix not in _SUFFIXES:
-        raise OptionError(f"{SHARD_BYTES_CONF} is a size such as 4g or 512m, not {setting!r}")
+        raise OptionError(f"{SHARD_BYTES_CONF} must be a size such as 4g or 512m, not {setting!r}")
     return int(digits) << _SUFFIXES[suffix]
 
 

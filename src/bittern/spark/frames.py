@@ -1,4 +1,4 @@
-"""Matching DataFrames: a projection, one ``mapInArrow``, and what the JVM does best after it.
+"""Matching DataFrames: a projection, one ``mapInArrow``, and the rest in the JVM.
 
 ::
 
@@ -6,7 +6,7 @@
            --mapInArrow--> keys, subscriptions, candidates, rejected  operator.py (sharded.py)
            --observe, explode, drop--> what was asked for
 
-Everything that can be wrong with the arguments is found here, on the driver, before a job starts.
+All mistakes in the arguments are found here, on the driver, before a job starts.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ _OUTPUT = {SUBSCRIPTIONS, SUBSCRIPTION, CANDIDATES, REJECTED, FIRST}
 
 @dataclass(frozen=True)
 class Source:
-    """Subscriptions ready to be matched: where they are, and what they need to see."""
+    """Subscriptions ready to be matched: where they are, and which attributes they need."""
 
     ref: Reference | Shards
     attributes: tuple[str, ...]
@@ -72,9 +72,9 @@ class Source:
 def resolve(
     spark: SparkSession, subscriptions: Any, asked: Asked, *, history: bool = False
 ) -> Source:
-    """Whatever form subscriptions come in, built and published where executors find them.
+    """Build subscriptions of any form, and publish them where executors find them.
 
-    Without a ``history`` those of a DataFrame or a catalog that need one are bad.
+    Without a ``history``, subscriptions of a DataFrame or a catalog that need one are bad.
     """
     check_workers(spark)
     if isinstance(subscriptions, DataFrame):
@@ -101,7 +101,7 @@ def resolve(
 
 
 def _of_catalog(spark: SparkSession, catalog: Catalog, asked: Asked, *, history: bool) -> Source:
-    """The newest version of a catalog, now and for good."""
+    """The newest version of a catalog, fixed from now on."""
     builder = Builder(spark, catalog, asked.store, history=history)
     documents = names_of(asked.json, "json")
     try:
@@ -112,10 +112,10 @@ def _of_catalog(spark: SparkSession, catalog: Catalog, asked: Asked, *, history:
 
 
 def refusal(subscriptions: Any) -> OptionError:
-    """What to raise where something is given for subscriptions that cannot be any."""
+    """The error for something that cannot be subscriptions."""
     return OptionError(
-        "subscriptions are a DataFrame with the columns id and expression, a bittern.Index, what "
-        f"bittern.spark.build returned, or the path of a saved snapshot, not "
+        "subscriptions must be a DataFrame with the columns id and expression, a bittern.Index, "
+        f"what bittern.spark.build returned, or the path of a saved snapshot, not "
         f"{type(subscriptions).__name__}"
     )
 
@@ -132,10 +132,10 @@ class Job:
     identified: bool  # by the keys
 
     def matches(self, *, gather: bool, counted: bool) -> DataFrame:
-        """Keys, subscriptions, candidates, rejected; one row per event where ``gather`` is set.
+        """Keys, subscriptions, candidates, rejected; one row per event if ``gather`` is set.
 
-        Without it an event may have several, the first marked: ``is_in_pieces``. ``counted`` says
-        that somebody wants to know the candidates.
+        Without it an event may have several rows, the first marked: ``is_in_pieces``. ``counted``
+        says that the caller needs the candidates.
         """
         ref = self.source.ref
         if isinstance(ref, Shards):
@@ -155,16 +155,16 @@ class Job:
         return restored(placed(self.events).mapInArrow(named, carried_schema(schema)), schema)
 
     def operator(self, ref: Reference) -> Operator:
-        """What matches the events in Python workers."""
+        """The operator that matches the events in Python workers."""
         return Operator(ref, self.keys, self.json, self.limit)
 
     def is_in_pieces(self, *, gather: bool) -> bool:
-        """May an event have several rows in ``matches``?"""
+        """Whether an event may have several rows in ``matches``."""
         return isinstance(self.source.ref, Shards) and not gather
 
 
 def prepare(events: DataFrame, subscriptions: Any, asked: Asked) -> Job:
-    """Check everything that can be wrong, build and publish what must be, project the events."""
+    """Check all arguments, build and publish what is needed, project the events."""
     keys, documents = names_in(events, asked.event_id, asked.json)
     check_limit(asked.limit)
     past = Past(events, asked.history, asked.order_by)
@@ -187,7 +187,7 @@ def prepare(events: DataFrame, subscriptions: Any, asked: Asked) -> Job:
 def _eventual(
     events: DataFrame, catalog: Any, keys: list[str], json: list[str], asked: Asked
 ) -> Job:
-    """Match with whatever version workers see; all columns go, since any may be asked for later."""
+    """Match with the version that workers see; all columns cross: later versions may need any."""
     if not isinstance(catalog, Catalog):
         raise OptionError(
             f'consistency="eventual" takes a bittern.Catalog, not {type(catalog).__name__}'
@@ -205,7 +205,7 @@ def names_in(
 ) -> tuple[list[str], list[str]]:
     """The keys and the JSON columns of events, if they can be matched with these arguments."""
     if not isinstance(events, DataFrame):
-        raise OptionError(f"events are a Spark DataFrame, not {type(events).__name__}")
+        raise OptionError(f"events must be a Spark DataFrame, not {type(events).__name__}")
     documents = names_of(json, "json")
     keys = list(events.columns) if event_id is None else names_of(event_id, "event_id")
     case_sensitive = is_case_sensitive(events.sparkSession)
@@ -213,16 +213,16 @@ def names_in(
     for key in keys:
         if (key if case_sensitive else key.lower()) in _OUTPUT:
             raise OptionError(
-                f"the key column {key!r} would be overwritten by the output's: rename it, or name "
+                f"the key column {key!r} has the name of an output column: rename it, or name "
                 f"other columns in event_id"
             )
     if not keys:
-        raise OptionError("event_id names no column: name those that identify an event")
+        raise OptionError("event_id names no column: name the columns that identify an event")
     return keys, documents
 
 
 def mistyped(index: Index, schema: StructType, json: Sequence[str]) -> list[str]:
-    """Which columns of events no subscription can be true of, because of their type."""
+    """The columns of events that no subscription can compare, because of their type."""
     known = [field for field in schema if can_carry(field.dataType)]
     carrying = arrow_schema(StructType(known))
     own = [name for name in json if name in carrying.names]
@@ -256,17 +256,17 @@ def match(
     history: DataFrame | str | Path | None = None,
     order_by: str | Sequence[str] | None = None,
 ) -> DataFrame:
-    """Which subscriptions does each event satisfy? For batch and streaming DataFrames.
+    """Find the subscriptions that each event satisfies; for batch and streaming DataFrames.
 
     Parameters
     ----------
     events
         Attributes are columns, fields of structs (by dotted path), entries of ``map<string, ...>``
-        and ``variant`` columns, and fields of the JSON text in columns that ``json`` names.
+        and ``variant`` columns, and fields of the JSON text in the columns that ``json`` names.
     subscriptions
         A DataFrame with the columns id, expression and optionally weight; a ``bittern.Catalog``; a
-        ``bittern.Index``; the path or URI of a saved one; or what ``bittern.spark.build`` returned,
-        which is how to build once and match often.
+        ``bittern.Index``; the path or URI of a saved one; or the result of ``bittern.spark.build``,
+        to build once and match often.
     event_id
         The columns that identify an event in the output; all columns if None. Only these and what
         carries attributes in use cross into Python.
@@ -274,37 +274,38 @@ def match(
         One row for each match, with a column ``subscription``, instead of one for each event, with
         an array ``subscriptions``.
     limit
-        Keep the matches of highest weight of each event, best first, ties by id.
+        Keep only this many matches of each event, those with the highest weights, best first, ties
+        by id.
     rejects
         Add a column ``rejected``: why an event could not be read (it then matches nothing), or
         which of its values has a type that no subscription compares it with (that value counts as
         missing). With ``explode`` such an event has a row without a subscription.
     observe
-        Name, or Observation, of the metrics events, candidates, matches, rejects and snapshot.
+        Name or Observation for the metrics events, candidates, matches, rejects and snapshot.
     store
         A folder, by path or URI, that driver and executors share, for the snapshot; "artifacts"
-        sends it through Spark. Default: the conf ``spark.bittern.store``; without it this host's
-        cache where the master is local, and artifacts elsewhere.
+        sends it through Spark. Default: the conf ``spark.bittern.store``; without it, this host's
+        cache if the master is local, and artifacts otherwise.
     shards
-        "auto", or how many parts to cut the index into where subscriptions are a DataFrame.
+        "auto", or the number of parts to cut the index into if subscriptions are a DataFrame.
     sample
-        Typical events, by which the index is planned; default: the first of ``events``, unless
-        they are a stream.
+        Typical events that the index is planned for; default: the first of ``events``, unless they
+        are a stream.
     on_error
         "raise" a SubscriptionError before anything is matched, or "skip" bad subscriptions
         (``bittern.spark.build`` returns them as a DataFrame). Those of a catalog are always left
         out, with a warning in the log. Without history and order_by, EXISTS and FORALL are bad.
     consistency
-        Of a catalog: "snapshot" takes its newest version now, for good; with "eventual" workers
-        look for newer ones every second, and two tasks may see different ones.
+        For a catalog: "snapshot" takes its newest version now and keeps it; with "eventual" workers
+        look for newer versions every second, and two tasks may see different ones.
         ``bittern.spark.Pipeline`` binds each micro-batch of a stream to one version.
     history
-        What EXISTS and FORALL range over: the documents that came before all events, oldest first,
-        a DataFrame or the path or URI of Parquet files. Of a DataFrame the executors write a copy
-        to ``store``, now; a path is read by all of them, as it is.
+        What EXISTS and FORALL range over: the documents that precede all events, oldest first, as
+        a DataFrame or the path or URI of Parquet files. Executors write a copy of a DataFrame to
+        ``store`` at once; all of them read a path as it is.
     order_by
-        The columns that tell in which order events have come: then each is compared with those
-        before it as well, in a single task. Without it events do not see each other.
+        The columns that give the order of events: then each event is compared with the earlier ones
+        too, in a single task. Without it, events do not see each other.
     """
     one_of("consistency", consistency, ("snapshot", "eventual"))
     asked = Asked(
@@ -329,7 +330,7 @@ def match(
 
 
 def metrics(snapshot: str, *, in_pieces: bool) -> list[Any]:
-    """What is counted while matches pass, as Spark's aggregates."""
+    """Spark's aggregates that count matches as they pass."""
     none = F.lit(0).cast("long")
     return [
         (F.count_if(FIRST) if in_pieces else F.count(F.lit(1))).alias("events"),
@@ -341,7 +342,7 @@ def metrics(snapshot: str, *, in_pieces: bool) -> list[Any]:
 
 
 def shape(found: DataFrame, keys: Sequence[str], *, explode: bool, rejects: bool) -> DataFrame:
-    """The output that was asked for, of keys, subscriptions, candidates and rejected."""
+    """The requested output, from keys, subscriptions, candidates and rejected."""
     columns = [F.col(quoted(key)) for key in keys]
     reason = [F.col(REJECTED)] if rejects else []
     if not explode:

@@ -1,4 +1,4 @@
-"""From a history to what tasks carry of it: which Parquet files hold the documents, in which order.
+"""The Parquet files that hold a history's documents, in their order, as tasks carry them.
 
 ::
 
@@ -11,11 +11,11 @@
       part-00001-18.parquet            its executor was lost
       part-00001-21.parquet            attempt 21 of partition 1, which Spark accepted
 
-Tasks write the copy straight from Arrow, so that a document reads like an event of the same
-columns. Each tells the name of its file in the one row that it returns, and Spark returns the rows
-of exactly one attempt of each partition: what others wrote is never named. The copy lives as long
-as this process, which no other knows of; what a killed one leaves is cleaned like snapshots that
-nobody uses (``cache_folder.py``, ``store.clean``).
+Tasks write the copy straight from Arrow, so a document reads like an event with the same columns.
+Each task returns one row with the name of its file, and Spark returns the rows of exactly one
+attempt of each partition: files of other attempts are never named. The copy lives as long as this
+process, and no other process knows of it. What a killed process leaves is cleaned like unused
+snapshots (``cache_folder.py``, ``store.clean``).
 
 Cost: a job that reads the DataFrame and writes the columns in use; for a path, a listing.
 """
@@ -59,8 +59,8 @@ def check_history(history: Any) -> None:
     """Raise unless it can be a history."""
     if not isinstance(history, DataFrame | str | os.PathLike | None):
         raise OptionError(
-            f"history is a DataFrame of documents or the path of a folder of Parquet files, not "
-            f"{type(history).__name__}"
+            f"history must be a DataFrame of documents or the path of a folder of Parquet files, "
+            f"not {type(history).__name__}"
         )
     if isinstance(history, DataFrame) and history.isStreaming:
         raise OptionError(
@@ -75,7 +75,7 @@ def remembered_of(
     json: Sequence[str],
     store: str | None,
 ) -> Remembered:
-    """What tasks carry of a history, in which they look for these attributes of documents."""
+    """What tasks carry for a history, to look up these attributes of documents."""
     if history is None:
         return Remembered()
     if isinstance(history, DataFrame):
@@ -90,7 +90,7 @@ def _found(place: str, json: Sequence[str]) -> Remembered:
     except (HistoryError, SnapshotError, OSError) as error:
         raise OptionError(f"history names {place}, which cannot be read: {error}") from error
     if not files:
-        raise OptionError(f"history names {place}, where there are no Parquet files")
+        raise OptionError(f"history names {place}, which has no Parquet files")
     _refuse_variants(place, next(iter(files)))
     stamp = hashlib.blake2b(digest_size=16)
     for name, file in files.items():
@@ -127,9 +127,9 @@ def _copied(
     where = destination(spark, store)
     if where == ARTIFACTS:
         raise OptionError(
-            "on a cluster executors write the history's documents for each other: give store= a "
-            "folder or URI that the driver and all executors reach, or give history= the path of "
-            "Parquet files there"
+            "on a cluster, executors write the history's documents for each other: give store= a "
+            "folder or URI that the driver and all executors can reach, or give history= the path "
+            "of Parquet files there"
         )
     found = carriers(history.schema, attributes, own)
     # A document that says nothing is one nevertheless.
@@ -179,8 +179,8 @@ class _Writer:
         local = transport.local_path(self.folder)
         if local is not None and not local.is_dir():
             raise OptionError(
-                f"{socket.gethostname()} does not see {local}: give store= a folder or URI that "
-                f"the driver and all executors reach"
+                f"{socket.gethostname()} cannot see {local}: give store= a folder or URI that the "
+                f"driver and all executors can reach"
             )
         with contextlib.ExitStack() as opened:
             writer: pq.ParquetWriter | None = None

@@ -1,4 +1,4 @@
-"""The operator: what runs in Python workers, one Arrow batch of events after the other.
+"""The operator: it runs in Python workers, on one Arrow batch of events after the other.
 
 ``Operator`` is all that goes to the executors: a reference to a snapshot and a few names. In a
 worker it maps the snapshot (``node_cache.py``) and gives each batch to the embedded engine::
@@ -60,7 +60,7 @@ _MOST_ROWS, _MOST_BYTES = 1 << 20, 64 << 20
 
 
 class Reference(Protocol):
-    """What a closure carries of subscriptions: a snapshot, a view of a catalog's version.
+    """What a closure carries for subscriptions: a snapshot, or a view of a catalog's version.
 
     Or either with the documents that events are compared with (``remembered.AfterDocuments``).
     """
@@ -70,7 +70,7 @@ class Reference(Protocol):
         """Of the content."""
 
     def matcher(self) -> Matcher | StateMatcher | HistoryMatcher:
-        """What matches events against them, in any process."""
+        """A matcher for them, in any process."""
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ def blocks(batches: Batches) -> Batches:
 
 
 def place(at: int) -> str:
-    """What a column of the user's is called on its way to Python: never like one of ours."""
+    """The name of a user's column on its way to Python, unlike any of ours."""
     return f"c{at}"
 
 
@@ -130,7 +130,7 @@ def placed(frame: DataFrame) -> DataFrame:
 
 
 def carried(type_: DataType) -> DataType:
-    """What comes back from Python of a type: Arrow has no collations, and one kind of interval."""
+    """The type in which values come back: Arrow has no collations, and one kind of interval."""
     if isinstance(type_, StringType):
         return StringType()
     if isinstance(type_, DayTimeIntervalType):
@@ -146,7 +146,7 @@ def carried(type_: DataType) -> DataType:
 
 
 def carried_schema(schema: StructType) -> StructType:
-    """What ``mapInArrow`` is to be told of rows that have this schema."""
+    """The schema to give ``mapInArrow`` for rows of this schema."""
     return StructType(
         [
             StructField(field.name, carried(field.dataType), field.nullable, field.metadata)
@@ -207,7 +207,7 @@ def subscription_lists(matches: Matches, first: int, last: int) -> pa.Array:
 
 
 def reasons(matches: Matches) -> pa.Array:
-    """For each event why it was rejected, or what was odd about it, or null."""
+    """For each event why it was rejected, or which value was mistyped, or null."""
     if not (matches.rejects or matches.mistyped):
         return pa.nulls(len(matches), pa.string())
     found: list[str | None] = [None] * len(matches)

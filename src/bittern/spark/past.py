@@ -1,4 +1,4 @@
-"""What came before the events of a batch: documents, and for events in order the events before.
+"""What precedes the events of a batch: documents and, if events have an order, earlier events.
 
 ::
 
@@ -7,10 +7,10 @@
     documents                a column    the documents, events 1 and 2            one
     -                        a column    events 1 and 2                           one
 
-Order of arrival cannot be had in several tasks at once: each event's answer depends on all before
+Several tasks at once cannot respect the order of arrival: each event's answer depends on all before
 it. So with ``order_by`` the events are brought to one task, sorted by these columns, NULLs first.
-Events that are equal in them go by the columns that identify an event, so that a task that is
-retried, whose rows may arrive otherwise, sees them in the same order.
+Ties are broken by the columns that identify an event, so that a retried task, whose rows may arrive
+in another order, sees them in the same order.
 """
 
 from __future__ import annotations
@@ -42,16 +42,15 @@ _REFUSED = refused("", "EXISTS d (d.a = a)", REMEDY).message
 
 
 def has_quantifiers(attributes: Sequence[str]) -> bool:
-    """Has some subscription over these attributes, as an index names them, EXISTS or FORALL?"""
+    """Whether a subscription over these attributes of an index has EXISTS or FORALL."""
     return any(map(is_hidden, attributes))
 
 
 def refuse_quantifiers(attributes: Sequence[str], what: str) -> None:
-    """Raise if some subscription needs a history, which ``what`` has none of."""
+    """Raise if some subscription needs a history; ``what`` says why there is none."""
     if has_quantifiers(attributes):
         raise OptionError(
-            f"some subscriptions compare events with documents seen before (EXISTS, FORALL), and "
-            f"{what}"
+            f"some subscriptions compare events with earlier documents (EXISTS, FORALL), and {what}"
         )
 
 
@@ -67,12 +66,12 @@ def without_quantifiers(
 
 
 def lacks_history(bad: BadSubscription) -> bool:
-    """Is it bad for no other reason than that there is no history?"""
+    """Whether it is bad only because there is no history."""
     return bad.message == _REFUSED
 
 
 class Past:
-    """What ``match`` was told of what came before; checked, and not read yet."""
+    """The arguments of ``match`` about the past; checked, but not read yet."""
 
     def __init__(self, events: DataFrame, history: Any, order_by: Any) -> None:
         check_history(history)
@@ -80,26 +79,26 @@ class Past:
         self._order = order_of(events, order_by)
         if self.is_given() and events.isStreaming:
             raise OptionError(
-                "history and order_by are for a batch of events: bittern.spark.Pipeline matches a "
-                "stream whose events are remembered"
+                "history and order_by are for a batch of events: for a stream use "
+                "bittern.spark.Pipeline, which remembers its events"
             )
 
     def is_given(self) -> bool:
-        """Is there anything to compare events with?"""
+        """Whether there is anything to compare events with."""
         return self._history is not None or bool(self._order)
 
     def refuse_eventual(self) -> None:
-        """A catalog whose version tasks choose themselves has no history."""
+        """Raise: a catalog whose version tasks choose themselves cannot have a history."""
         if self.is_given():
             raise OptionError(
-                'history and order_by do not go with consistency="eventual": a task that is '
-                "retried has to find the same"
+                'history and order_by cannot be used with consistency="eventual": a task that is '
+                "retried must find the same matches"
             )
 
     def subscribed(
         self, ref: Reference | Shards, attributes: Sequence[str], json: Sequence[str], store: Any
     ) -> tuple[AfterDocuments, tuple[str, ...]]:
-        """What tasks carry of subscriptions with quantifiers, and the attributes of events needed.
+        """What tasks carry for subscriptions with quantifiers, and the attributes of events needed.
 
         ``attributes`` are named as in an index. A DataFrame is copied now.
         """
@@ -107,8 +106,8 @@ class Past:
             refuse_quantifiers(
                 attributes,
                 "there is no history: give history= a DataFrame or a path of Parquet files, or "
-                "order_by= the columns that tell the order of events; bittern.spark.Pipeline "
-                "matches a stream",
+                "order_by= the columns that give the order of events; for a stream use "
+                "bittern.spark.Pipeline",
             )
         assert isinstance(ref, SnapshotRef | View), "no index in shards has quantifiers"
         documents = attributes_of_documents(attributes)
@@ -117,7 +116,7 @@ class Past:
         return AfterDocuments(ref, remembered, bool(self._order)), needed
 
     def ordered(self, events: DataFrame, keys: Sequence[str]) -> DataFrame:
-        """The events as tasks are to be given them."""
+        """The events in the form that tasks need."""
         return in_order(events, self._order, keys) if self._order else events
 
 
@@ -133,20 +132,22 @@ def attributes_needed(attributes: Sequence[str], *, becoming: bool) -> tuple[str
 
 
 def order_of(events: DataFrame, order_by: str | Sequence[str] | None) -> list[str]:
-    """The columns that tell the order of arrival, checked; none if it does not count."""
+    """The columns that give the order of arrival, checked; none if there is no order."""
     order = names_of(order_by, "order_by")
     if order_by is not None and not order:
-        raise OptionError("order_by names no column: name those that tell the order of arrival")
+        raise OptionError(
+            "order_by names no column: name the columns that give the order of arrival"
+        )
     for name in order:
         if name not in events.columns:
             raise OptionError(
-                f"order_by names {name!r}, and the events have no such column; they have "
+                f"order_by names {name!r}, but the events have no such column; they have "
                 f"{', '.join(events.columns)}"
             )
         type_ = events.schema[name].dataType
         if not _has_order(type_):
             raise OptionError(
-                f"order_by names {name!r}, which is {type_.simpleString()} and has no order"
+                f"order_by names {name!r}, which is {type_.simpleString()} and cannot be sorted"
             )
     return order
 
@@ -160,7 +161,7 @@ def in_order(events: DataFrame, order: Sequence[str], keys: Sequence[str]) -> Da
 
 
 def _has_order(type_: DataType) -> bool:
-    """Can Spark sort by it?"""
+    """Whether Spark can sort by it."""
     if isinstance(type_, StructType):
         return all(_has_order(field.dataType) for field in type_)
     if isinstance(type_, ArrayType):

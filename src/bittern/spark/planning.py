@@ -1,4 +1,4 @@
-"""The plan: what matching would do, told before it does it.
+"""The plan: what matching would do, shown beforehand.
 
 ::
 
@@ -13,10 +13,10 @@
 
     an event visits 0.93 shards on average, 99 of 100 at most 2, ...
 
-Nothing is built, published or matched. Subscriptions that are still a DataFrame are counted, one
-job in the JVM, and their size is estimated by the rule that ``build`` goes by; what is built gives
-exact figures. Given events, the first 10,000 of them are routed on the executors to see how many
-shards an event visits; without them the shares that the build expected are all there is.
+Nothing is built, published or matched. Subscriptions that are still a DataFrame are counted in one
+job in the JVM, and their size is estimated by the rule that ``build`` uses; a built index gives
+exact figures. If events are given, the first 10,000 of them are routed on the executors to see how
+many shards an event visits; without them, only the shares that the build expected are known.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _DESTINATIONS = {CACHE: "from this host", ARTIFACTS: "with the session's artifac
 
 @dataclass(frozen=True)
 class Part:
-    """One index: the whole, home, the router or a shard; None is what is not known yet."""
+    """One index: the whole, home, the router or a shard; None means not known yet."""
 
     name: str
     subscriptions: int | None
@@ -161,7 +161,7 @@ class Plan:
         places = sorted({part.place for part in self.parts if part.place is not None})
         lines += [f"snapshots come {place}, through each host's cache" for place in places]
         if self.attributes is None:
-            lines.append("which attributes are in use is known once subscriptions are built")
+            lines.append("the attributes in use are known once subscriptions are built")
         else:
             lines.append(f"attributes in use: {_some(self.attributes)}")
         if self.columns is not None:
@@ -181,7 +181,7 @@ def plan(
     shards: str | int | None = "auto",
     store: str | None = None,
 ) -> Plan:
-    """What would ``bittern.spark.match`` do with these subscriptions and events?
+    """What ``bittern.spark.match`` would do with these subscriptions and events.
 
     The arguments are those of ``match``. ``events`` may be left out; of a stream only the columns
     are looked at. Print the plan, or read its fields.

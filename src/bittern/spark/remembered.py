@@ -1,4 +1,4 @@
-"""The documents that a task compares events with: which they are, and a process that has them.
+"""The documents that a task compares events with, and the process that keeps them.
 
 A closure carries the names of files, in order of arrival. A worker process reads them the first
 time, and keeps what the join phase (``history/joins.py``) knows of their documents for the tasks to
@@ -12,10 +12,10 @@ come, which most often ask for the same, or for some more::
     p01 p2            p0 p1                  reads p2, if numbers say that p01 is p0 and p1
     p0 p1             p0 p1, then 3 events   reads p0 and p1 into a new history
 
-The last line is a task that matched events in order, each of which became a document: whoever
-comes next, be it the same task once more, must not see them. So the answer to a task is a function
-of what its closure carries, wherever and however often it runs. ``moved_on`` is for those who put
-these very events into a part.
+The last line is a task that matched events in order, each of which became a document: the next
+task, even if it is the same task again, must not see them. So the answer of a task depends only on
+what its closure carries, wherever and however often it runs. ``moved_on`` is for callers that put
+these same events into a part.
 
 Only columns that can say something about the attributes that quantified predicates ask documents
 for are read; where a later task asks for more, everything is read again. Spark gives a process one
@@ -114,8 +114,8 @@ _asked: WeakKeyDictionary[Index, frozenset[str]] = WeakKeyDictionary()
 def joins_at(remembered: Remembered, indexes: Sequence[Index]) -> Joins:
     """Joins of this process whose history has exactly these documents, for use with the indexes.
 
-    Whoever lets events become documents has the joins for itself from then on. ``HistoryError`` if
-    a part cannot be read. O(documents of the parts that are new here).
+    A caller that lets events become documents owns the joins from then on. ``HistoryError`` if a
+    part cannot be read. O(documents of the parts that are new here).
     """
     global _held
     attributes = _asked_together(indexes)
@@ -137,7 +137,7 @@ def joins_at(remembered: Remembered, indexes: Sequence[Index]) -> Joins:
 
 
 def moved_on(joins: Joins, remembered: Remembered, indexes: Sequence[Index]) -> None:
-    """Have the documents that a task added to these joins count as the last of ``remembered``.
+    """Let the documents that a task added to these joins count as the last of ``remembered``.
 
     Its new parts must hold what was matched in order with the indexes, all of it, in that order.
     Nothing happens if the process has other documents by now.
@@ -179,7 +179,7 @@ class AfterDocuments:
         return self.subscribed.id
 
     def matcher(self) -> HistoryMatcher:
-        """What matches the events of one run of a task, in any process."""
+        """A matcher for the events of one run of a task, in any process."""
         return HistoryMatcher(
             self.subscribed.state(), self.remembered, in_order=self.in_order, then=self.then
         )
@@ -205,7 +205,7 @@ class HistoryMatcher:
         self.joins: Joins | None = None
 
     def match(self, events: Any, *, limit: int | None, json: Sequence[str]) -> Matches:
-        """Which subscriptions does each event satisfy? As ``Matcher.match``."""
+        """Find the subscriptions that each event satisfies; see ``Matcher.match``."""
         if self.joins is None or not self._in_order:
             self.joins = joins_at(self._remembered, self._indexes)
         return StateMatcher(self._state, self.joins).match(
@@ -295,8 +295,8 @@ def part_files(part: str) -> dict[str, fs.FileInfo]:
             continue  # as Spark has it: no data
         if each.type != fs.FileType.File:
             raise HistoryError(
-                f"{part} has folders in it: give history= a folder of Parquet files, or a "
-                f"DataFrame as spark.read returns it"
+                f"{part} has subfolders: give history= a folder of Parquet files, or a DataFrame "
+                f"from spark.read"
             )
         found[each.path if is_local else transport.child(part, each.base_name)] = each
     return found
@@ -328,6 +328,6 @@ def _documents(
                     yield events.slice(passed), own
     except (OSError, pa.ArrowException, HistoryError, SnapshotError) as error:
         raise HistoryError(
-            f"host {socket.gethostname()} cannot read the documents in {part}: {error}; history "
-            f"has to be where the driver and all executors reach it"
+            f"host {socket.gethostname()} cannot read the documents in {part}: {error}; put the "
+            f"history where the driver and all executors can reach it"
         ) from error

@@ -1,8 +1,8 @@
 """Samples: some typical events on the driver, by which subscriptions are filed.
 
-A sample is an Arrow table in which every column says itself how it carries attributes: JSON text
-has Arrow's type ``arrow.json``, variants keep their mark. So whoever is given one need not be told
-more about it.
+A sample is an Arrow table in which the type of every column tells how it carries attributes: JSON
+text has Arrow's type ``arrow.json``, variants keep their mark. So a sample needs no further
+description.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def check_sample(sample: object) -> None:
     """Raise unless it is a sample."""
     if not isinstance(sample, DataFrame | pa.Table | pa.RecordBatch | None):
         raise OptionError(
-            f"sample is a DataFrame or an Arrow table of events, not {type(sample).__name__}"
+            f"sample must be a DataFrame or an Arrow table of events, not {type(sample).__name__}"
         )
     if isinstance(sample, DataFrame) and sample.isStreaming:
         raise OptionError("sample is a stream: give a DataFrame that ends")
@@ -98,5 +98,5 @@ def unpacked(events: bytes | pa.Buffer) -> pa.Table:
 
 
 def can_carry(type_: DataType) -> bool:
-    """Can values of this type be, or hold, attributes?"""
+    """Whether values of this type can be, or hold, attributes."""
     return not isinstance(type_, BinaryType | ArrayType) and can_cross(type_)

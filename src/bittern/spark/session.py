@@ -1,6 +1,6 @@
-"""A Spark session for programs that bring none, and how far its jobs are.
+"""A Spark session for programs that have none, and the progress of its jobs.
 
-The command line and the demo start one; a library's user has a session and passes DataFrames.
+The command line and the demo start one; users of the library have a session and pass DataFrames.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _LOOK = 0.2  # seconds between two looks at what runs
 
 #: Only errors, without stack traces, and from the first line on: by Spark's own settings the JVM
 #: would greet and warn. The gateway's level must be the same, or Spark takes it for a shell's. Why
-#: a stream ends is told by whoever runs it; for Spark a stop that meets a new batch is an error.
+#: a stream ends is told by its caller; for Spark a stop that meets a new batch is an error.
 _LOGGING = """\
 rootLogger.level = error
 rootLogger.appenderRef.stderr.ref = stderr
@@ -52,10 +52,10 @@ logger.stream.level = off
 
 
 class Report(Protocol):
-    """Who is told how far a stage is."""
+    """Receives the progress of a stage."""
 
     def __call__(self, stage: str, done: int, total: int) -> None:
-        """So many of these tasks of the stage are over."""
+        """This many of the stage's tasks are done."""
 
     def close(self) -> None:
         """The stage is over."""
@@ -63,10 +63,10 @@ class Report(Protocol):
 
 @contextlib.contextmanager
 def running(master: str | None, conf: Mapping[str, str]) -> Iterator[SparkSession]:
-    """A session that is stopped at the end; without a master on ``$MASTER``, or all cores here.
+    """A session that is stopped at the end; the default master is ``$MASTER``, or all cores here.
 
-    Ctrl-C raises KeyboardInterrupt and prints nothing. While Spark starts it waits until there is
-    something to stop: a JVM whose Python has gone would stay.
+    Ctrl-C raises KeyboardInterrupt and prints nothing. While Spark starts, it waits until there is
+    something to stop: a JVM would outlive its Python process.
     """
     came: list[int] = []
 
@@ -104,7 +104,7 @@ def _start(master: str | None, conf: Mapping[str, str]) -> SparkSession:
         master = master or os.environ.get("MASTER", "local[*]")
         builder = builder.master(master)
         if master.startswith("local"):
-            os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # nobody else needs to reach it
+            os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # other hosts need not reach it
             builder = builder.config("spark.driver.host", "127.0.0.1")
             builder = builder.config("spark.driver.bindAddress", "127.0.0.1")
     settings = {
@@ -120,7 +120,7 @@ def _start(master: str | None, conf: Mapping[str, str]) -> SparkSession:
             return builder.getOrCreate()
     except (PySparkException, RuntimeError) as failure:  # too old a Java, no such master
         reason = str(failure).strip().split("\n")[0]
-        raise OptionError(f"Spark does not start (it needs Java 17 or later): {reason}") from None
+        raise OptionError(f"Spark cannot start (it needs Java 17 or later): {reason}") from None
 
 
 def _check_java() -> None:
@@ -130,7 +130,7 @@ def _check_java() -> None:
     if java is None or not os.access(java, os.X_OK):
         where = f"JAVA_HOME is {home}, where there is none" if home else "there is none on the PATH"
         raise OptionError(
-            f"Spark needs Java 17 or later, and {where}: install one, or set JAVA_HOME to it"
+            f"Spark needs Java 17 or later, but {where}: install it, or set JAVA_HOME to it"
         )
 
 
@@ -156,7 +156,7 @@ def _quiet() -> Iterator[None]:
 
 @contextlib.contextmanager
 def watched(spark: SparkSession, report: Report | None, stage: str) -> Iterator[None]:
-    """While inside, report the tasks of all that runs under this name; to nobody if it is None.
+    """While inside, report the tasks of all jobs under this name, unless ``report`` is None.
 
     The total is of what Spark has begun so far, and grows with each job.
     """
@@ -210,7 +210,7 @@ def with_fields(lines: DataFrame, line: str, names: Sequence[str]) -> DataFrame:
 
 
 def exists(spark: SparkSession, uri: str) -> bool:
-    """Is there something at a URI, as Spark reaches it? It lists, and reads nothing."""
+    """Whether there is something at a URI that Spark can reach. It lists, and reads nothing."""
     try:
         spark.read.text(uri)
     except AnalysisException as error:
@@ -221,17 +221,17 @@ def exists(spark: SparkSession, uri: str) -> bool:
 
 
 def is_connect(spark: object) -> bool:
-    """Is it a session of Spark Connect, whose driver is another process?"""
+    """Whether it is a session of Spark Connect, whose driver is another process."""
     return type(spark).__module__.startswith("pyspark.sql.connect")
 
 
 def is_sparks(failure: Exception) -> bool:
-    """Does an exception come from Spark, or from the bridge to it?"""
+    """Whether an exception comes from Spark, or from the bridge to it."""
     return type(failure).__module__.startswith(("pyspark.", "py4j."))
 
 
 def reason(failure: Exception) -> str:
-    """Why a job failed, in a sentence: what a task of ours said, else what Spark says first."""
+    """Why a job failed, in a sentence: the message of our task, else Spark's first line."""
     sentence = lacking(failure)
     if sentence is not None:
         return sentence

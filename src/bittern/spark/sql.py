@@ -1,4 +1,4 @@
-"""For those who write SQL: matching as a function, and as a table function.
+"""Matching in SQL: as a function, and as a table function.
 
 ::
 
@@ -104,7 +104,7 @@ class _Function:
     limit: int | None
 
     def subscriptions(self, events: pa.Array) -> pa.Array:
-        """The subscriptions of each struct; none of one that is NULL, which is no event."""
+        """The subscriptions of each struct; NULL is not an event and has none."""
         there = events.is_valid().to_numpy(zero_copy_only=False)
         matches = Matcher(attach(self.ref)).match(
             events.drop_null(), limit=self.limit, json=self.json

@@ -1,8 +1,8 @@
-"""What files and databases tell, checked before it becomes a path or a number.
+"""Checks of what files and databases hold, before it becomes a path or a number.
 
-A checkpoint, a store, a cache and a catalog may have been damaged, or filled by somebody else. What
-is written there is small: names that this package has drawn itself, and whole numbers. Anything
-else is a ``ValueError``; the caller says which file it is::
+A checkpoint, a store, a cache or a catalog may have been damaged, or written by another program.
+What we write there is small: names that this package has made up itself, and whole numbers.
+Anything else is a ``ValueError``; the caller adds the name of the file::
 
     told = read_told(place.read_bytes())          a JSON object
     whole(told["version"])                        4711, and neither True nor 4711.0 nor "4711"
@@ -30,33 +30,33 @@ def read_told(text: str | bytes) -> dict[str, Any]:
     except RecursionError:
         raise ValueError("its JSON is nested too deeply") from None
     if not isinstance(told, dict):
-        raise ValueError("it is no JSON object")  # noqa: TRY004 (of what was read, as the others)
+        raise ValueError("it is not a JSON object")  # noqa: TRY004 (of what was read, as the others)
     return told
 
 
 def whole(value: Any) -> int:
-    """A number from 0 on that is a whole one and nothing like it."""
+    """A whole number of at least 0, which is an ``int`` and not a ``bool``."""
     if type(value) is not int or value < 0:
-        raise ValueError(f"{value!r:.40} is no whole number from 0 on")
+        raise ValueError(f"{value!r:.40} is not a whole number of at least 0")
     return value
 
 
 def words(value: Any) -> str:
     """A text."""
     if not isinstance(value, str):
-        raise ValueError(f"{value!r:.40} is no text")  # noqa: TRY004
+        raise ValueError(f"{value!r:.40} is not text")  # noqa: TRY004
     return value
 
 
 def component(value: Any) -> str:
     """A name that may become one part of a path: digits, small letters and dashes."""
     if not isinstance(value, str) or not _COMPONENT.fullmatch(value):
-        raise ValueError(f"{value!r:.60} is no name of digits, small letters and dashes")
+        raise ValueError(f"{value!r:.60} is not a name of digits, small letters and dashes")
     return value
 
 
 def file_name(value: Any) -> str:
     """The name of a file in a known folder."""
     if not isinstance(value, str) or not _FILE.fullmatch(value):
-        raise ValueError(f"{value!r:.60} is no name of a file")
+        raise ValueError(f"{value!r:.60} is not the name of a file")
     return value

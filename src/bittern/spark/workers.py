@@ -1,4 +1,4 @@
-"""Python workers that cannot run Bittern: noticed early where that is cheap, said in a sentence.
+"""Detects Python workers that cannot run Bittern, early where that is cheap, and says why.
 
 Unless PYSPARK_PYTHON says otherwise, workers are whatever ``python3`` is first on the path, even if
 the driver runs in an environment of its own. Spark then fails a task with a traceback that ends in
@@ -77,7 +77,7 @@ def check_workers(spark: SparkSession) -> None:
 
 
 def _is_ours(python: str) -> bool:
-    """Is it the Python that runs this, environment and all?"""
+    """Whether it is the Python that runs this process, with the same environment."""
     found = shutil.which(python)
     # Not resolved: an environment's Python is a link to the one that it was made with.
     return found is not None and Path(found).absolute() == Path(sys.executable).absolute()

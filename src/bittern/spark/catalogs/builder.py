@@ -1,4 +1,4 @@
-"""From a catalog's version to a view of it: a base snapshot, deltas on top, and when to fold them.
+"""Makes a view of a catalog's version: a base snapshot and deltas, which are folded in time.
 
 ::
 
@@ -18,9 +18,9 @@ leaves a base for others. Any number of drivers may share a store::
         00000000000000004000.plain.json  the same without subscriptions that need a history
 
 Bases of one version by two drivers may differ (they saw other events, and file subscriptions under
-other predicates) and find the same matches, so that whoever writes last does no harm. All of this
-is derived: what is damaged or gone is made again from the catalog. A driver that starts with a base
-reads all of it once to know. Where there is no history, EXISTS and FORALL cannot be answered:
+other predicates) but find the same matches, so the last writer does no harm. All of this is
+derived: what is damaged or missing is made again from the catalog. A driver that starts with a base
+reads all of it once to check it. Without a history, EXISTS and FORALL cannot be answered:
 subscriptions that have them are left out, as bad ones are, and bases without them are *plain*:
 a driver that has a history cannot start from those. A note tells what was left out of its base
 (``"left_out": [["s7", 0, "EXISTS and FORALL compare ..."]]``), so that every driver can say it;
@@ -74,7 +74,7 @@ _NAMED, _NOTED = 20, 1000
 
 
 class _Note(NamedTuple):
-    """What a store tells of a base."""
+    """A store's note about a base."""
 
     version: int
     snapshot: str
@@ -85,9 +85,9 @@ class _Note(NamedTuple):
 class Builder:
     """Views of a catalog's versions, for the executors of one Spark session.
 
-    ``bad`` has, by id, what the current version holds that cannot be matched and is left out: it
-    was written past the catalog's door, or needs a ``history``, and there is none. After a start
-    from a base that lacks very many, it has only those that the base's note names.
+    ``bad`` has, by id, the subscriptions of the current version that cannot be matched and are left
+    out: they were written without the catalog's checks, or need a ``history`` and there is none.
+    After a start from a base that lacks very many, it has only those that the base's note names.
     """
 
     def __init__(
@@ -104,12 +104,12 @@ class Builder:
         if self._where == stores.ARTIFACTS:
             raise OptionError(
                 "a pipeline on a cluster needs store=, a folder or URI that the driver and all "
-                "executors reach: its snapshots change"
+                "executors can reach, because its snapshots change"
             )
         try:
             self._uid = component(catalog.uid)  # which becomes the name of a folder
         except ValueError as error:
-            raise CatalogError(f"{catalog} has a uid that no catalog was given: {error}") from None
+            raise CatalogError(f"{catalog} has an invalid uid: {error}") from None
         self._history = history
         self._is_plain = False  # has something been left out for want of a history?
         self._layers: Layers | None = None
@@ -161,7 +161,7 @@ class Builder:
         return len(self.bad) + self._unnamed
 
     def close(self) -> None:
-        """Wait for a compaction that is under way, and remove temporary files."""
+        """Wait for a running compaction, and remove temporary files."""
         layers, self._layers = self._layers, None
         if layers is not None:
             layers.close()
@@ -169,7 +169,7 @@ class Builder:
     # -- getting there -------------------------------------------------------------------------
 
     def _advance(self, layers: Layers, version: int) -> bool:
-        """Take in what changed; False if it is forgotten, or so much that a new base is quicker."""
+        """Apply the changes; False if they are forgotten, or so many that a new base is quicker."""
         if version == layers.version:
             return True
         try:
@@ -190,7 +190,7 @@ class Builder:
 
     @contextlib.contextmanager
     def _or_anew(self) -> Iterator[None]:
-        """If layers are changed half, give them up: the next view starts from a base."""
+        """If layers are left half changed, discard them: the next view starts from a base."""
         try:
             yield
         except BaseException:
@@ -228,7 +228,7 @@ class Builder:
         for each in bad[:_NAMED]:
             logger.warning("bittern: subscription %r is left out: %s", each.id, each.message)
         if len(bad) > _NAMED:
-            logger.warning("bittern: so are %d more subscriptions", len(bad) - _NAMED)
+            logger.warning("bittern: %d more subscriptions are left out", len(bad) - _NAMED)
         self.bad |= {each.id: each for each in bad}
 
     # -- the store -----------------------------------------------------------------------------
@@ -255,7 +255,7 @@ class Builder:
             except SnapshotError as error:
                 if transport.is_shortage(error):
                     raise
-                logger.warning("bittern: a base of the catalog is made anew: %s", error)
+                logger.warning("bittern: a base of the catalog is made again: %s", error)
                 with contextlib.suppress(SnapshotError):  # of a store that is only read
                     stores.remove(self.folder, identity)
                 node_cache.drop(identity)  # its files may be the store's own, linked
@@ -299,7 +299,7 @@ class Builder:
         return _Note(told["version"], told["snapshot"], left_out, unnamed) if good else None
 
     def _register(self, ref: SnapshotRef, version: int) -> None:
-        """Have others find the base; a store that cannot be written to only makes them slower."""
+        """Record the base for other drivers; if that fails, they only start more slowly."""
         told: dict[str, Any] = {"version": version, "snapshot": ref.id}
         if self.left_out():
             named = list(self.bad.values())[:_NOTED]
@@ -315,12 +315,16 @@ class Builder:
                 with contextlib.suppress(FileNotFoundError):  # another driver was quicker
                     filesystem.delete_file(f"{base}/{name}")
         except OSError as error:
-            logger.warning("bittern: the base of version %d is not noted: %s", version, error)
+            logger.warning(
+                "bittern: the base of version %d could not be recorded in the store: %s",
+                version,
+                error,
+            )
         self._registered = version
 
 
 def _verified(ref: SnapshotRef) -> Index:
-    """A base whose every byte is what it was, here and, where it is a folder, in the store."""
+    """A base in which every byte was checked, here and, if the store is a folder, there."""
     assert ref.uri is not None
     stored = transport.local_path(ref.uri)
     if stored is not None:

@@ -1,4 +1,4 @@
-"""The simplest plan: a ``match`` in the stream whose workers look for newer versions themselves.
+"""The simplest plan: a ``match`` in the stream, whose workers look for newer versions themselves.
 
 ::
 
@@ -7,12 +7,12 @@
     ──► base, deltas published ──►   {"snapshot": "3fa9...", "dead": "..."}, ──►  last look is a
                                      {"snapshot": "77c0...", "dead": ""}]}        second ago
 
-No pin, no ``foreachBatch``: Spark plans the matching as part of the stream, and any sink of Spark's
-takes the result. The price: two tasks of a batch may see different versions, and so may a task that
-is run again. Where that matters, use ``Pipeline``.
+There is no pin and no ``foreachBatch``: Spark plans the matching as part of the stream, and any
+sink of Spark takes the result. In return, two tasks of a batch may see different versions, and so
+may a task that is run again. Where that matters, use ``Pipeline``.
 
-What changes is small, so a published delta is removed when it has not been current for a while. One
-that is current again, since equal deltas have one name, stays.
+Published deltas are removed when they have not been current for a while. A delta that becomes
+current again stays, since equal deltas have the same name.
 """
 
 from __future__ import annotations
@@ -58,11 +58,11 @@ class Following:
 
     @property
     def id(self) -> str:
-        """What metrics call it: there is no one snapshot."""
+        """Its name in metrics: there is not just one snapshot."""
         return "eventual"
 
     def matcher(self) -> StateMatcher:
-        """What matches against the newest version that this process has seen."""
+        """A matcher for the newest version that this process has seen."""
         return _look(self.pointer, self.folder).matcher()
 
 
@@ -80,8 +80,8 @@ def _look(pointer: str, folder: str) -> View:
         view.matcher()
     except (OSError, ValueError, KeyError, TypeError, SnapshotError) as error:
         if known is None:
-            raise SnapshotError(f"cannot take the view at {pointer}: {error}") from error
-        logger.warning("bittern: matching goes on with version %d: %s", known[1].version, error)
+            raise SnapshotError(f"cannot read the view at {pointer}: {error}") from error
+        logger.warning("bittern: matching continues with version %d: %s", known[1].version, error)
         view = known[1]
     _seen[pointer] = (now, view)
     return view
@@ -118,7 +118,7 @@ class Follower(threading.Thread):
         self._refresh()
 
     def run(self) -> None:
-        """Look, publish, sleep. Whatever fails leaves the pointer as it is until the next look."""
+        """Look, publish, sleep. A failure leaves the pointer as it is until the next look."""
         while not self._ended.wait(REFRESH):
             spark = self._spark()
             if spark is None or _is_stopped(spark):
@@ -132,7 +132,7 @@ class Follower(threading.Thread):
         self._builder.close()
 
     def stop(self) -> None:
-        """End; workers go on with the last version."""
+        """End; workers continue with the last version."""
         self._ended.set()
 
     def _refresh(self) -> None:
@@ -180,7 +180,9 @@ class Follower(threading.Thread):
                 if tried + 1 < _ATTEMPTS:
                     self._old[identity] = now, tried + 1
                 else:
-                    logger.warning("bittern: a delta that nobody needs stays: %s", error)
+                    logger.warning(
+                        "bittern: a delta that is no longer needed could not be removed: %s", error
+                    )
 
 
 def _is_stopped(spark: Any) -> bool:
@@ -195,7 +197,7 @@ _followers: weakref.WeakKeyDictionary[SparkSession, dict[tuple[str, str | None],
 
 
 def follow(spark: SparkSession, catalog: Catalog, store: str | None) -> Following:
-    """Have the newest version published for the workers of a session, by one thread for each."""
+    """Publish newest versions for the workers of a session, with one thread for each catalog."""
     own = _followers.setdefault(spark, {})
     follower = own.get((catalog.uid, store))
     if follower is None or not follower.is_alive():

@@ -1,8 +1,8 @@
-"""How a view reaches the workers: in the closure while it is small, else broadcast and taken back.
+"""How a view reaches the workers: in the closure if it is small, else as a broadcast.
 
 PySpark writes a closure of more than a MiB to a file that stays as long as the session does: a
-view that changes with every batch would fill a disk in days. A broadcast is such a file too, but
-one that can be removed, and that a worker reads once however many batches use it.
+view that changes with every batch would fill a disk in days. A broadcast is such a file too, but it
+can be removed, and a worker reads it once however many batches use it.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ class Sent:
     view: Broadcast[View]
 
     def matcher(self) -> StateMatcher:
-        """What matches events against it, in any process."""
+        """A matcher for it, in any process."""
         return self.view.value.matcher()
 
     def state(self) -> State:
-        """The version as a state, for those who match with more than it."""
+        """The version as a state, for callers that match with more than it."""
         return self.view.value.state()
 
 
 class Sender:
-    """Sends views, one after the other: when the next is sent, the one before is taken back."""
+    """Sends views one after the other; the previous one is removed when the next is sent."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
         self._last: Sent | None = None
 
     def sent(self, view: View) -> View | Sent:
-        """What a closure is to carry of a view."""
+        """What a closure carries for a view."""
         if view.nbytes <= CLOSURE:
             return view
         if self._last is None or self._last.id != view.id:
@@ -53,7 +53,7 @@ class Sender:
         return self._last
 
     def close(self) -> None:
-        """Take back what was sent last."""
+        """Remove what was sent last."""
         if self._last is not None:
             self._last.view.destroy()
             self._last = None

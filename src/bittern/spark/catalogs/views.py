@@ -1,4 +1,4 @@
-"""A view: how one version of a catalog reaches the tasks that match against it.
+"""A view: the form in which one version of a catalog reaches the tasks that match against it.
 
 ::
 
@@ -8,10 +8,10 @@
       layer 1   Carried 77c0...       the 9,000 that were added since, as bytes in the closure
       layer 2   Carried 01de...       the last 300
 
-It is a state of ``engine/live/layers.py`` on its way to other processes. The snapshot changes when
-it is compacted, the deltas with every version, so these travel with the task: a thousand
-subscriptions are some 100 KB, no file is written, none has to be removed. A delta that has outgrown
-that (``CARRIED`` bytes) goes the way of snapshots.
+It is a state of ``engine/live/layers.py`` for other processes. The snapshot changes only at a
+compaction, but the deltas with every version, so these travel with the task: a thousand
+subscriptions are some 100 KB, and no file has to be written or removed. A delta of more than
+``CARRIED`` bytes is published like a snapshot.
 
 Two processes that match against views of the same version find the same, whatever their layers.
 Cost: a process decodes a delta once, and joins the ids once for each view: O(subscriptions) bytes.
@@ -66,7 +66,7 @@ class Carried:
 
 @dataclass(frozen=True, repr=False)
 class Layer:
-    """An index and the positions in it that no longer count, as bytes of 32-bit numbers."""
+    """An index and the positions in it that are dead, as bytes of 32-bit numbers."""
 
     index: SnapshotRef | Carried
     dead: bytes
@@ -79,7 +79,7 @@ class Layer:
         alive = np.ones(len(index), dtype=np.uint8)
         dead = np.frombuffer(self.dead, dtype=np.int32)
         if dead.min() < 0 or dead.max() >= len(index):
-            raise SnapshotError(f"a view names places in {self.index.id} that it does not have")
+            raise SnapshotError(f"a view names positions that {self.index.id} does not have")
         alive[dead] = 0
         return index, alive
 
@@ -108,11 +108,11 @@ class View:
         return sum(len(each.data) for each in carried) + sum(len(e.dead) for e in self.layers)
 
     def matcher(self) -> StateMatcher:
-        """What matches events against this version, in any process."""
+        """A matcher for this version, in any process."""
         return StateMatcher(self.state())
 
     def state(self) -> State:
-        """The version as a state, for those who match with more than it."""
+        """The version as a state, for callers that match with more than it."""
         return _kept(_states, self.id, _KEPT_VIEWS, self._opened)
 
     def _opened(self) -> State:
@@ -127,7 +127,7 @@ class View:
 def view_of(
     state: State, version: int, send: Callable[[Index], SnapshotRef], *, carry: bool = True
 ) -> View:
-    """The view of a state, on the driver; ``send`` publishes what is not to be carried."""
+    """The view of a state, on the driver; ``send`` publishes what is too large to be carried."""
     layers = []
     for segment, marks in zip(state.segments, state.marks, strict=True):
         dead = np.flatnonzero(marks == 0).astype(np.int32).tobytes()
@@ -157,7 +157,7 @@ def _unpacked(data: bytes) -> Index:
 
 
 def _kept(cache: OrderedDict[str, _Made], key: str, most: int, make: Callable[[], _Made]) -> _Made:
-    """What the cache has under a key, made if it has nothing; the longest unused goes."""
+    """The cache's value for a key, made if it is missing; the least recently used is dropped."""
     with _mutex:
         if key in cache:
             cache.move_to_end(key)

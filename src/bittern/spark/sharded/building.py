@@ -89,8 +89,8 @@ def build_shards(
     where = destination(spark, store)
     if where == ARTIFACTS:
         raise OptionError(
-            "shards are written by the executors, so they need a folder or URI that all of them "
-            f"and the driver share: give store=, or set {CONF}"
+            "executors write the shards, so they need a folder or URI that all of them and the "
+            f"driver share: give store=, or set {CONF}"
         )
     rows, bad = _settled(subscriptions)
     id_type = _id_type(subscriptions)

@@ -32,7 +32,7 @@ _LARGEST_SLICE = 2**31 - 1
 
 
 def is_loose(type_: DataType) -> bool:
-    """Is it a map or a variant, or does it hold one? Spark neither hashes nor groups those."""
+    """Whether it is or holds a map or a variant, which Spark can neither hash nor group."""
     if isinstance(type_, StructType):
         return any(is_loose(field.dataType) for field in type_)
     if isinstance(type_, ArrayType):
@@ -45,7 +45,7 @@ def check_identified(*, identified: bool) -> None:
     if not identified:
         raise OptionError(
             "sharded matching gathers an event's matches by its event_id: name the columns that "
-            "identify an event, or ask for explode=True without limit"
+            "identify an event, or use explode=True without limit"
         )
 
 
@@ -53,7 +53,7 @@ def check_gathering(events: DataFrame, keys: Sequence[str]) -> None:
     """Raise if matches of these events cannot be gathered by these keys."""
     if events.isStreaming:
         raise OptionError(
-            "sharded matching of a stream cannot gather an event's matches: ask for explode=True "
+            "sharded matching of a stream cannot gather an event's matches: use explode=True "
             "without limit, or match each micro-batch in foreachBatch"
         )
     for key in keys:
@@ -61,7 +61,7 @@ def check_gathering(events: DataFrame, keys: Sequence[str]) -> None:
             raise OptionError(
                 f"sharded matching gathers an event's matches by its event_id, and Spark cannot "
                 f"group by {key!r}, which is {events.schema[key].dataType.simpleString()}: name "
-                f"other columns, or ask for explode=True without limit"
+                f"other columns, or use explode=True without limit"
             )
 
 
@@ -93,8 +93,8 @@ def gathered(
     twins = F.concat(
         F.lit("sharded matching gathers an event's matches by its event_id, and two events have "),
         F.to_json(F.struct(*named)),
-        F.lit(": name columns that identify an event, or ask for explode=True without limit"),
+        F.lit(": name columns that identify an event, or use explode=True without limit"),
     )
-    # A filter, since whoever reads no column of the matches reads no computed one either.
+    # A filter, since a reader that reads no column of the matches computes none either.
     unique = F.when(F.col("events") == 1, F.lit(True)).otherwise(F.raise_error(twins))
     return grouped.filter(unique).withColumn(SUBSCRIPTIONS, found)

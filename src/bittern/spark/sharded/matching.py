@@ -125,7 +125,7 @@ def _named(frame: DataFrame, keys: Sequence[str], *more: Column) -> DataFrame:
 
 @dataclass(frozen=True)
 class Router:
-    """Says which shards events have to visit; runs in Python workers."""
+    """Finds the shards that events must visit; runs in Python workers."""
 
     ref: SnapshotRef
     json: tuple[str, ...]

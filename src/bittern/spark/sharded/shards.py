@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Shards:
-    """What there is of a sharded index, without any of it; a few hundred bytes per shard."""
+    """References to the parts of a sharded index; a few hundred bytes per shard."""
 
     id: str  # a digest of the ids of all parts and of the router
     router: SnapshotRef

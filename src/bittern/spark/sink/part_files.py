@@ -1,4 +1,4 @@
-"""The files of a table, as tasks write them: matches in Arrow in, Parquet on disk, a row of counts.
+"""How tasks write the files of a table: Arrow in, Parquet on disk, and one row of counts out.
 
 A task gets batches as the operator yields them, with one row for each event, and writes what
 belongs in each of two tables::
@@ -100,7 +100,7 @@ class PartFile:
         """Make the file, for rows of this schema, in which all that is nested may be NULL."""
         if not self._path.parent.is_dir():
             raise OptionError(
-                f"{socket.gethostname()} does not see {self._path.parent}: write to a folder that "
+                f"{socket.gethostname()} cannot see {self._path.parent}: write to a folder that "
                 f"driver and executors share, or use match(...).write.parquet(...)"
             )
         self._writer = pq.ParquetWriter(

@@ -1,4 +1,4 @@
-"""A table on its way to its place: tasks write attempts, the driver commits those that count.
+"""Putting a table in place: tasks write attempts, and the driver commits the accepted ones.
 
 ::
 
@@ -61,7 +61,7 @@ class Staging:
     ) -> None:
         if mode not in MODES:
             also = " To append, use match(...).write.mode('append')." if mode == "append" else ""
-            raise OptionError(f"mode is 'error' or 'overwrite', not {mode!r}.{also}")
+            raise OptionError(f"mode must be 'error' or 'overwrite', not {mode!r}.{also}")
         self.path = os.fspath(path)
         self.target = local_path(self.path)
         self._mode = mode
@@ -95,14 +95,14 @@ class Staging:
         try:
             attempt = self.attempts / file_name(name)
         except ValueError as error:
-            raise OptionError(f"a task tells of a file that none wrote: {error}") from None
+            raise OptionError(f"a task reported a file that does not exist: {error}") from None
         with contextlib.suppress(FileNotFoundError):
             if attempt.stat().st_size == size:
                 attempt.rename(self._complete / name)
                 return
         raise OptionError(
-            f"a task wrote {size} bytes to {attempt}, and the driver does not find them: write to "
-            f"a folder that driver and executors share, or use match(...).write.parquet(...)"
+            f"a task wrote {size} bytes to {attempt}, but the driver cannot find them: write to a "
+            f"folder that driver and executors share, or use match(...).write.parquet(...)"
         )
 
     def commit(self) -> None:
@@ -139,8 +139,8 @@ class Staging:
             )
         if not self.target.is_dir() or not _is_table([*self.target.iterdir()]):
             raise OptionError(
-                f"{self.path} is not a folder of Parquet files, or holds something else too: it is "
-                f"not overwritten; choose another name or remove it first"
+                f"{self.path} is not a folder of Parquet files, or holds something else too, so it "
+                f"is not overwritten: choose another name or remove it first"
             )
 
 
@@ -156,8 +156,8 @@ def local_path(path: str, what: str | None = None) -> Path:
     if scheme[1].lower() != "file":
         if what is not None:
             raise OptionError(
-                f"{what} is a folder of a file system with paths, for now, and {path} is none: "
-                f"give a path, such as one where that storage is mounted"
+                f"{what} must be a folder of a file system with paths, and {path} is not: give a "
+                f"path, such as one where that storage is mounted"
             )
         raise OptionError(
             f"tasks write only to file systems with paths: write to {path} with "
@@ -173,7 +173,7 @@ def local_path(path: str, what: str | None = None) -> Path:
 
 
 def _is_table(files: Sequence[Path]) -> bool:
-    """Are these the files of a table and what Spark keeps beside them, or nothing at all?"""
+    """Whether these are only files of a table and what Spark keeps beside them, or nothing."""
     kinds = [_PART.fullmatch(file.name) for file in files if file.is_file()]
     own = [kind for kind in kinds if kind is not None]
     return len(own) == len(files) and (not own or any(kind["table"] for kind in own))

@@ -121,7 +121,7 @@ def write(
         It is put in place just before ``path`` is.
     """
     if isinstance(events, DataFrame) and events.isStreaming:
-        raise OptionError("write takes a batch of events: for a stream use match(...).writeStream")
+        raise OptionError("write needs a batch of events: for a stream use match(...).writeStream")
     started = time.perf_counter()
     with able(), _staged(path, rejects, mode) as (staging, staged_rejects):
         asked = Asked(
@@ -168,7 +168,9 @@ def _staged(
         staged_rejects = Staging(rejects, mode)
         one, other = staging.target, staged_rejects.target
         if one.is_relative_to(other) or other.is_relative_to(one):
-            raise OptionError(f"path and rejects are two folders, not {path} and {rejects}")
+            raise OptionError(
+                f"path and rejects must be two separate folders, not {path} and {rejects}"
+            )
         yield stack.enter_context(staging), stack.enter_context(staged_rejects)
 
 
@@ -219,7 +221,9 @@ def _table(spark: SparkSession, staging: Staging, schema: StructType) -> Table:
     setting = "spark.sql.parquet.compression.codec"
     codec = spark.conf.get(setting, "snappy")
     if codec is None or codec.lower() not in _CODECS:
-        raise OptionError(f"{setting} is {codec!r}; write knows {', '.join(sorted(_CODECS))}")
+        raise OptionError(
+            f"{setting} is {codec!r}, but write supports only {', '.join(sorted(_CODECS))}"
+        )
     footer = {
         "org.apache.spark.version": spark.version,
         SPARK_SCHEMA: schema.json(),

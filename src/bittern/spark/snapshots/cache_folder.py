@@ -8,10 +8,11 @@
       9a58f9f8440865bc5ce65255696b1606.use        shared by all that use it; its time: the last use
       9a58f9f8440865bc5ce65255696b1606.1f3c.tmp/  being filled, or being removed
 
-A rename shows an entry all at once, so readers need no lock. Whoever dies while filling leaves a
-``.tmp``; the kernel frees the lock, and the next holder removes what it finds. Cleaning takes
-``.lock`` and ``.use`` for itself and never waits for them: what anybody fills or uses stays. A lock
-file that was removed while somebody waited for it is no lock, so who gets it looks again.
+A rename shows an entry all at once, so readers need no lock. A process that dies while filling
+leaves a ``.tmp``; the kernel frees the lock, and the next holder removes what it finds. Cleaning
+takes ``.lock`` and ``.use`` for itself and never waits for them: entries that are being filled or
+used stay. A lock file that was removed while a process waited for it protects nothing, so the
+process that gets it checks again.
 
 Cost: two system calls for a lock; cleaning is O(files in the cache).
 """
@@ -34,7 +35,7 @@ from bittern.files import let_go
 from bittern.spark.snapshots.transport import is_id
 from bittern.spark.told import component
 
-#: How long what nobody uses is kept, and how many bytes there may be; what is in use stays.
+#: How long unused entries are kept, and how many bytes there may be; entries in use stay.
 KEEP_DAYS = 7.0
 KEEP_BYTES = 32 << 30
 
@@ -45,9 +46,9 @@ _held: set[int] = set()
 
 
 def cache_root() -> Path:
-    """Return the cache's folder, made if need be; only its owner may write there.
+    """Return the cache's folder, created if needed; only its owner may write there.
 
-    It lies outside the folders of executors, so that all executors of a host share it.
+    It is outside the folders of executors, so that all executors of a host share it.
     """
     told = os.environ.get("BITTERN_CACHE_DIR")
     default = Path(tempfile.gettempdir()) / f"bittern-cache-{os.getuid()}"
@@ -61,9 +62,11 @@ def cache_root() -> Path:
             f"cannot make the cache folder {root}: {error.strerror}; {fix}"
         ) from error
     if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid():
-        raise SnapshotError(f"the cache folder {root} belongs to somebody else; {fix}")
+        raise SnapshotError(f"the cache folder {root} belongs to another user; {fix}")
     if status.st_mode & 0o022:
-        raise SnapshotError(f"others may write to the cache folder {root}; chmod 700, or {fix}")
+        raise SnapshotError(
+            f"other users may write to the cache folder {root}; chmod 700 it, or {fix}"
+        )
     return root
 
 
@@ -100,7 +103,7 @@ def install(folder: Path, entry: Path) -> None:
     if entry.exists():
         aside = _leftover(entry.parent, entry.name)
         entry.rename(aside)
-        shutil.rmtree(aside, ignore_errors=True)  # who has it mapped keeps the mapping
+        shutil.rmtree(aside, ignore_errors=True)  # processes that mapped it keep the mapping
     folder.rename(entry)
 
 
@@ -125,13 +128,13 @@ def _lock(path: Path, operation: int) -> int | None:
         if isinstance(error, BlockingIOError):
             return None
         raise SnapshotError(
-            f"cannot lock {path}: {error.strerror}; let BITTERN_CACHE_DIR be on a local disk"
+            f"cannot lock {path}: {error.strerror}; set BITTERN_CACHE_DIR to a local disk"
         ) from error
 
 
 @contextlib.contextmanager
 def locked(root: Path, name: str) -> Iterator[None]:
-    """Hold the right to fill an entry, with what killed processes left of it removed."""
+    """Hold the right to fill an entry, after removing what killed processes left of it."""
     descriptor = _lock(root / f"{_checked(name)}.lock", fcntl.LOCK_EX)
     assert descriptor is not None
     _held.add(descriptor)
@@ -157,7 +160,7 @@ def _sweep(root: Path, name: str) -> None:
 
 
 def _after_fork() -> None:
-    """Give up, in the child, what a thread of the parent was in the middle of."""
+    """In a forked child, give up what a thread of the parent was in the middle of."""
     for descriptor in _held:
         os.close(descriptor)  # the parent's descriptor goes on holding the lock
     _held.clear()
@@ -172,7 +175,7 @@ os.register_at_fork(after_in_child=_after_fork)
 def clean(
     root: Path | None = None, *, older_than: float | None = None, keep_bytes: float | None = None
 ) -> list[str]:
-    """Remove entries that nobody uses; returns their ids.
+    """Remove unused entries; returns their ids.
 
     Those not used for ``older_than`` seconds go, and then the longest unused until the rest has at
     most ``keep_bytes``. Defaults: $BITTERN_CACHE_DAYS (7) and $BITTERN_CACHE_BYTES (32 GiB). Runs
@@ -207,7 +210,7 @@ def _setting(name: str, default: float) -> float:
 
 
 def _size(entry: Path) -> int:
-    with contextlib.suppress(OSError):  # somebody else removes it
+    with contextlib.suppress(OSError):  # another process removes it
         return sum(file.stat().st_size for file in entry.iterdir())
     return 0
 
@@ -219,7 +222,7 @@ def _last_use(root: Path, name: str) -> float:
 
 
 def _remove(root: Path, name: str) -> bool:
-    """Remove an entry with all that belongs to it, unless somebody fetches or uses it."""
+    """Remove an entry with all that belongs to it, unless a process fetches or uses it."""
     lock, use = root / f"{name}.lock", root / f"{name}.use"
     held = []
     try:

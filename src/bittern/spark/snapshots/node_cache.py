@@ -49,11 +49,11 @@ class SnapshotRef:
     artifact: str | None = None
 
     def matcher(self) -> Matcher:
-        """What matches events against the snapshot, in any process."""
+        """A matcher for the snapshot, in any process."""
         return Matcher(attach(self))
 
     def state(self) -> State:
-        """The snapshot as a state, for those who match with more than it."""
+        """The snapshot as a state, for callers that match with more than it."""
         index = attach(self)
         segment = Segment(index, ALL_ALIVE, 0, None)
         return State((segment,), (ALL_ALIVE,), index.all_ids)
@@ -71,7 +71,7 @@ def attach(ref: SnapshotRef) -> Index:
     """Return the index that ``ref`` means, in any process; safe to call from threads.
 
     O(1) once the process has it, milliseconds once the host has it, else O(bytes). SnapshotError
-    if it is not to be had.
+    if it cannot be fetched.
     """
     if not transport.is_id(ref.id):
         raise SnapshotError(f"{ref.id!r} is not the id of a snapshot")
@@ -117,7 +117,7 @@ def put(source: Index | str) -> str:
 
 
 def keep(identity: str) -> None:
-    """Have a snapshot of this host's cache stay in use by this process, whoever has put it there.
+    """Keep a snapshot of this host's cache in use by this process, whichever process put it there.
 
     SnapshotError if the cache does not have it any more.
     """
@@ -125,15 +125,15 @@ def keep(identity: str) -> None:
     _keep_published(identity, mark(root, identity))
     if not transport.holds(str(root / identity), identity):
         raise SnapshotError(
-            f"snapshot {identity} was cleaned from the cache {root} before it was used; let "
-            f"BITTERN_CACHE_BYTES be more, or give store= a folder or URI"
+            f"snapshot {identity} was removed from the cache {root} before it was used; increase "
+            f"BITTERN_CACHE_BYTES, or give store= a folder or URI"
         )
 
 
 def drop(identity: str) -> None:
-    """Let go of a snapshot that is damaged: this process's next ``attach`` fetches it again.
+    """Drop a damaged snapshot: this process's next ``attach`` fetches it again.
 
-    Who has it mapped keeps it.
+    Processes that have it mapped keep it.
     """
     with _mutex:
         _opened.pop(identity, None)
@@ -143,7 +143,7 @@ def drop(identity: str) -> None:
 
 
 def release(identity: str) -> None:
-    """Let others clean a snapshot that this process has put into the cache and needs no more."""
+    """Allow cleaning of a snapshot that this process put into the cache and no longer needs."""
     with _mutex:
         use = _published.pop(identity, None)
     if use is not None:
@@ -193,7 +193,7 @@ def _open_entry(root: Path, identity: str) -> Index | None:
 
 def _fill(root: Path, ref: SnapshotRef) -> Index:
     with locked(root, ref.id), temporary(root, ref.id) as folder:
-        index = _open_entry(root, ref.id)  # somebody may have been quicker
+        index = _open_entry(root, ref.id)  # another process may have been quicker
         if index is not None:
             return index
         _fetch(ref, folder)
@@ -217,7 +217,7 @@ def _put_new(root: Path, index: Index) -> str:
 
 
 def _fetch(ref: SnapshotRef, folder: Path) -> None:
-    """Try every source; the error names them all, for whoever reads an executor's log."""
+    """Try every source; the error names them all, since it may be read in an executor's log."""
     tried: list[str] = []
     for get, what in ((_fetch_uri, ref.uri), (_fetch_artifact, ref.artifact)):
         if what is None:
@@ -232,7 +232,7 @@ def _fetch(ref: SnapshotRef, folder: Path) -> None:
     raise SnapshotError(
         f"host {socket.gethostname()} cannot get snapshot {ref.id} "
         f"({'; '.join(tried) or 'no source is known'}); give store= a folder or URI that the "
-        f"driver and all executors reach, or store='artifacts' to send it through Spark"
+        f"driver and all executors can reach, or store='artifacts' to send it through Spark"
     )
 
 
@@ -249,7 +249,9 @@ def _fetch_artifact(name: str, identity: str, folder: Path) -> None:
     except ValueError as error:
         raise SnapshotError(f"artifact {name!r:.60}: {error}") from None
     except Exception as error:  # an assertion or worse where no Spark runs
-        raise SnapshotError(f"artifact {name}: this process belongs to no Spark") from error
+        raise SnapshotError(
+            f"artifact {name}: this process is not part of a Spark application"
+        ) from error
     transport.unpack(path, identity, folder)
 
 

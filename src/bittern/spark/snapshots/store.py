@@ -1,4 +1,4 @@
-"""From the driver to the executors: where a snapshot lies so that every worker can attach to it.
+"""From the driver to the executors: where a snapshot is, so that every worker can attach to it.
 
 ::
 
@@ -81,7 +81,7 @@ def destination(spark: Any, store: str | Path | None = None) -> str:
     if told is None:
         return CACHE if _is_local(spark) else ARTIFACTS
     if not told:
-        raise OptionError(f"store= and {CONF} take a folder, a URI, 'artifacts' or 'cache'")
+        raise OptionError(f"store= and {CONF} must be a folder, a URI, 'artifacts' or 'cache'")
     return told if told in (ARTIFACTS, CACHE) else _absolute(told)
 
 
@@ -91,7 +91,7 @@ def write(source: Index | str, where: str) -> SnapshotRef:
         identity = node_cache.put(source)
         return SnapshotRef(identity, str(node_cache.entry_path(identity)))
     if where == ARTIFACTS:
-        raise OptionError("only a driver sends artifacts; give store= a folder or URI")
+        raise OptionError("only a driver can send artifacts: give store= a folder or URI")
     folder = transport.local_path(where)
     if folder is not None:
         return _write_folder(source, folder)
@@ -205,7 +205,7 @@ def _send(spark: Any, identity: str) -> str:
         spark.addArtifacts(str(tar), file=True)
     except PySparkException as error:
         if error.getCondition() not in _THERE_ALREADY:
-            raise SnapshotError(f"Spark does not take the artifact {name}: {error}") from error
+            raise SnapshotError(f"Spark does not accept the artifact {name}: {error}") from error
     sent.add(name)
     return name
 

@@ -73,7 +73,9 @@ def local_path(place: str) -> Path | None:
         return None
     parts = urlsplit(place)
     if parts.netloc not in ("", "localhost"):
-        raise SnapshotError(f"{place} names a host; write file:/// and three slashes before a path")
+        raise SnapshotError(
+            f"{place} names a host: write file:/// with three slashes before a path"
+        )
     return Path(unquote(parts.path))
 
 
@@ -166,7 +168,7 @@ def pack(folder: Path, tar: Path) -> None:
 
 
 def upload(folder: Path, uri: str) -> None:
-    """Write a snapshot to a URI, the manifest last: a killed writer leaves what nobody opens."""
+    """Write a snapshot to a URI, the manifest last, so that half a snapshot is never opened."""
     remote, base = filesystem(uri)
 
     def send(name: str) -> None:
@@ -216,7 +218,7 @@ def _from(place: str | Path) -> Iterator[None]:
     except FileNotFoundError as error:
         raise SnapshotError(f"there is no snapshot at {place}") from error
     except (SnapshotError, OSError, ValueError, EOFError, tarfile.TarError) as error:
-        raise SnapshotError(f"cannot take {place}: {error}") from error
+        raise SnapshotError(f"cannot fetch {place}: {error}") from error
 
 
 @contextlib.contextmanager
@@ -279,5 +281,7 @@ def _copy(source: IO[bytes], target: Path, size: int) -> None:
             out.write(chunk)
             left -= len(chunk)
         if left or source.read(1):
-            raise SnapshotError(f"{target.name} has not the {size} bytes that the manifest says")
+            raise SnapshotError(
+                f"{target.name} does not have the {size} bytes that the manifest states"
+            )
         to_disk(out)

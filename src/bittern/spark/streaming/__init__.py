@@ -1,4 +1,4 @@
-"""A stream matched against a catalog that changes under it: every match once, each batch pinned.
+"""A stream matched against a changing catalog: every match once, each batch pinned to a version.
 
 One micro-batch goes ``pipeline.py`` → ``steps.py``: the catalog's newest version, written down
 before anything is matched (``pins.py``) → base snapshot and deltas of that version

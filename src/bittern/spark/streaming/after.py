@@ -1,4 +1,4 @@
-"""Steps between matching and the sink: only what newly holds, and not too much of it.
+"""Steps between matching and the sink: only matches that newly hold, and not too many of them.
 
 ``Edge("product", order="at")``, where a subscription holds for a product while its events match::
 
@@ -20,7 +20,7 @@ be remembered, depends on nothing but the batch and what the batch before it lef
 down before any of it is used (``state.py``): a replay lets the same matches pass.
 
 Cost: one job, which sorts the batch together with what is remembered. An Edge remembers a row for
-each entity for which something holds, a Throttle one for whoever was sent something in the current
+each entity for which something holds, a Throttle one for each receiver of something in the current
 window. docs/benchmarks/streaming.md has figures.
 """
 
@@ -73,8 +73,8 @@ class Edge(After):
     Parameters
     ----------
     entity
-        The keys that say what an event is about. An event that lacks one of them (NULL) is about
-        nothing that has a past: its matches pass, and are not remembered.
+        The keys that identify what an event is about. An event that lacks one of them (NULL) has
+        no past: its matches pass, and are not remembered.
     order
         The keys by which the events of an entity follow each other within a batch, first to last;
         ties, and all if None, are decided by the other keys in the order of ``event_id``. Batches
@@ -92,7 +92,9 @@ class Edge(After):
         self.entity = tuple(names_of(entity, "entity"))
         self.order = tuple(names_of(order, "order"))
         if not self.entity:
-            raise OptionError("entity names no column: name the keys that say what events are of")
+            raise OptionError(
+                "entity names no column: name the keys that identify what an event is about"
+            )
 
     def check(self, keys: tuple[str, ...]) -> None:
         """Raise an OptionError unless entity and order are among the keys."""
@@ -152,18 +154,18 @@ class Edge(After):
 
 
 class Throttle(After):
-    """Let at most so many matches of a receiver pass in a window of time.
+    """Let a limited number of matches of a receiver pass in a window of time.
 
     Parameters
     ----------
     most
-        How many.
+        The number of matches per window.
     per
-        How long a window is: "1 hour", "90 seconds", "2 days", ... Windows are aligned to UTC, and
-        a batch is in the window in which it was pinned to its catalog version.
+        The length of a window: "1 hour", "90 seconds", "2 days", ... Windows are aligned to UTC,
+        and a batch is in the window in which it was pinned to its catalog version.
     by
-        Who receives: the "subscriber" of a subscription as the catalog says it in the batch's
-        version, where a subscription without one counts by itself; or each "subscription".
+        The receiver: the "subscriber" of a subscription in the batch's version of the catalog
+        (a subscription without one counts by itself), or each "subscription".
     order
         The keys by which matches of a batch are chosen, first to last; ties, and all if None, by
         the other keys in the order of ``event_id``, then by subscription.
@@ -221,7 +223,7 @@ class Throttle(After):
         return passed.select(*[F.col("match").getField(n).alias(n) for n in matches.columns])
 
     def _received(self, batch: Batch) -> DataFrame:
-        """Each match whole, with who receives it and where it stands among the others."""
+        """Each complete match, with its receiver and its position among the receiver's matches."""
         matches = batch.matches.where(F.col(SUBSCRIPTION).isNotNull())
         alone = F.concat(F.lit("subscription "), F.col(SUBSCRIPTION))
         rows = matches.select(
@@ -257,7 +259,7 @@ def _positions(batch: Batch, order: Sequence[str]) -> list[Column]:
 
 
 def _is_orderable(type_: DataType) -> bool:
-    """Can Spark sort by it?"""
+    """Whether Spark can sort by it."""
     if isinstance(type_, StructType):
         return all(_is_orderable(field.dataType) for field in type_)
     if isinstance(type_, ArrayType):
@@ -278,7 +280,7 @@ def _check_keys(what: str, names: Sequence[str], keys: Sequence[str]) -> None:
     for name in names:
         if name not in keys:
             raise OptionError(
-                f"{what} names {name!r}, which is no key of the matches; event_id names "
+                f"{what} names {name!r}, which is not a key of the matches; event_id names "
                 f"{', '.join(keys)}: add it there, or name one of those"
             )
 
@@ -287,7 +289,7 @@ def _duration(text: str) -> timedelta:
     found = _DURATION.fullmatch(text.strip().lower()) if isinstance(text, str) else None
     if found is None or int(found[1]) == 0:
         raise OptionError(
-            f"per is a number of seconds, minutes, hours, days or weeks, such as '1 hour', "
+            f"per must be a number of seconds, minutes, hours, days or weeks, such as '1 hour', "
             f"not {text!r}"
         )
     try:

@@ -1,4 +1,4 @@
-"""One micro-batch on its way from the outbox to a sink, and what a sink and an after-step are.
+"""One micro-batch between outbox and sink, and the interfaces of sinks and after-steps.
 
 ::
 

@@ -108,24 +108,24 @@ class StreamHistory:
         self._known: dict[str, tuple[int, int]] = {}  # documents and bytes, by folder
 
     def claim(self, query_id: str) -> None:
-        """Make the folder this query's, and remove what killed drivers left there."""
+        """Claim the folder for this query, and remove what killed drivers left there."""
         self._outbox.claim(query_id)
         self._outbox.tidy()
         self._query = query_id
 
     def open(self, batch_id: int) -> None:
-        """Be ready for a batch: the first one ever begins a history without documents.
+        """Prepare for a batch; the very first one starts a history without documents.
 
-        ``PipelineError`` if there is not each batch before it exactly once.
+        ``PipelineError`` unless each batch before it is there exactly once.
         """
         if self._begin() is None:
             create_once(self._note(batch_id), {"documents": 0})
         self._parts(batch_id)
 
     def store(self, events: DataFrame, batch_id: int, json: Sequence[str]) -> None:
-        """Have the events of a batch there; they are written now, unless they were before.
+        """Store the events of a batch, unless they were stored before.
 
-        ``json`` names columns of JSON text; all columns are kept that Arrow has a type for.
+        ``json`` names columns of JSON text; all columns for which Arrow has a type are kept.
         """
         if self._outbox.has(batch_id):
             return
@@ -140,14 +140,14 @@ class StreamHistory:
             staging.commit()
 
     def before(self, batch_id: int) -> list[Part]:
-        """The folders of all documents before a batch that may count, the oldest first."""
+        """The folders of all documents before a batch that may be used, the oldest first."""
         parts = self._parts(batch_id)
         if self.keep is None or not parts:
             return parts
         return [part for part in parts if part.end > parts[-1].end - self.keep]
 
     def count(self, batch_id: int) -> int:
-        """How many documents before a batch count."""
+        """The number of documents before a batch that are used."""
         there = sum(part.n_documents for part in self.before(batch_id))
         return there if self.keep is None else min(there, self.keep)
 
@@ -162,7 +162,7 @@ class StreamHistory:
         return Remembered(paths, self.keep, stamp=stamp, numbers=tuple(numbers))
 
     def tidy(self, batch_id: int) -> None:
-        """Fold folders, and remove what nobody needs when a batch is run, be it once more."""
+        """Fold folders, and remove what no batch needs, not even one that is run again."""
         parts = [part for part in self._parts(batch_id) if part.last < batch_id - 1]
         if not parts:
             return
@@ -206,9 +206,9 @@ class StreamHistory:
         newest = max((last for found in folders.values() for last, _ in found), default=-1)
         if newest > batch_id or begin is None or begin.batch > batch_id:
             raise PipelineError(
-                f"the history in {self.path} is of another time than the checkpoint: the stream is "
-                f"at batch {batch_id}, the history at {max(newest, begin.batch if begin else -1)}; "
-                f"restore both from the same moment"
+                f"the history in {self.path} does not belong to this state of the checkpoint: the "
+                f"stream is at batch {batch_id}, the history at "
+                f"{max(newest, begin.batch if begin else -1)}; restore both from the same moment"
             )
         parts, at, number = [], begin.batch, begin.documents
         while at < batch_id:
@@ -219,7 +219,7 @@ class StreamHistory:
                 raise PipelineError(
                     f"the history in {self.path} lacks batch {at}, and the stream is at {batch_id}:"
                     f" the folder was removed, or the pipeline has run without history; restore it,"
-                    f" or remove the whole folder to begin with an empty history"
+                    f" or remove the whole folder to start with an empty history"
                 )
             count, n_bytes = self._counted(name)
             parts.append(Part(str(self.path / name), at, last, number, count, n_bytes))
@@ -238,7 +238,7 @@ class StreamHistory:
     # -- folding and removing ------------------------------------------------------------------
 
     def _without_expired(self, parts: list[Part]) -> list[Part]:
-        """Those that still count. The others are removed, once they are as many as are kept."""
+        """The parts still in use. The others are removed once they are as many as are kept."""
         if self.keep is None:
             return parts
         expired = [part for part in parts if part.end <= parts[-1].end - self.keep]

@@ -6,14 +6,14 @@
                                        one line per batch, appended; at 64 MiB the file becomes
                                        metrics.jsonl.1, and the .1 before it is gone
     PrometheusFile("bittern.prom")     for node_exporter's textfile collector: written beside its
-                                       place and renamed, so that nobody reads half of it
+                                       place and renamed, so that no reader sees half of it
     Served(9400, ...)                  http://127.0.0.1:9400/metrics   the figures of this moment
                                                              /healthz  200, or 503 and why
 
 Every series carries the label ``pipeline``, since the files of two pipelines on one host end up in
 one scrape. Counters start at zero with the process, as Prometheus expects.
 
-Cost: some hundred microseconds a batch; who scrapes has a thread of its own.
+Cost: some hundred microseconds a batch; scrapes have a thread of their own.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class PrometheusFile:
     def __init__(self, path: str | os.PathLike[str], pipeline: str) -> None:
         self._path = Path(path)
         self._pipeline = pipeline
-        if self._path.suffix != ".prom":  # others are not read, and nobody would notice
+        if self._path.suffix != ".prom":  # others are ignored without notice
             raise OptionError(f"{path}: node_exporter reads only files that end in .prom")
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
@@ -142,14 +142,14 @@ class Served:
         self._thread.start()
 
     def close(self) -> None:
-        """Answer nobody any more, and free the port."""
+        """Stop answering, and free the port."""
         self._server.shutdown()
         self._thread.join()
         self._server.server_close()
 
 
 class _Server(ThreadingHTTPServer):
-    daemon_threads = True  # a client that never asks keeps nobody from ending
+    daemon_threads = True  # an idle client does not keep the process from ending
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A client that went away is not worth a traceback."""
@@ -183,7 +183,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(body)
 
     def log_message(self, *_: object) -> None:
-        """Nobody wants a line per scrape."""
+        """Log nothing: a line per scrape is of no use."""
 
 
 def prometheus_text(figures: Figures, pipeline: str) -> str:
@@ -230,7 +230,7 @@ def _families(figures: Figures) -> Iterator[tuple[str, str, str, list[_Sample]]]
         ("catalog_version", "Catalog version of the last micro-batch.", figures.version),
         ("catalog_newest_version", "Newest catalog version seen.", figures.newest),
         ("catalog_versions_behind", "Versions not matched yet.", figures.versions_behind),
-        ("source_events_behind", "Events that the source has not given yet.", figures.behind),
+        ("source_events_behind", "Events of the source not read yet.", figures.behind),
         ("delta_subscriptions", "Subscriptions outside the base snapshot.", figures.delta),
         ("delta_segments", "Deltas on the base snapshot.", figures.segments),
         ("history_documents", "Documents that events are compared with.", figures.documents),

@@ -1,4 +1,4 @@
-"""The sink that is exactly-once: a growing table of Parquet files, one folder for each batch."""
+"""The exactly-once sink: a growing table of Parquet files, one folder for each batch."""
 
 from __future__ import annotations
 
@@ -26,5 +26,5 @@ class Files(Sink):
         Outbox.at(self.path)
 
     def deliver(self, batch: Batch) -> None:
-        """Write what after-steps have left; without any, tasks have written it already."""
+        """Write what after-steps let pass; without after-steps, tasks have written it already."""
         Outbox.at(self.path).write(batch.matches, batch.batch_id)

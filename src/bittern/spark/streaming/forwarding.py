@@ -86,10 +86,11 @@ class Kafka(Sink):
         brokers = listed(servers, "servers")
         for server in brokers.split(","):
             if _SERVER.fullmatch(server) is None:
-                raise OptionError(f"servers are given as host:port, not {server!r}")
+                raise OptionError(f"servers must be given as host:port, not {server!r}")
         if not isinstance(topic, str) or _TOPIC.fullmatch(topic) is None or set(topic) == {"."}:
             raise OptionError(
-                f"topic is at most 249 letters, digits, dots, dashes and underscores, not {topic!r}"
+                f"topic must be at most 249 letters, digits, dots, dashes and underscores, not "
+                f"{topic!r}"
             )
         given = checked_options(options, _OWN_KAFKA)
         for name in given:
@@ -160,19 +161,25 @@ class Format(Sink):
         options: Mapping[str, str] | None = None,
     ) -> None:
         if not isinstance(name, str) or not name.strip():
-            raise OptionError(f"name is the name of a Spark format, such as 'delta', not {name!r}")
+            raise OptionError(
+                f"name must be the name of a Spark format, such as 'delta', not {name!r}"
+            )
         one_of("mode", mode, MODES)
         given = {key: _option(key, value) for key, value in (options or {}).items()}
         lower = {key.lower() for key in given}
         form = name.strip().lower()
         if form == "text":
-            raise OptionError("text holds one column, and matches have more: use json or csv")
+            raise OptionError(
+                "the format text holds one column, but matches have more: use json or csv"
+            )
         if form in _FILES and "path" not in lower:
-            raise OptionError(f"{name} is written to files: say where in options, as 'path'")
+            raise OptionError(
+                f"{name} is written to files: give their folder in options, as 'path'"
+            )
         if form in _FILES and mode != "append":
             raise OptionError(
-                f"{name} is written to a folder for each batch, and none replaces another: leave "
-                f"mode out"
+                f"{name} is written to one folder per batch, and none replaces another: leave out "
+                f"mode"
             )
         if form == "delta" and lower & {*_OWN_DELTA}:
             raise OptionError("txnAppId and txnVersion are set for each batch: leave them out")
@@ -198,7 +205,7 @@ class Format(Sink):
         for name in self.partition_by:
             if name not in rows.columns:
                 raise OptionError(
-                    f"partition_by names {name!r}, which is no column of the matches; they have "
+                    f"partition_by names {name!r}, which is not a column of the matches; they have "
                     f"{', '.join(rows.columns)}"
                 )
         options = {name: _filled(value, batch) for name, value in self.options.items()}
@@ -247,7 +254,9 @@ def _option(name: str, value: object) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if not isinstance(name, str) or not isinstance(value, str | int | float):
-        raise OptionError(f"options are names with texts or numbers, not {name!r}: {value!r:.80}")
+        raise OptionError(
+            f"options must be names with strings or numbers, not {name!r}: {value!r:.80}"
+        )
     return str(value)
 
 
@@ -271,4 +280,4 @@ def _check_free(batch: Batch, *names: str) -> None:
     same = str if is_case_sensitive(batch.spark) else str.lower
     for key in batch.keys:
         if same(key) in names:
-            raise OptionError(f"the key column {key!r} would be overwritten: rename it")
+            raise OptionError(f"the key column {key!r} has the name of an output column: rename it")

@@ -1,4 +1,4 @@
-"""What only Spark knows of a stream, told to ``metrics.py``.
+"""Passes what only Spark knows about a stream to ``metrics.py``.
 
 Spark calls a listener from a thread of its own, some time after a trigger: how long the whole of it
 took, how long its logs took, how many rows came, and how far the source is behind. The latter is
@@ -32,9 +32,9 @@ _COMMITS = ("walCommit", "commitOffsets", "commitBatch")
 
 
 class Listener(StreamingQueryListener):
-    """Tells ``metrics`` of one query; others of the session are none of its business.
+    """Reports one query to ``metrics``, and ignores other queries of the session.
 
-    ``is_stopped`` tells whether somebody has stopped it: Spark calls it a failure when that ends a
+    ``is_stopped`` tells whether it was asked to stop: Spark calls it a failure when that ends a
     batch that had just begun.
     """
 

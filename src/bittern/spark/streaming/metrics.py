@@ -1,8 +1,8 @@
-"""Figures of a running pipeline: who reports, what is kept, who reads.
+"""Figures of a running pipeline: how they are reported, kept and read.
 
 The pipeline reports a micro-batch when it is delivered; Spark adds, a little later and from another
 thread, what only Spark knows (``listener.py``). Both go through one lock into one ``Metrics``, and
-whoever wants to know takes a ``Figures``, which never changes::
+readers take a ``Figures``, which never changes::
 
     pipeline ── batch(BatchReport) ──┐                       ┌── figures() ── terminal view, HTTP
     listener ── progress, idle,      ├──►  Metrics  ─────────┤
@@ -86,7 +86,7 @@ class Done:
 
 @dataclass(frozen=True)
 class Figures:
-    """How a pipeline does, at one moment; totals are since it was started."""
+    """The state of a pipeline at one moment; totals are since it was started."""
 
     uptime: float = 0.0
     batches: int = 0
@@ -119,7 +119,7 @@ class Figures:
 
 
 class Exporter(Protocol):
-    """Who writes figures down; called from one thread at a time, and may raise OSError."""
+    """Writes figures somewhere; called from one thread at a time, and may raise OSError."""
 
     def batch(self, done: Done) -> None:
         """A batch is complete."""
@@ -193,7 +193,7 @@ class Metrics:
             self._refresh()
 
     def idle(self) -> None:
-        """Nothing came for some seconds: rates fall, and who exports may say so."""
+        """Nothing came for some seconds: rates fall, and exporters may say so."""
         with self._lock:
             self._complete()
             self._refresh()
@@ -216,7 +216,7 @@ class Metrics:
             self._exporters = ()
 
     def figures(self) -> Figures:
-        """How it stands now."""
+        """The present figures."""
         with self._lock:
             now = self._clock()
             events, matches = self._rates(now)

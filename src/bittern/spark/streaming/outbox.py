@@ -9,7 +9,7 @@
         part-00001-18-<token>.parquet    17     alert-3       4711
       batch=1/
         ...
-      .batch=2.<token>.writing/    tasks are writing it; hidden from whoever reads the table
+      .batch=2.<token>.writing/    tasks are writing it; hidden from readers of the table
 
 ``spark.read.parquet("matches")`` gives one table with a column ``batch``. A folder takes its name
 in one rename when all of it is on disk (``spark/sink/staging.py``), so a reader never sees half a
@@ -59,7 +59,7 @@ class Outbox:
         return cls(local_path(os.fspath(path), "a table of a pipeline"))
 
     def claim(self, query_id: str) -> None:
-        """Make the table this query's; PipelineError if it is another's or no such table."""
+        """Claim the table for this query; PipelineError if it is another's or not such a table."""
         owner = self.path / _OWNER
         try:
             self.path.mkdir(parents=True, exist_ok=True)
@@ -67,8 +67,8 @@ class Outbox:
                 # What is hidden is no part of a table: a claim that was killed may have left it.
                 if any(not entry.name.startswith((".", _OWNER)) for entry in self.path.iterdir()):
                     raise PipelineError(
-                        f"{self.path} holds something that no pipeline wrote: give this one a "
-                        f"folder of its own"
+                        f"{self.path} holds something that no pipeline wrote: give this pipeline "
+                        f"its own folder"
                     )
                 create_once(owner, {"query": query_id})
             found = words(read_told(owner.read_bytes())["query"])
@@ -76,11 +76,12 @@ class Outbox:
             raise PipelineError(f"cannot write to {self.path}: {error}") from error
         except (ValueError, KeyError) as error:
             raise PipelineError(
-                f"{owner}, which says whose table this is, cannot be read ({error}): restore it"
+                f"{owner}, which names the owner of this table, cannot be read ({error}): restore "
+                f"it"
             ) from error
         if found != query_id:
             raise PipelineError(
-                f"{self.path} belongs to another query, {found}: go on with that one's checkpoint, "
+                f"{self.path} belongs to another query, {found}: use the checkpoint of that query, "
                 f"or choose another folder"
             )
 
@@ -95,7 +96,7 @@ class Outbox:
         return self.path / f"{BATCH}={batch_id}"
 
     def has(self, batch_id: int) -> bool:
-        """Was the batch written?"""
+        """Whether the batch was written."""
         return self.folder(batch_id).exists()
 
     def staging(self, batch_id: int) -> Staging:
@@ -122,7 +123,7 @@ class Outbox:
             staging.commit()
 
     def batches(self) -> list[int]:
-        """Those that are there. O(batches)."""
+        """The batches that were written. O(batches)."""
         found = [_FOLDER.fullmatch(folder.name) for folder in self.path.glob(f"{BATCH}=*")]
         return [int(match[1]) for match in found if match is not None]
 
@@ -141,4 +142,6 @@ def check_apart(**paths: str | os.PathLike[str] | None) -> None:
     for name, path in known.items():
         for other, place in known.items():
             if name != other and path.is_relative_to(place):
-                raise OptionError(f"{name} and {other} are separate folders, not {path} in {place}")
+                raise OptionError(
+                    f"{name} and {other} must be separate folders, not {path} in {place}"
+                )

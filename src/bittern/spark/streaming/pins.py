@@ -1,4 +1,4 @@
-"""The checkpoint's own part: who works on it, and which catalog version each batch is bound to.
+"""Our part of the checkpoint: its owner, and the catalog version that each batch is bound to.
 
 ::
 
@@ -45,7 +45,7 @@ from bittern.spark.told import component, read_told, whole, words
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY
 _FILE = os.O_RDWR | os.O_CREAT
-#: Pins that stay, for those who want to know later what a batch was matched with.
+#: Pins that stay, so that one can look up later what a batch was matched with.
 _KEPT = 1000
 
 
@@ -59,7 +59,7 @@ class Pin:
 
 
 class Checkpoint:
-    """A checkpoint's folder, held by one pipeline at a time; ``with`` lets go of it.
+    """A checkpoint's folder, held by one pipeline at a time; ``with`` releases it.
 
     ::
 
@@ -95,7 +95,7 @@ class Checkpoint:
             if not try_hold(held[place].number):
                 raise PipelineError(
                     f"the checkpoint {self.path} is in use by {self._holder()}: stop that "
-                    f"one first, or give this pipeline a checkpoint of its own"
+                    f"one first, or give this pipeline its own checkpoint"
                 )
         self._check_held(held)  # another may have removed one in between
         lock = held[self.own / "lock"].number
@@ -120,8 +120,8 @@ class Checkpoint:
             if not same:
                 raise PipelineError(
                     f"{place} was removed or replaced while this pipeline held its lock: another "
-                    f"one may work on the checkpoint now, so this one stops; see to it that there "
-                    f"is one, and start that again"
+                    f"pipeline may use the checkpoint now, so this one stops; make sure that only "
+                    f"one runs, and start it again"
                 )
 
     def _probe(self) -> None:
@@ -153,7 +153,7 @@ class Checkpoint:
             ) from error
 
     def check_query(self) -> None:
-        """Raise a PipelineError if Spark could not go on with the query that was here before."""
+        """Raise a PipelineError if Spark could not continue the query that was here before."""
         if self.query_id() is not None:
             return
         begun = [self.own / "owner.json", *map(self.path.joinpath, ("offsets", "commits"))]
@@ -167,8 +167,8 @@ class Checkpoint:
         """What to do about a file of Spark's that says nothing but the query's id."""
         with contextlib.suppress(OSError, ValueError, KeyError):
             query = component(read_told((self.own / "owner.json").read_bytes())["query"])
-            return f'restore it, all it has to hold is {{"id":"{query}"}}'
-        return "restore it, or begin with a new checkpoint"
+            return f'restore it; it only needs to hold {{"id":"{query}"}}'
+        return "restore it, or start with a new checkpoint"
 
     def bind(self, catalog: str, query_id: str) -> None:
         """Bind the pins to a catalog, by its uid, and to a query: numbers mean nothing in others.
@@ -186,8 +186,8 @@ class Checkpoint:
         for what, given in (("catalog", catalog), ("query", query_id)):
             if found[what] != given:
                 raise PipelineError(
-                    f"the pins in {self.path} are of another {what}, {found[what]}, and this is "
-                    f"{given}: go on with that one, or begin with a new checkpoint"
+                    f"the pins in {self.path} belong to another {what}, {found[what]}, and this is "
+                    f"{given}: use that one, or start with a new checkpoint"
                 )
 
     def pin(self, batch_id: int, newest: Callable[[], int]) -> Pin:
@@ -204,8 +204,8 @@ class Checkpoint:
         try:
             if not create_once(place, told):
                 raise PipelineError(
-                    f"another pipeline has written the pin {place} at the same time: there is one "
-                    f"driver to a checkpoint, so this one stops"
+                    f"another pipeline has written the pin {place} at the same time: a checkpoint "
+                    f"can have only one driver, so this one stops"
                 )
             self._place(batch_id - _KEPT).unlink(missing_ok=True)
         except OSError as error:
@@ -229,8 +229,9 @@ class Checkpoint:
             return None
         except (OSError, ValueError, KeyError) as error:
             raise PipelineError(
-                f"the pin {place} cannot be read ({_said(error)}): it says with which version of "
-                f"the catalog the batch was matched, so nothing is matched without it; restore it"
+                f"the pin {place} cannot be read ({_said(error)}): it names the version of the "
+                f"catalog that the batch was matched with, so nothing is matched without it; "
+                f"restore it"
             ) from error
 
 
@@ -240,7 +241,7 @@ def _close(held: dict[Path, Opened]) -> None:
 
 
 def _moment(told: Any) -> datetime:
-    """A time that says of itself where it is counted from."""
+    """A time with a time zone."""
     moment = datetime.fromisoformat(words(told))
     if moment.utcoffset() is None:
         raise ValueError(f"{told!r:.40} has no time zone")

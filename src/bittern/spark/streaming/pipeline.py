@@ -90,15 +90,15 @@ class Pipeline:
     after
         Steps between matching and the sink, in order: ``Edge`` and ``Throttle``.
     metrics
-        Who is told of every batch.
+        A ``Metrics`` object, which gets the figures of every batch.
     history
         True, or a folder that driver and executors share: events are remembered, and EXISTS and
-        FORALL range over those of all batches before. True is a folder in the checkpoint.
+        FORALL range over those of all earlier batches. True means a folder in the checkpoint.
     keep
-        How many of the newest documents count; None: all of them.
+        How many of the newest documents are used; None: all of them.
     order_by
-        The columns that tell in which order the events of a batch have come: then each of them is
-        compared with those before it too, in a single task. Without it they do not see each other.
+        The columns that give the order of the events of a batch: then each is compared with the
+        earlier ones too, in a single task. Without it they do not see each other.
     """
 
     def __init__(
@@ -123,24 +123,30 @@ class Pipeline:
     ) -> None:
         keys, documents = names_in(events, event_id, json)
         if not events.isStreaming:
-            raise OptionError("a pipeline takes a stream of events: for a batch use write")
+            raise OptionError(
+                "a pipeline needs a stream of events: for a batch use bittern.spark.write"
+            )
         for key in keys:
             if key.lower() in (VERSION, BATCH, QUERY):
-                raise OptionError(f"the key column {key!r} would be overwritten: rename it")
+                raise OptionError(
+                    f"the key column {key!r} has the name of an output column: rename it"
+                )
         check_limit(limit)
         _check_classic(events.sparkSession)
         if not isinstance(sink, Sink | str | os.PathLike):
-            raise OptionError(f"sink is a sink or the path of a folder, not {sink!r:.60}")
+            raise OptionError(f"sink must be a sink or the path of a folder, not {sink!r:.60}")
         sink = sink if isinstance(sink, Sink) else Files(sink)
         sink.check(events.sparkSession)
         for number, step in enumerate(after):
             if not isinstance(step, After):
-                raise OptionError(f"after is a list of steps, such as Edge(...), not {step!r:.60}")
+                raise OptionError(
+                    f"after must be a list of steps, such as Edge(...), not {step!r:.60}"
+                )
             step.check(tuple(keys))
             if step.needs_all_events and number:
                 raise OptionError(
-                    f"{type(step).__name__} comes first of all steps: those before it would take "
-                    f"events without matches away from it"
+                    f"{type(step).__name__} must be the first step: steps before it would remove "
+                    f"the events without matches, which it needs"
                 )
         path = sink.path if isinstance(sink, Files) else None
         _check_history(history, keep, order_by)
@@ -186,7 +192,7 @@ def _interval(trigger: str | None, events: DataFrame) -> dict[str, Any]:
         events.writeStream.trigger(processingTime=trigger)  # Spark knows what a time is
     except PySparkException:
         raise OptionError(
-            f"trigger is a time such as '5 seconds', or None, not {trigger!r}"
+            f"trigger must be a time such as '5 seconds', or None, not {trigger!r}"
         ) from None
     return {"processingTime": trigger}
 
@@ -194,17 +200,16 @@ def _interval(trigger: str | None, events: DataFrame) -> dict[str, Any]:
 def _check_history(history: Any, keep: int | None, order_by: Any) -> None:
     check_keep(keep)
     if not isinstance(history, bool | str | os.PathLike):
-        raise OptionError(f"history is True or the path of a folder, not {history!r:.60}")
+        raise OptionError(f"history must be True or the path of a folder, not {history!r:.60}")
     for name, value in (("keep", keep), ("order_by", order_by)):
         if history is False and value is not None:
-            raise OptionError(f"{name} is of a history: give history=True too")
+            raise OptionError(f"{name} needs a history: give history=True too")
 
 
 def _check_classic(spark: SparkSession) -> None:
     if session.is_connect(spark):
         raise OptionError(
-            "a pipeline pins and commits in the driver's process: start it with a classic session, "
-            "not through Spark Connect"
+            "a pipeline commits in the driver's process: use a classic session, not Spark Connect"
         )
 
 
@@ -237,7 +242,7 @@ class Running:
             self._held = stack.pop_all()
 
     def _on_batch(self, frame: DataFrame, batch_id: int) -> None:
-        # Whoever stops holds the lock until the query has ended: never wait for that here.
+        # The thread that stops holds the lock until the query has ended: never wait for it here.
         while not self._stopping:
             if self._batch.acquire(timeout=0.05):
                 break
@@ -256,15 +261,15 @@ class Running:
 
     @property
     def is_active(self) -> bool:
-        """Does the stream still run?"""
+        """Whether the stream still runs."""
         return bool(self.query.isActive)
 
     def _is_stopped(self) -> bool:
-        """Was it told to stop, and has nothing failed before?"""
+        """Whether it was told to stop, and nothing failed before."""
         return self._stopping and self._failure is None
 
     def stop(self) -> None:
-        """Finish the batch under way, and stop. What cannot be finished is done after a restart."""
+        """Finish the current batch, and stop. What cannot be finished is done after a restart."""
         self._stopping = True
         with self._batch:
             self._wait_for_note()
@@ -272,15 +277,15 @@ class Running:
         self._held.close()
 
     def abort(self) -> None:
-        """Stop at once: the batch under way is done again after a restart."""
+        """Stop at once: the current batch is done again after a restart."""
         self._stopping = self._aborting = True
         self.query.stop()
         self._held.close()
 
     def await_termination(self, seconds: float | None = None) -> bool:
-        """Wait until the stream ends; False if it has not after so many seconds.
+        """Wait until the stream ends; False if it has not after this many seconds.
 
-        ``PipelineError`` if it ended by a failure. It can be started again from its checkpoint.
+        ``PipelineError`` if it failed. It can be started again from its checkpoint.
         """
         try:
             if seconds is None:
@@ -300,12 +305,12 @@ class Running:
         reason = str(failure) if isinstance(failure, BitternError) else session.reason(failure)
         after = f" after batch {self._last}" if self._last >= 0 else ""
         return PipelineError(
-            f"the stream has stopped{after}: {reason}\nNothing is lost: start it again and it goes "
-            f"on from the checkpoint {self._plan.checkpoint.path}"
+            f"the stream has stopped{after}: {reason}\nNothing is lost: start it again, and it "
+            f"continues from the checkpoint {self._plan.checkpoint.path}"
         )
 
     def _wait_for_note(self) -> None:
-        """Give Spark the time to note the last batch as done: then nobody does it again."""
+        """Give Spark the time to note the last batch as done, so that it is not done again."""
         note = self._plan.checkpoint.path / "commits" / str(self._last)
         until = time.monotonic() + _NOTING
         while self._last >= 0 and self.query.isActive and time.monotonic() < until:

@@ -105,7 +105,9 @@ def files(
         # As everybody else writes CSV: quotes inside quotes are doubled.
         given = {"header": "true", "escape": '"'} | given
     if format == "json" and schema is not None:
-        raise OptionError("schema is for csv and parquet: a JSON line tells its attributes itself")
+        raise OptionError(
+            "schema is for csv and parquet only: a line of JSON names its attributes itself"
+        )
     try:
         if format != "json" and schema is None:
             schema = _inferred(spark, folder, format, given)
@@ -228,7 +230,7 @@ def _document(raw: Column) -> Column:
 def _with(events: DataFrame, columns: Mapping[str, str], what: str) -> DataFrame:
     """The events and more columns, each SQL over those that there were."""
     if not isinstance(columns, Mapping):
-        raise OptionError(f"{what} are names, each with SQL, not {columns!r:.80}")
+        raise OptionError(f"{what} must be names, each with SQL, not {columns!r:.80}")
     _check_free(events, tuple(columns))
     for name, sql in columns.items():
         try:
@@ -238,8 +240,8 @@ def _with(events: DataFrame, columns: Mapping[str, str], what: str) -> DataFrame
             raise OptionError(f"{what}: {name!r} is {sql!r}: {said(error)}") from error
         if not _is_repeatable(events, drawn):
             raise OptionError(
-                f"{what}: {name!r} is {sql!r}, which is not one value that is the same each time: "
-                f"a batch that is read again must have the same rows; hash a number or a key, as "
+                f"{what}: {name!r} is {sql!r}, which does not give the same value each time: a "
+                f"batch that is read again must have the same rows; hash a number or a key, as "
                 f"xxhash64(...) does"
             )
     return events.select("*", *(F.expr(sql).alias(name) for name, sql in columns.items()))
@@ -264,10 +266,10 @@ def _inferred(
 def _unreadable(folder: str, error: AnalysisException) -> OptionError:
     condition = error.getCondition()
     if condition == "PATH_NOT_FOUND":
-        return OptionError(f"there is no folder {folder}: make it before the stream starts")
+        return OptionError(f"there is no folder {folder}: create it before the stream starts")
     if condition == "UNABLE_TO_INFER_SCHEMA":
         return OptionError(
-            f"{folder} has no file that tells its columns: put one there first, or name them in "
+            f"{folder} has no file to take the columns from: put one there first, or name them in "
             f"schema, as in schema='price double, colour string'"
         )
     return OptionError(f"{folder} cannot be read: {said(error)}")
@@ -296,8 +298,8 @@ def _check_free(events: DataFrame, names: tuple[str, ...]) -> None:
     for name in names:
         if same(name) in taken:
             raise OptionError(
-                f"there is a column {name!r} already, and a source needs the name for its own: "
-                f"choose another one"
+                f"there is a column {name!r} already, and the source needs this name: choose "
+                f"another one"
             )
 
 
@@ -316,7 +318,7 @@ def listed(given: str | Sequence[str], what: str) -> str:
         stripped = [name.strip() for name in names]
         if stripped and all(stripped):
             return ",".join(stripped)
-    raise OptionError(f"{what} is a name or a list of names, not {given!r:.80}")
+    raise OptionError(f"{what} must be a name or a list of names, not {given!r:.80}")
 
 
 def said(error: AnalysisException) -> str:

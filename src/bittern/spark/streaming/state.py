@@ -9,8 +9,8 @@
       .batch=18.<token>.writing/      a driver died here: what it wrote is never read
 
 What a batch leaves is computed from the batch and from what the batch before it left, so it is the
-same whoever computes it; ``outbox.py`` says why it is there whole or not at all. Two are kept:
-Spark replays no batch but the last.
+same in every attempt; ``outbox.py`` says why it is there whole or not at all. Two are kept: Spark
+replays only the last batch.
 
 Cost: one job for each batch, which writes all that is remembered and so grows with that too, not
 with the batch alone.
@@ -40,9 +40,9 @@ class States:
         found = StructType([field for field in left.schema if field.name in schema.names])
         if found.simpleString() != schema.simpleString():
             raise OptionError(
-                f"{self._table.path} remembers {found.simpleString()}, and this step needs "
-                f"{schema.simpleString()}: a step and its columns cannot change under one "
-                f"checkpoint; take a new one, or remove that folder to start afresh"
+                f"{self._table.path} remembers {found.simpleString()}, but this step needs "
+                f"{schema.simpleString()}: a step and its columns cannot change within one "
+                f"checkpoint; use a new checkpoint, or remove that folder to start afresh"
             )
         return left.select(*schema.names)
 

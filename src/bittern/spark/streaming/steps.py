@@ -37,7 +37,7 @@ from bittern.spark.streaming.pins import Checkpoint, Pin
 
 @dataclass(frozen=True)
 class Plan:
-    """All that a pipeline was told, checked."""
+    """The arguments of a pipeline, checked."""
 
     spark: SparkSession
     catalog: Catalog
@@ -92,12 +92,12 @@ class Steps:
         self._query_id: str | None = None
 
     def close(self) -> None:
-        """Let go of what the builder holds."""
+        """Release what the builder holds."""
         self._builder.close()
         self._sender.close()
 
     def __call__(self, frame: DataFrame, batch_id: int) -> None:
-        """Do all of it, or what is left of it where an earlier attempt has died."""
+        """Do all steps, or those that are left if an earlier attempt died."""
         plan, watch = self._plan, _Watch()
         query_id = self.claim()
         with watch.time("pin"):
@@ -153,7 +153,9 @@ class Steps:
             plan = self._plan
             query_id = plan.checkpoint.query_id()
             if query_id is None:
-                raise PipelineError(f"the checkpoint {plan.checkpoint.path} has lost its metadata")
+                raise PipelineError(
+                    f"the checkpoint {plan.checkpoint.path} has lost its metadata: restore it"
+                )
             plan.checkpoint.bind(plan.catalog.uid, query_id)
             for outbox in dict.fromkeys((plan.outbox, plan.table, plan.rejects)):
                 if outbox is not None:

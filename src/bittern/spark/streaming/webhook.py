@@ -1,4 +1,4 @@
-"""Matches to those who asked for them: a POST to each subscriber's URL, from the tasks.
+"""Delivers matches to subscribers: a POST to each subscriber's URL, from the tasks.
 
 A subscription names its URL in the catalog, in its metadata. The driver looks up the subscriptions
 that matched in the batch, at the batch's catalog version, and the tasks deliver::
@@ -87,7 +87,7 @@ _TARGETS = pa.schema(
 
 @dataclass(frozen=True)
 class Delivered:
-    """What became of a batch; the dead are among the requests and matches."""
+    """The outcome of a batch; requests and matches include the dead letters."""
 
     requests: int = 0
     matches: int = 0
@@ -106,15 +106,16 @@ class Webhook(Sink):
     dead_letters
         Folder that driver and executors share, for requests that could not be delivered.
     entry
-        Which entry of a subscription's metadata is its URL. Subscriptions without it are skipped.
+        The entry of a subscription's metadata that holds its URL. Subscriptions without it are
+        skipped.
     attempts, first_wait, longest_wait, timeout, within
         How hard to try, in attempts and seconds: see ``delivery/lanes.py``.
     concurrency
         Connections of each task; there are as many tasks as Spark has cores.
     most_matches
-        In one request.
+        The most matches in one request.
     private
-        Networks that may be delivered to though they are not public, such as "10.0.0.0/8".
+        Networks that are allowed although they are not public, such as "10.0.0.0/8".
     headers
         Sent with every request.
     secret
@@ -152,7 +153,7 @@ class Webhook(Sink):
         self._private = tuple(private)
         self._headers = check_headers(headers or {})
         if secret is not None and not (isinstance(secret, str | bytes) and secret):
-            raise OptionError("secret is a text that is not empty, or None for no signature")
+            raise OptionError("secret must be a string that is not empty, or None for no signature")
         self._secret = secret.encode() if isinstance(secret, str) else secret
         self._given_up: frozenset[Pair] = frozenset()
         self._untried: frozenset[Pair] = frozenset()
@@ -168,8 +169,8 @@ class Webhook(Sink):
         there = next(folder for folder in (place, *place.parents) if folder.exists())
         if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
             raise OptionError(
-                f"dead_letters is a folder that driver and executors can write to, and "
-                f"{self._dead_letters} is none: look at {there}"
+                f"dead_letters must be a folder that driver and executors can write to, but "
+                f"{self._dead_letters} is not: look at {there}"
             )
 
     def deliver(self, batch: Batch) -> None:
@@ -192,7 +193,7 @@ class Webhook(Sink):
             )
 
     def _targets(self, batch: Batch) -> tuple[pa.Table, int]:
-        """Where the batch's subscriptions want their matches, and how many matches go nowhere."""
+        """The URLs of the batch's subscriptions, and how many matches have none."""
         counted = batch.matches.groupBy(SUBSCRIPTION).agg(F.count(F.lit(1))).toArrow()
         ids, counts = (column.to_pylist() for column in counted.columns)
         details = batch.catalog.details(ids, batch.version)
@@ -283,5 +284,5 @@ def url_in(metadata: str | None, entry: str) -> str | None:
 def _seconds(name: str, value: Any, *, zero: bool = True) -> float:
     good = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
     if not good or value < 0 or (value == 0 and not zero):
-        raise OptionError(f"{name} is a number of seconds above 0, not {value!r}")
+        raise OptionError(f"{name} must be a number of seconds above 0, not {value!r}")
     return float(value)
