@@ -1,4 +1,4 @@
-"""Durable files and folders: each appears complete or not at all, and locks tell who writes.
+"""Durable files and folders: each appears complete or not at all, and locks protect writers.
 
 A file is written under a temporary name beside its own, flushed to disk, and renamed
 (``whole_file``).

@@ -745,13 +745,13 @@ TWINS = pa.struct([("x", pa.int64()), ("x", pa.int64())])
 @pytest.mark.parametrize(
     ("events", "arguments", "error", "told"),
     [
-        (17, {}, EventError, "events are an Arrow table or array"),
-        (b"{}", {}, EventError, "events are an Arrow table or array"),
-        (pa.array([1]), {}, EventError, "holds JSON text, structs or maps, not int64"),
-        (pa.array(["{}"]), {"json": "a"}, OptionError, "json names columns of a table"),
-        ([{}], {"json": "a"}, OptionError, "json names columns of a table"),
+        (17, {}, EventError, "events must be an Arrow table or array"),
+        (b"{}", {}, EventError, "events must be an Arrow table or array"),
+        (pa.array([1]), {}, EventError, "must hold JSON text, structs or maps, not int64"),
+        (pa.array(["{}"]), {"json": "a"}, OptionError, "json needs a table with columns"),
+        ([{}], {"json": "a"}, OptionError, "json needs a table with columns"),
         (SOME, {"json": "b"}, OptionError, "json names the column 'b'"),
-        (SOME, {"json": 3}, OptionError, "json is the name of a column"),
+        (SOME, {"json": 3}, OptionError, "json must be the name of a column"),
         (pa.table([[1], [2]], names=["a", "a"]), {}, EventError, "two columns of the events"),
         (pa.table({"s": pa.nulls(1, TWINS)}), {}, EventError, "in 's' are named 'x'"),
         (

@@ -144,7 +144,7 @@ def test_times_at_the_edges_of_what_a_unit_holds():
         for ticks in (most + 1, -most - 1, 2**63 - 1):
             far = np.array([0, ticks], f"M8[{unit}]")
             for values in (far, list(far)):
-                with pytest.raises(OptionError, match="beyond 64 bits of s"):
+                with pytest.raises(OptionError, match="not fit into 64 bits of s"):
                     Intervals.build(values, [None, None])
     with pytest.raises(OptionError, match="whole number of microseconds in 64 bits"):
         Intervals.build([np.datetime64(2**62, "s")], [None])
@@ -268,7 +268,7 @@ def test_messages_about_one_interval_have_no_row():
     with pytest.raises(OptionError, match=r"^the interval has the low end nan"):
         index.insert(math.nan, 2, 1)
     times = Intervals.build(np.array([1], "M8[us]"), [None])
-    with pytest.raises(OptionError, match=r"^the high end of the interval is no whole number"):
+    with pytest.raises(OptionError, match=r"^the high end of the interval is not a whole number"):
         times.delete(None, np.datetime64(1, "ns"), 1)
 
 

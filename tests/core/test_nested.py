@@ -169,7 +169,7 @@ def test_what_events_of_a_history_were() -> None:
 
 def test_a_list_is_told_to_be_no_number() -> None:
     index = bittern.Index.build({"one": "ls.i = 1", "null": "ls.i IS NULL"})
-    why = "ls.i is no number, string, boolean or time, and subscriptions compare it with numbers"
+    why = "ls.i is not a number, string, boolean or time, and subscriptions compare it with numbers"
     for form in ("mappings", "texts", "json", "variant"):
         batch, names = FORMS[form](ROWS[:3])
         matches = bittern.Matcher(index).match(batch, json=names)
@@ -190,7 +190,7 @@ def test_bytes_are_no_string_and_that_is_told() -> None:
     matcher = bittern.Matcher(bittern.Index.build({"is": "bin = 'abc'", "like": "bin LIKE 'a%'"}))
     matches = matcher.match([{"bin": b"abc"}])
     assert matches.to_pylist() == [[]]
-    why = "bin is no number, string, boolean or time, and subscriptions compare it with strings"
+    why = "bin is not a number, string, boolean or time, and subscriptions compare it with strings"
     assert matches.mistyped == [(0, why)]
 
 

@@ -333,7 +333,7 @@ def test_a_reader_that_cannot_register(
         raise OSError(number, name)
 
     monkeypatch.setattr(Path, "mkdir", refused)
-    with pytest.raises(PageError, match=f"has to say so in the folder .*{name}"):
+    with pytest.raises(PageError, match=f"must register in the folder .*{name}"):
         Contents.open(tmp_path / "pages")
 
 
@@ -478,7 +478,7 @@ def test_page_numbers_that_are_none(tmp_path: Path, quick: None) -> None:
             lambda page: _touch(file.pool, page),
             lambda page: _drop(file.pool, page),
         ):
-            message = f"page {page}: there is no page of this number"
+            message = f"page {page}: there is no page with this number"
             with pytest.raises(PageError, match=message), file.translated():
                 call(page)
     with pytest.raises(PageFault):
@@ -712,7 +712,7 @@ def test_a_file_cut_off_is_noticed(
     for size in [*range(0, len(data), 509), len(data) - 1]:
         (tmp_path / "pages").write_bytes(data[:size])
         for writable in (True, False):
-            with pytest.raises(PageError, match=r"is damaged|is no page file"):
+            with pytest.raises(PageError, match=r"is damaged|is not a page file"):
                 Contents.open(tmp_path / "pages", writable=writable)
 
 
@@ -771,9 +771,9 @@ def forged(data: bytes, **changes: int) -> bytes:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"form": 1}, "of format 1; this release reads format 2: make it anew"),
+        ({"form": 1}, "of format 1; this release reads format 2: create it again"),
         ({"form": 3}, "of format 3; this release reads format 2"),
-        ({"magic": 0}, "is no page file"),
+        ({"magic": 0}, "is not a page file"),
         ({"page_bytes": 0}, "makes no sense"),
         ({"page_bytes": 1000}, "makes no sense"),
         ({"page_bytes": 1 << 40}, "makes no sense"),
@@ -816,11 +816,11 @@ def test_creating(tmp_path: Path) -> None:
     file.close()
     file.close()
     before = path.read_bytes()
-    with pytest.raises(PageError, match="pages is there already"):
+    with pytest.raises(PageError, match="pages exists already"):
         PageFile.create(path, 512, tree)
     assert path.read_bytes() == before
     assert {entry.name for entry in tmp_path.iterdir()} == {"pages", "pages.views"}
-    with pytest.raises(PageError, match=r"cannot make the page file .*No such file"):
+    with pytest.raises(PageError, match=r"cannot create the page file .*No such file"):
         PageFile.create(tmp_path / "nowhere" / "pages", 4096, tree)
 
 
@@ -849,16 +849,16 @@ def test_what_is_no_page_file(tmp_path: Path) -> None:
     for data in (b"", b"x", bytes(1 << 20), random.Random(1).randbytes(1 << 16)):
         path.write_bytes(data)
         for writable in (True, False):
-            with pytest.raises(PageError, match="pages is no page file"):
+            with pytest.raises(PageError, match="pages is not a page file"):
                 Contents.open(path, writable=writable)
     path.unlink()
     path.mkdir()
     for writable in (True, False):
-        with pytest.raises(PageError, match=r"is no page file|Is a directory"):
+        with pytest.raises(PageError, match=r"is not a page file|Is a directory"):
             Contents.open(path, writable=writable)
     path.rmdir()
     os.mkfifo(path)
-    with pytest.raises(PageError, match="is no page file"):
+    with pytest.raises(PageError, match="is not a page file"):
         Contents.open(path)
 
 

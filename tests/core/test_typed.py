@@ -592,7 +592,7 @@ def test_rejects_are_those_of_encoding_and_have_no_values():
     typed, n_events, rejects = TypedReader(["v", "w"]).read(events)
     assert n_events == 7
     assert [at for at, _ in rejects] == [1, 2, 4, 5]
-    assert rejects[0][1] == "an event is a mapping, not int"
+    assert rejects[0][1] == "an event must be a mapping, not int"
     assert rejects[3][1] == "a string holds half a surrogate pair"
     assert typed.kinds.tolist() == [[NUMBER, 0, 0, NUMBER, 0, 0, 0], [STRING, 0, 0, 0, 0, 0, 0]]
     # A row whose document is broken has no values in its other columns either.
@@ -605,11 +605,13 @@ def test_rejects_are_those_of_encoding_and_have_no_values():
 
 def test_what_is_no_events_is_said():
     reader = TypedReader(["v"])
-    with pytest.raises(EventError, match="events are an Arrow table"):
+    with pytest.raises(EventError, match="events must be an Arrow table"):
         reader.read(5)
     with pytest.raises(EventError, match="two columns of the events are named 'v'"):
         reader.read(pa.Table.from_arrays([pa.array([1]), pa.array([2])], ["v", "v"]))
-    with pytest.raises(OptionError, match="json names the column 'doc', which the events lack"):
+    with pytest.raises(
+        OptionError, match="json names the column 'doc', but the events have no such column"
+    ):
         reader.read(pa.table({"v": [1]}), json="doc")
     with pytest.raises(OptionError, match="the attribute 'v' is asked for twice"):
         TypedReader(["v", "w", "v"])

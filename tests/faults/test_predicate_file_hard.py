@@ -659,15 +659,15 @@ def test_what_is_no_predicate_file(tmp_path: Path, quick: None) -> None:
     chance = random.Random(9)
     for size in (0, 1, 511, 8192, 20_000):
         (tmp_path / "garbage").write_bytes(chance.randbytes(size))
-        with pytest.raises(PageError, match="is no page file"):
+        with pytest.raises(PageError, match="is not a page file"):
             PredicateFile.open(tmp_path / "garbage")
     PageFile.create(tmp_path / "other", 512, new_tree(512), b"something else")
     for writable in (False, True, True):
-        with pytest.raises(PageError, match="holds no predicates but 'something else'"):
+        with pytest.raises(PageError, match="does not hold predicates, but 'something else'"):
             reopen(tmp_path / "other", writable=writable)
-    with pytest.raises(PageError, match="is there already"):
+    with pytest.raises(PageError, match="exists already"):
         PredicateFile.create(tmp_path / "garbage", "integer")
-    with pytest.raises(PageError, match="cannot make the page file"):
+    with pytest.raises(PageError, match="cannot create the page file"):
         PredicateFile.create(tmp_path / "no" / "folder", "integer")
 
 
@@ -704,19 +704,19 @@ def test_predicates_that_are_none(tmp_path: Path, quick: None) -> None:
     files["timestamp"] = create(tmp_path / "timestamp", "timestamp")
     limit = 8 + PAGE_BYTES // 8
     wrong: list[tuple[str, Any, Any, Any, str]] = [
-        ("integer", "==", [1], [1], "no operator is '==': choose from = != < <= > >="),
-        ("integer", ["=", "like"], [1, 2], [1, 2], "no operator is 'like'"),
-        ("integer", [0, 6], [1, 2], [1, 2], "operator 6 is none: 0 to 5 are"),
+        ("integer", "==", [1], [1], "'==' is not an operator: choose from = != < <= > >="),
+        ("integer", ["=", "like"], [1, 2], [1, 2], "'like' is not an operator"),
+        ("integer", [0, 6], [1, 2], [1, 2], "6 is not an operator: use 0 to 5"),
         ("integer", [-1], [1], [1], "operator -1 is none"),
-        ("integer", [None], [1], [1], "no operator is 'None'"),
-        ("integer", [0.0], [1], [1], "no operator is '0.0'"),
+        ("integer", [None], [1], [1], "'None' is not an operator"),
+        ("integer", [0.0], [1], [1], "'0.0' is not an operator"),
         ("integer", 6, [1], [1], "operator 6 is none"),
-        ("integer", None, [1], [1], "no operator is 'None'"),
+        ("integer", None, [1], [1], "'None' is not an operator"),
         ("integer", [["="]], [1], [1], "operators must be one-dimensional"),
         ("integer", "=", [1, 2], [1], "have 1, 2 and 1 items: give one of each per predicate"),
         ("integer", ["="], [1, 2], [1, 2], "have 1, 2 and 2 items"),
         ("integer", "=", [], [1], "have 1, 0 and 1 items"),
-        ("integer", "=", [1], [-1], "sid -1 is negative: sids are from 0 on"),
+        ("integer", "=", [1], [-1], "sid -1 is negative: sids start at 0"),
         ("integer", "=", [1], [2**31], "they must fit into int32"),
         ("integer", "=", [1], [2**70], "sids must be whole numbers"),
         ("integer", "=", [1], [1.0], "sids must be whole numbers"),
@@ -724,26 +724,32 @@ def test_predicates_that_are_none(tmp_path: Path, quick: None) -> None:
         ("integer", "=", [1], 1, "sids must be one-dimensional"),
         ("integer", "=", 1, [1], "constants cannot be read"),
         ("integer", "=", [[1]], [1], "constants are list"),
-        ("integer", "=", [1, None], [1, 2], "constant 1 is NULL: nothing is compared with NULL"),
+        (
+            "integer",
+            "=",
+            [1, None],
+            [1, 2],
+            "constant 1 is NULL: nothing can be compared with NULL",
+        ),
         ("integer", "=", [None], [1], "constant 0 is NULL"),
         ("integer", "=", [1, 2.5], [1, 2], "constant 1, 2.5, is no integer key"),
         ("integer", "=", [float("nan")], [1], "constant 0, nan, is no integer key"),
         ("integer", "=", [float("inf")], [1], "constant 0, inf, is no integer key"),
         ("integer", "=", [2**63], [1], "constant 0, 9223372036854775808, is no integer key"),
         ("integer", "=", [-(2**63) - 1], [1], "is no integer key"),
-        ("integer", "=", ["1"], [1], "constants are strings, and the index has integer keys"),
+        ("integer", "=", ["1"], [1], "constants are strings, but the index has integer keys"),
         ("integer", "=", [True], [1], "constants are bool"),
         ("integer", "=", [1, "a"], [1, 2], "constants mix strings with other values"),
         ("integer", "=", "abc", [1, 2, 3], "constants must be a list or an array, not str"),
         ("float", "=", [2**53 + 1], [1], "constant 0, 9007199254740993, is no float key"),
         ("float", "=", [10**400], [1], "is no float key"),
-        ("float", "=", ["1"], [1], "constants are strings, and the index has float keys"),
-        ("string", "=", [1], [1], "constants are numbers, and the index has string keys"),
+        ("float", "=", ["1"], [1], "constants are strings, but the index has float keys"),
+        ("string", "=", [1], [1], "constants are numbers, but the index has string keys"),
         ("string", "=", [b"a"], [1], "constants are binary"),
         ("string", "=", ["\ud800"], [1], "constants cannot be read"),
         ("string", "=", ["a", "x" * (limit + 1)], [1, 2], f"longer than {limit} bytes"),
         ("string", "=", ["é" * (limit // 2 + 1)], [1], "use larger pages"),
-        ("timestamp", "=", [5], [1], "constants are numbers, and the index has timestamp keys"),
+        ("timestamp", "=", [5], [1], "constants are numbers, but the index has timestamp keys"),
         ("timestamp", "=", ["2000-01-01"], [1], "constants are strings"),
         ("timestamp", "=", np.array([1], "M8[ns]"), [1], "is no timestamp key"),
         ("timestamp", "=", np.array(["NaT"], "M8[us]"), [1], "constant 0 is NULL"),
@@ -798,8 +804,8 @@ def _sids_of(texts: list[str], most: int) -> list[int]:
 def test_values_that_are_none(tmp_path: Path, quick: None) -> None:
     file = create(tmp_path / "integer")
     for value, message in [
-        ("a", "strings, and the index has integer keys"),
-        (np.datetime64("2000-01-01"), "times, and the index has integer keys"),
+        ("a", "strings, but the index has integer keys"),
+        (np.datetime64("2000-01-01"), "times, but the index has integer keys"),
         (True, "bool"),
         ([1], "list"),
         (1j, "is not a number"),

@@ -52,7 +52,7 @@ def test_names_of_files() -> None:
 
 @pytest.mark.parametrize("value", [True, False, 1.0, "1", -1, None, [1], float("nan")])
 def test_no_whole_number(value: Any) -> None:
-    with pytest.raises(ValueError, match="is no whole number"):
+    with pytest.raises(ValueError, match="is not a whole number"):
         whole(value)
 
 

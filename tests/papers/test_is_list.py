@@ -422,7 +422,7 @@ class TestParametersAndLimits:
         index = build(ISList, [A, B, C, D], 50)
         before = {name: array.copy() for name, array in index.arrays().items()}
         monkeypatch.setattr(is_list, limit, 5)
-        with pytest.raises(OptionError, match="takes no more intervals"):
+        with pytest.raises(OptionError, match="cannot take more intervals"):
             index.insert(3, 4, 5)
         index.delete(*A)
         index.delete(*B)

@@ -353,7 +353,7 @@ def test_bad_values_of_parameters_are_refused_before_anything_is_read(
 
 
 def test_an_unknown_strategy_lists_those_that_there_are() -> None:
-    with pytest.raises(OptionError, match="no strategy is named 'magic'; there are") as wrong:
+    with pytest.raises(OptionError, match="no strategy is named 'magic': choose from") as wrong:
         bittern.Index.build({}, strategy="magic")
     assert all(name in str(wrong.value) for name in STRATEGIES)
 

@@ -318,7 +318,7 @@ def test_what_cannot_be_meant_is_said_at_once() -> None:
     for entity in ((), [], None):
         with pytest.raises(OptionError, match="entity names no column"):
             Edge(entity, None)  # type: ignore[arg-type]
-    with pytest.raises(OptionError, match="order is the name of a column"):
+    with pytest.raises(OptionError, match="order must be the name of a column"):
         Edge("a", 7)  # type: ignore[arg-type]
     with pytest.raises(OptionError, match="entity names a column twice"):
         Edge(["a", "a"], None)

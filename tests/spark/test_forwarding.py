@@ -160,7 +160,7 @@ def test_formats_at_the_door() -> None:
         Format("delta", options={"path": "x", "TxnVersion": 3})
     with pytest.raises(OptionError, match="options must be names with strings or numbers"):
         Format("jdbc", options={"url": None})  # type: ignore[dict-item]
-    with pytest.raises(OptionError, match="partition_by is the name of a column"):
+    with pytest.raises(OptionError, match="partition_by must be the name of a column"):
         Format("jdbc", partition_by=3)  # type: ignore[arg-type]
     assert Format("x", options={"a": True, "b": 1}).options == {"a": "true", "b": "1"}
     assert "secret" not in repr(Format("jdbc", options={"password": "secret"}))

@@ -592,7 +592,7 @@ def test_refusals(
     refused("executors write the history's documents", history=before, store="artifacts")
     refused("order_by names 'when'", history=before, order_by="when")
     refused("order_by names no column", history=before, order_by=[])
-    refused("order_by is the name", history=before, order_by=3)
+    refused("order_by must be the name", history=before, order_by=3)
     refused("json names 'price', which is not text", json="price", history=before)
     mapped = books.selectExpr("*", "map('a', 1) AS m")
     refused("is map<string,int> and cannot be sorted", mapped, order_by="m")

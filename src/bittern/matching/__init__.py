@@ -1,4 +1,4 @@
-"""Subscription indexes: which subscriptions does this event satisfy?
+"""Subscription indexes: they find the subscriptions that an event satisfies.
 
 Expressions come in as trees and are compiled once; a *class* is one distinct expression, however
 many subscribe to it::

@@ -5,7 +5,7 @@ of encoded events with (event, class) pairs: exactly those classes that the even
 pair once. ``scan`` defines the truth for all others.
 
 The indexes of the papers are ``ChangingIndex``: classes of the same rank space are inserted and
-deleted one by one. What a strategy cannot hold it refuses, before anything is changed.
+deleted one by one. A strategy refuses classes that it cannot hold, before anything is changed.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def candidates_of(events: EncodedEvents, offsets: npt.NDArray[np.int64]) -> npt.
 
 
 class SubscriptionIndex(ABC):
-    """Which classes does each event of a batch satisfy? Immutable; safe to share."""
+    """Finds the classes that each event of a batch satisfies. Immutable; safe to share."""
 
     name: ClassVar[str]
 
@@ -84,7 +84,7 @@ class SubscriptionIndex(ABC):
 
     @classmethod
     def takes(cls) -> list[str]:
-        """The names of the parameters that ``build`` takes."""
+        """The names of the parameters of ``build``."""
         return [
             name
             for name, parameter in inspect.signature(cls.build).parameters.items()
@@ -122,7 +122,7 @@ class SubscriptionIndex(ABC):
 
     @property
     def options(self) -> dict[str, Any]:
-        """The parameters to build such an index again, of other classes."""
+        """The parameters to build such an index again for other classes."""
         return self.parameters
 
     @property
@@ -151,7 +151,7 @@ class ChangingIndex(SubscriptionIndex):
 
     @abstractmethod
     def delete(self, classes: Classes, numbers: npt.NDArray[np.int32]) -> None:
-        """Take classes out that were inserted under these numbers, which are not given again.
+        """Remove classes that were inserted under these numbers, which are not used again.
 
         OptionError, and nothing changed, if one of them is not there.
         """

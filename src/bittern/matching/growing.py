@@ -34,8 +34,8 @@ def _room_of(array: npt.NDArray[Any]) -> _Room | None:
 def longer(array: npt.NDArray[Any], n: int) -> npt.NDArray[Any]:
     """The array with n zeros after it, in memory of its own: O(n), amortised.
 
-    One that came from here grows where it is, so that nobody else may have it; any other array,
-    also a view of one that came from here, is copied and stays as it is.
+    An array that came from here grows in place, so no other code may hold it; any other array, also
+    a view of one that came from here, is copied and stays as it is.
     """
     size, room = len(array), _room_of(array)
     if room is None or len(room) < size + n:

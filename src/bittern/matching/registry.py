@@ -29,10 +29,10 @@ STRATEGIES = {
 def strategy(name: str) -> type[SubscriptionIndex]:
     """The subscription index of this name."""
     if not isinstance(name, str):
-        raise OptionError(f"a strategy is chosen by its name, not by {name!r}")
+        raise OptionError(f"strategy must be the name of a strategy, not {name!r}")
     if name not in STRATEGIES:
         known = ", ".join(sorted(STRATEGIES))
-        raise OptionError(f"no strategy is named {name!r}; there are {known}")
+        raise OptionError(f"no strategy is named {name!r}: choose from {known}")
     module, _, cls = STRATEGIES[name].rpartition(".")
     found: type[SubscriptionIndex] = getattr(import_module(f"bittern.{module}"), cls)
     return found

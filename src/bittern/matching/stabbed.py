@@ -151,5 +151,5 @@ class StabbedIndex(SubscriptionIndex):
         super().check_parameters(parameters)
         name = parameters.get("stabbing", "cei")
         if not isinstance(name, str):
-            raise OptionError(f"a stabbing index is chosen by its name, not by {name!r}")
+            raise OptionError(f"stabbing must be the name of a stabbing index, not {name!r}")
         check_name(name, parameters.get("stabbing_memory"))

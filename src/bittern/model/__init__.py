@@ -1,10 +1,10 @@
-"""What flows through the engine: values and cells, events, patterns, matches.
+"""The data of the engine: values and cells, events, patterns, matches.
 
 ::
 
     rank/      every ordered domain as integers: constants cut it into cells, a value has one
-    events/    events in whatever form they come, read into pairs of event and cell
-    patterns/  LIKE, contains and regular expressions: which patterns does a text satisfy?
+    events/    events of any form, read into pairs of event and cell
+    patterns/  LIKE, contains and regular expressions: which patterns a text satisfies
     strings.py numbers.py tagged.py hashing.py   values by themselves
-    ids.py matches.py   what comes out: ids of subscriptions, for each event
+    ids.py matches.py   the result: ids of subscriptions, for each event
 """

@@ -1,13 +1,13 @@
-"""Keys of hash tables: nobody can choose what goes into a table so that it collides.
+"""Keys of hash tables: an attacker cannot choose content that collides.
 
-A table whose hash function is known can be filled with strings or numbers that all have one home
-slot, and then each look-up goes through all of them. So every hash here takes a *key* of three
-words, or of one if only integers are hashed, and there are two ways to come by one:
+A table whose hash function is known can be filled with strings or numbers that all have the same
+home slot, and then each look-up goes through all of them. So every hash here takes a *key* of three
+words, or of one if only integers are hashed. There are two ways to get a key:
 
 - ``key_of(content)``, for a table that is made at once and then never changes: a digest of what is
-  in it. Whatever is put in changes the key under which it was to collide, so colliding content
-  cannot be found even by somebody who knows all of it. The same content has the same key, so that
-  a snapshot built twice has the same id twice.
+  in it. Adding content changes the key under which it was meant to collide, so colliding content
+  cannot be found even by someone who knows all of it. The same content has the same key, so a
+  snapshot that is built twice has the same id.
 - ``secret_key()``, for a table that changes while it is in use, within one process: random.
 
 The hash itself is made of folded products, ``low ^ high`` of the 128 bits of ``(a ^ k) * (b ^ l)``,
@@ -43,7 +43,7 @@ def key_of(*content: npt.NDArray[Any]) -> Key:
 
 
 def secret_key() -> Key:
-    """A key that nobody knows."""
+    """A random key."""
     return np.frombuffer(secrets.token_bytes(8 * KEY_WORDS), np.uint64).copy()
 
 
@@ -53,7 +53,7 @@ def multiplier_of(*content: npt.NDArray[Any]) -> np.uint64:
 
 
 def secret_multiplier() -> np.uint64:
-    """A key of a table of integers that nobody knows."""
+    """A random key for a table of integers."""
     return np.uint64(secret_key()[0] | np.uint64(1))
 
 

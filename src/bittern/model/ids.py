@@ -84,7 +84,7 @@ class Ids:
 
     @property
     def is_int64(self) -> bool:
-        """Are all ids integers?"""
+        """Whether all ids are integers."""
         return bool(pa.types.is_integer(self.values.type))
 
     def marks(self) -> npt.NDArray[np.uint8]:
@@ -185,9 +185,9 @@ def normal_id(id_: Any) -> Any:
 def id_problem(id_: Any) -> str | None:
     """What is wrong with an id that is as ``normal_id`` returns it, if anything."""
     if isinstance(id_, bool) or not isinstance(id_, str | int):
-        return f"an id is a string or an integer, not {type(id_).__name__}"
+        return f"an id must be a string or an integer, not {type(id_).__name__}"
     if isinstance(id_, int) and not INT64_MIN <= id_ <= INT64_MAX:
-        return "an integer id has to fit in 64 bits"
+        return "an integer id must fit in 64 bits"
     if isinstance(id_, str):
         try:
             id_.encode()

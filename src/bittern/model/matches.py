@@ -69,7 +69,7 @@ def _fill(
 
 @dataclass(frozen=True)
 class Subscribers:
-    """Who subscribes to each class; ``starts`` is empty where every class has exactly one."""
+    """The subscriptions of each class; ``starts`` is empty if every class has exactly one."""
 
     starts: npt.NDArray[np.int32]
     subscribers: npt.NDArray[np.int32]
@@ -93,7 +93,7 @@ class Subscribers:
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
         """Compressed rows of (event, class) pairs in any order. O(pairs + matches).
 
-        ``alive`` has a 1 for each subscription that still counts; empty if all do.
+        ``alive`` has a 1 for each living subscription; empty if all are alive.
         """
         offsets = np.zeros(n_events + 1, dtype=np.int64)
         _count(rows, classes, self.starts, self.subscribers, alive, offsets)
@@ -106,9 +106,9 @@ class Subscribers:
 class Matches:
     """What a batch of events matched; see the module for the layout.
 
-    ``rejects`` lists the events that could not be read, ``mistyped`` those that have a value of a
-    kind which no subscription compares its attribute with; both are (event, reason).
-    ``candidates`` says how many different expressions were looked at for each event.
+    ``rejects`` lists the events that could not be read, ``mistyped`` those with a value of a kind
+    that no subscription compares its attribute with; both are (event, reason). ``candidates`` is
+    the number of different expressions that were evaluated for each event.
     """
 
     offsets: npt.NDArray[np.int64]
@@ -159,7 +159,7 @@ class Matches:
 
 
 def best(matches: Matches, weights: npt.NDArray[np.float64] | None, limit: int) -> Matches:
-    """The ``limit`` matches of highest weight of each event, best first, ties by id."""
+    """The ``limit`` matches of each event with the highest weights, best first, ties by id."""
     counts = matches.counts
     limit = min(limit, len(matches.subscriptions))  # any Python integer will do
     events = np.repeat(np.arange(len(matches)), counts)

@@ -1,8 +1,8 @@
 """Numbers as Bittern compares them: by exact value.
 
-An integer or decimal is what it says. A float stands for the decimal that prints it (its shortest
-round-trip form), so that the float 0.1 equals the literal 0.1. From 2**53 on, while 64-bit integers
-can equal it, it stands for exactly the whole number that it is.
+An integer or decimal has its exact value. A float stands for the decimal that prints it (its
+shortest round-trip form), so the float 0.1 equals the literal 0.1. From 2**53 on, while 64-bit
+integers can equal it, it stands for exactly the whole number that it is.
 
 ``NumberColumns`` holds sorted, distinct constants as the arrays that searching needs::
 

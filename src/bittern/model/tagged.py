@@ -1,4 +1,4 @@
-"""Tagged values: what events say, one entry per attribute in use, whatever form they came in.
+"""Tagged values: the values of events of any form, one entry per attribute in use.
 
 Two events ``{"color": "red", "price": 9.5}`` and ``{"price": 7}``, with attributes 0 = color and
 1 = price, are::
@@ -27,7 +27,7 @@ STRING = 3  # the payload is where the string starts in data
 BOOLEAN = 4  # the payload is 0 or 1
 TIMESTAMP = 5  # the payload is microseconds since 1970 in UTC
 OTHER = 6  # there is a value, but a list, a struct or of a type no predicate compares
-# There is a value that no payload holds; whoever made the entry compares it with the constants.
+# There is a value that no payload holds; the maker of the entry compares it with the constants.
 EXACT = 7  # a number
 EXACT_TIME = 8  # a time between two microseconds
 

@@ -55,7 +55,7 @@ class Report(Protocol):
     """Receives the progress of a stage."""
 
     def __call__(self, stage: str, done: int, total: int) -> None:
-        """This many of the stage's tasks are done."""
+        """Report that this many of the stage's tasks are done."""
 
     def close(self) -> None:
         """The stage is over."""

@@ -10,7 +10,7 @@ hole::
     array    3 8|1 4 9|free ...  . .|1 4 9|3 5 8 .|free ...
 
 ``figures`` are what is in use from the start of the arrays on, holes included, and what belongs to
-lists. Who calls has made sure that there is room, and copies the list, since only it knows of which
+lists. The caller makes sure that there is room, and copies the list, since only it knows of which
 arrays.
 """
 

@@ -275,7 +275,7 @@ def _whole(numbers: ArrayLike, what: str) -> NDArray[Any]:
     try:
         given = np.asarray(numbers)
     except ValueError as wrong:  # lists of different lengths
-        raise OptionError(f"{what} are no list of numbers: {wrong}") from None
+        raise OptionError(f"{what} must be a list of numbers: {wrong}") from None
     if given.ndim != 1:
         raise OptionError(f"{what} must be one-dimensional, not of shape {given.shape}")
     if given.dtype.kind in "iu":

@@ -352,7 +352,7 @@ def _closed(closed: str) -> tuple[bool, bool]:
 
 def _id(number: Any) -> int:
     if isinstance(number, bool):
-        raise OptionError(f"{number} is not a whole number: an id is one")
+        raise OptionError(f"{number} is not a whole number: ids must be whole numbers")
     whole = whole_number(number, "id")
     if not 0 <= whole <= _LAST_ID:
         raise OptionError(f"id {brief(whole)} is not in 0 to {_LAST_ID}")
@@ -369,7 +369,7 @@ def _ids(ids: ArrayLike | None, n: int) -> Int32s:
         raise OptionError(f"there are {n} intervals and {len(numbers)} ids: give one of each")
     if n and numbers.min() < 0:
         row = int(np.argmax(numbers < 0))
-        raise OptionError(f"id {numbers[row]} of interval {row} is negative: ids are from 0 on")
+        raise OptionError(f"id {numbers[row]} of interval {row} is negative: ids start at 0")
     return numbers
 
 

@@ -217,7 +217,7 @@ def refuse_order(interval: Interval, kind: int | None, scale: int, what: str) ->
     """Raise the OptionError of an interval whose low end is not below its high end."""
     shown = show(interval, kind, scale)
     if interval.low == interval.high:
-        raise OptionError(f"{what}, {shown}, is empty: a single value is an interval if both close")
+        raise OptionError(f"{what}, {shown}, is empty: a single value needs both ends closed")
     raise OptionError(f"{what}, {shown}, is reversed: low must be <= high")
 
 
@@ -245,7 +245,7 @@ def check_structure(name: str, parameters: dict[str, Any]) -> None:
         structure_named(name).check_parameters(parameters)
         if "cuts" in parameters:
             raise OptionError(
-                "cuts are between attributes, and these are values of one: leave it out"
+                "cuts separate attributes, but these values are of one attribute: leave cuts out"
             )
         return
     for each in parameters:

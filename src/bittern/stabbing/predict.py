@@ -3,7 +3,7 @@
 Bytes are exact wherever the layout is decided by the domain and the lengths: directories always,
 the entries of Dlist too; those of CEI on average over all positions. Trees and bit vectors are
 estimated. The structures of ``literature/`` are predicted there (``literature/predictions``), and
-only where somebody compares them.
+only when they are compared.
 
 A list is taken to be nonempty with the chance 1 - exp(-mean length): entries fall anywhere. Where
 neither decides, intervals are assumed to begin anywhere with the same chance, and lengths within an

@@ -84,7 +84,7 @@ def check_name(name: str, memory: int | None = None) -> None:
         return
     structure(name)
     if memory is not None:
-        raise OptionError(f'a limit of memory is for stabbing="{AUTO}", not for {name!r}')
+        raise OptionError(f'a memory limit is only for stabbing="{AUTO}", not for {name!r}')
 
 
 def build_chosen(

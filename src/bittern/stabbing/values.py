@@ -209,8 +209,8 @@ def _read_datetimes(values: NDArray[np.datetime64], what: str) -> Values:
         if wrong.any():
             far = int(ticks[np.argmax(wrong)])
             raise OptionError(
-                f"{what} are {values.dtype}, and {far} of these since 1970 are beyond 64 bits of "
-                f"{target}"
+                f"{what} are {values.dtype}, and {far} of these since 1970 do not fit into 64 bits "
+                f"of {target}"
             )
     data = np.ascontiguousarray(values.astype(f"M8[{target}]").view(np.int64))
     return Values(TIME, data, _as_valid(known), _SCALES[target])
@@ -265,7 +265,7 @@ def _read_times(values: list[Any], what: str) -> Values:
         if all(moment % unit == 0 and fits(moment // unit) for moment in known):
             units = np.array([moment // unit for moment in known], np.int64)
             return Values(TIME, units, valid, scale)
-    raise OptionError(f"{what} are of times too far apart: 64 bits of no unit hold them all")
+    raise OptionError(f"{what} hold times too far apart: no unit fits all of them into 64 bits")
 
 
 def cheapest(numbers: Iterable[Any]) -> NDArray[Any]:
@@ -350,7 +350,7 @@ def _in_unit(values: Values, scale: int, side: str, *, alone: bool) -> NDArray[n
         row = int(np.argmax(wrong))
         unit = "nanoseconds" if scale == NANOSECONDS else "microseconds"
         raise OptionError(
-            f"the {side} end of {_which(row, alone=alone)} is no whole number of "
-            f"{unit} in 64 bits, which is what the index counts in"
+            f"the {side} end of {_which(row, alone=alone)} is not a whole number of {unit} in 64 "
+            f"bits, the unit of the index"
         )
     return units

@@ -161,7 +161,7 @@ class ISList(StabbingIndex):
             or self.state[skip.NODES_END] + two_nodes > MAX_NODE_NUMBERS
         ):
             raise OptionError(
-                f"an interval skip list of {self.nbytes} bytes takes no more intervals: "
+                f"an interval skip list of {self.nbytes} bytes cannot take more intervals: "
                 "use a CEI index"
             )
         self._loosen()

@@ -353,6 +353,6 @@ def _check_room(n_postings: int, n_lists: int) -> None:
         raise OptionError(
             f"k-index would have {n_postings:,} postings in {n_lists:,} lists, {n_bytes:,} bytes: "
             "one for each whole number that a range covers. It holds at most "
-            f"{MAX_PAIRS:,} and {MOST_BYTES:,} bytes: give a smaller domain, or use the "
+            f"{MAX_PAIRS:,} postings and {MOST_BYTES:,} bytes: give a smaller domain, or use the "
             "strategy opindex"
         )

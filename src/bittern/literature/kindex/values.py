@@ -167,7 +167,7 @@ def checked_domain(domain: object) -> Domain | None:
     ok = len(pair) == 2 and all(type(end) is int and abs(end) < _WIDEST[1] for end in pair)
     if not ok or pair[0] > pair[1]:
         raise OptionError(
-            f"domain is {domain!r}; it is the lowest and the highest whole number of every "
+            f"domain is {domain!r}, but must be the lowest and the highest whole number of every "
             "numeric attribute, as in domain=[1, 50]"
         )
     return pair

@@ -30,13 +30,13 @@ def create_file(path: Path, data: bytes) -> None:
         try:
             hold(parent.number)  # nobody else makes a file here now
             if os.path.lexists(path):
-                raise PageError(f"{path} is there already: open it, or remove it first")
+                raise PageError(f"{path} exists already: open it, or remove it first")
             with whole_file(path) as file:
                 file.write(data)
         finally:
             parent.close()
     except OSError as error:
-        raise PageError(f"cannot make the page file {path}: {error.strerror}") from error
+        raise PageError(f"cannot create the page file {path}: {error.strerror}") from error
 
 
 class Disk:
@@ -58,7 +58,7 @@ class Disk:
             raise PageError(f"cannot open the page file {path}: {error.strerror}") from error
         if not stat.S_ISREG(os.fstat(self.file).st_mode):
             self.close()
-            raise PageError(f"{path} is no page file")
+            raise PageError(f"{path} is not a page file")
         if writable and not try_hold(self.file):
             self.close()
             raise PageError(

@@ -91,7 +91,7 @@ def encode(kind: str, values: Any, what: str) -> Encoded:
         given = Values(KINDS[kind], np.zeros(len(given.data), np.int64), given.valid)
         kind = "integer"  # all of them NULL: whatever they are
     elif given.kind != KINDS[kind]:
-        raise OptionError(f"{what} are {kind_name(given.kind)}, and the index has {kind} keys")
+        raise OptionError(f"{what} are {kind_name(given.kind)}, but the index has {kind} keys")
     if kind == "string":
         data = given.data.cast(pa.large_binary())
         return Encoded(_of_strings(data), given.is_valid, data)
@@ -154,7 +154,7 @@ def check_constants(encoded: Encoded, kind: str, most: int) -> None:
     """Refuse what is NULL, no key of this kind, or longer than ``most`` bytes."""
     if not encoded.valid.all():
         row = int(np.argmin(encoded.valid))
-        raise OptionError(f"constant {row} is NULL: nothing is compared with NULL")
+        raise OptionError(f"constant {row} is NULL: nothing can be compared with NULL")
     lengths = encoded.keys.lengths
     if not len(lengths):
         return
@@ -163,7 +163,7 @@ def check_constants(encoded: Encoded, kind: str, most: int) -> None:
         why = f"longer than {most} bytes, the most for pages of this size: use larger pages"
     else:
         wrong = lengths != NUMBER_BYTES
-        why = f"no {kind} key of 64 bits: use another kind"
+        why = f"not a {kind} key of 64 bits: use another kind"
     if wrong.any():
         row = int(np.argmax(wrong))
         data = encoded.data[row]

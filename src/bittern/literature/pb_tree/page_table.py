@@ -158,8 +158,8 @@ def _unpack(longs: Int64s, path: Path) -> Meta:
     version, _, form, page_bytes, end, root, length, root_sum = longs[1:9].tolist()
     if form != _FORMAT:
         raise PageError(
-            f"{path} is a page file of format {form}; this release reads format {_FORMAT}: make it "
-            "anew"
+            f"{path} is a page file of format {form}; this release reads format {_FORMAT}: create "
+            "it again"
         )
     record = longs.view(np.uint8)[_RECORD_AT * 8 :][: max(0, length)].tobytes()
     tree = longs[_TREE_AT:_RECORD_AT].copy()
@@ -181,7 +181,7 @@ def read_metas(disk: Disk) -> list[Meta]:
     copies = np.frombuffer(disk.read(0, 2 * _SLOT_BYTES), np.int64).reshape(-1, _COPY_BYTES // 8)
     ours = [copy for copy in copies if copy[2] == _MAGIC]
     if not ours:
-        raise PageError(f"{path} is no page file")
+        raise PageError(f"{path} is not a page file")
     whole = [copy for copy in ours if checksum(copy.view(np.uint64)) == copy.view(np.uint64)[0]]
     metas = {copy[1]: _unpack(copy, path) for copy in whole}
     if not metas:

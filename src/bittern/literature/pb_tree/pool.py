@@ -109,7 +109,7 @@ _NO_SUCH_PAGE, _NO_PLACE, _IO, _SHORT, _CHECKSUM, _OTHER_PAGE, _LATER, _NO_FRAME
 )
 
 _FAULTS = {
-    _NO_SUCH_PAGE: "there is no page of this number",
+    _NO_SUCH_PAGE: "there is no page with this number",
     _NO_PLACE: "this page is free, and has no contents",
     _IO: "the system cannot read it",
     _SHORT: "the file ends before or within it",
@@ -117,7 +117,7 @@ _FAULTS = {
     _OTHER_PAGE: "another page lies at its place",
     _LATER: "its place was used again by a later commit",
     _NO_FRAME: "all frames are in use in one step",
-    _AWAY: "it is changed without having been fetched",
+    _AWAY: "it was changed without having been fetched",
     _OLD: "what lies at its place is not what was last written there",
 }
 
@@ -142,7 +142,7 @@ def memory_pool(page_bytes: int) -> NDArray[np.int64]:
 
 def fault(pool: NDArray[np.int64]) -> str:
     """What a kernel complained of, in words; it is forgotten with this."""
-    sentence = f"page {pool[ERROR_PAGE]}: {_FAULTS.get(int(pool[ERROR]), 'nothing is known')}"
+    sentence = f"page {pool[ERROR_PAGE]}: {_FAULTS.get(int(pool[ERROR]), 'unknown error')}"
     pool[ERROR] = pool[ERROR_PAGE] = 0
     return sentence
 

@@ -87,7 +87,7 @@ class PredicateFile:
         self.kind = file.record.decode("ascii", "replace")
         """What its constants are."""
         if self.kind not in KINDS:
-            raise PageError(f"the page file holds no predicates but {self.kind!r}")
+            raise PageError(f"the page file does not hold predicates, but {self.kind!r}")
         self._tree = Tree(file)
         self._lock = threading.RLock()
         self._torn = False
@@ -203,7 +203,7 @@ class PredicateFile:
         check_constants(encoded, self.kind, self._most_bytes)
         numbers = as_int32(sids, "sids")
         if len(numbers) and numbers.min() < 0:
-            raise OptionError(f"sid {int(numbers.min())} is negative: sids are from 0 on")
+            raise OptionError(f"sid {int(numbers.min())} is negative: sids start at 0")
         codes = _codes(operators, len(numbers))
         if not len(codes) == len(encoded.valid) == len(numbers):
             raise OptionError(
@@ -346,13 +346,15 @@ def _codes(operators: Any, n: int) -> NDArray[np.uint8]:
     try:
         given = np.asarray(operators)
     except ValueError:
-        raise OptionError("operators must be one for all predicates, or a list of them") from None
+        raise OptionError(
+            "operators must be one operator for all predicates, or a list of operators"
+        ) from None
     if given.ndim == 0:  # one for all
         given = np.full(n, given)
     if given.ndim == 1 and given.dtype.kind in "iu":
         wrong = (given < 0) | (given >= len(OPERATORS))
         if wrong.any():
-            raise OptionError(f"operator {given[int(np.argmax(wrong))]} is none: 0 to 5 are")
+            raise OptionError(f"{given[int(np.argmax(wrong))]} is not an operator: use 0 to 5")
         return given.astype(np.uint8)
     if given.ndim != 1:
         raise OptionError(f"operators must be one-dimensional, not of shape {given.shape}")
@@ -365,4 +367,4 @@ def _code(operator: str) -> int:
         return OPERATORS.index(operator)
     except ValueError:
         known = " ".join(OPERATORS)
-        raise OptionError(f"no operator is {operator!r}: choose from {known}") from None
+        raise OptionError(f"{operator!r} is not an operator: choose from {known}") from None

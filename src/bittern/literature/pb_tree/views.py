@@ -44,8 +44,8 @@ class View:
         except OSError as error:
             if error.errno != errno.EROFS:  # where nobody can write, nothing changes
                 raise PageError(
-                    f"who reads {path} has to say so in the folder {folder}, and cannot write "
-                    f"there ({error.strerror}): give this user the right to, or read a copy"
+                    f"a reader of {path} must register in the folder {folder}, but cannot write "
+                    f"there ({error.strerror}): give this user write permission, or read a copy"
                 ) from error
 
     def _register(self, unnamed: Path) -> None:

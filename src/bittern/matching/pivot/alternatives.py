@@ -1,7 +1,7 @@
 """Alternatives: what is ORed at the top of an expression is filed piece by piece.
 
 ``(a = 1 AND b = 2) OR (c = 3 AND d = 4)`` holds if one of its *alternatives* does, so that each can
-have a pivot, an inline test and rows of its own, like a class: who finds it by ``c = 3`` has only
+have a pivot, an inline test and rows of its own, like a class: finding it by ``c = 3`` leaves only
 ``d = 4`` left to verify. An alternative is a range of the class's tests with a structure of its
 own::
 

@@ -1,4 +1,4 @@
-"""Events, in whatever form they come, on their way into rank space.
+"""Reading events of any form into rank space.
 
 ::
 
@@ -7,6 +7,6 @@
     columns.py maps.py mappings.py documents.py   the forms
     json_text.py json_tokens.py entries.py variant.py variant_values.py utf8.py   text and variants
     batch.py sinks.py reads.py   values in, packed pairs of cell and event out
-    mistyped.py    values of a type that no subscription compares
+    mistyped.py    values of a type that no subscription can compare
     typed.py typed_numbers.py    values by themselves, for events that are compared with others
 """

@@ -89,7 +89,7 @@ def _table(names: Sequence[str], groups: npt.NDArray[np.int32] | int) -> StringT
 
 
 def refuse_twins(names: list[str], where: str) -> None:
-    """``EventError`` if two columns have one name."""
+    """``EventError`` if two columns have the same name."""
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
-        raise EventError(f"two columns {where} are named {twice!r}")
+        raise EventError(f"two columns {where} are named {twice!r}: rename one")

@@ -1,7 +1,7 @@
-"""A batch on its way into rank space: values in, packed pairs ``cell << 32 | event`` out.
+"""Turns a batch into rank space: values in, packed pairs ``cell << 32 | event`` out.
 
-Whatever form events come in (``model/events/encoder.py``), they end here as columns of one kind or
-as tagged values, and each value becomes up to three cells, in the channels of its attribute::
+Events of every form (``model/events/encoder.py``) arrive here as columns of one kind or as tagged
+values. Each value becomes up to three cells, in the channels of its attribute::
 
     color = "red"      strings      the cell of "red" among the constants
                        reversed     the cell of "der"

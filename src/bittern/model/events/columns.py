@@ -58,7 +58,7 @@ def plain(array: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 
 def is_list(kind: pa.DataType) -> bool:
-    """Is it one of Arrow's types of lists?"""
+    """Whether it is one of Arrow's types of lists."""
     types = pa.types
     return bool(
         types.is_list(kind)
@@ -70,7 +70,7 @@ def is_list(kind: pa.DataType) -> bool:
 
 
 def is_nested(kind: pa.DataType) -> bool:
-    """Can a path lead into it?"""
+    """Whether a path can lead into it."""
     return bool(pa.types.is_struct(kind) or pa.types.is_map(kind) or is_list(kind))
 
 

@@ -8,8 +8,8 @@ variant               it is marked: Spark marks the struct's field ``metadata``,
                       gives the column the extension name ``parquet.variant``
 ====================  =================================================================
 
-A struct of somebody's own with the fields ``value`` and ``metadata`` is a struct. A document's
-column is no attribute itself; a variant inside a struct or a map is a value without a kind.
+A user's own struct with the fields ``value`` and ``metadata`` is just a struct. A column of
+documents is not an attribute itself; a variant inside a struct or a map is a value without a kind.
 """
 
 from __future__ import annotations
@@ -38,25 +38,25 @@ class Document(NamedTuple):
 
 
 def is_json(kind: pa.DataType) -> bool:
-    """Is it Arrow's type of JSON text?"""
+    """Whether it is Arrow's type of JSON text."""
     return isinstance(kind, pa.BaseExtensionType) and kind.extension_name == "arrow.json"
 
 
 def is_variant(kind: pa.DataType) -> bool:
-    """Is it a type that is marked as a variant?"""
+    """Whether the type is marked as a variant."""
     if isinstance(kind, pa.BaseExtensionType):
         return kind.extension_name in _EXTENSIONS
     return _has_parts(kind) and (kind.field("metadata").metadata or {}).get(b"variant") == b"true"
 
 
 def is_variant_column(field: pa.Field) -> bool:
-    """Is it a variant, by its type or by the mark that Arrow leaves where it knows no such type?"""
+    """Whether it is a variant, by its type or by Arrow's mark where it knows no such type."""
     name = (field.metadata or {}).get(b"ARROW:extension:name", b"")
     return is_variant(field.type) or (_has_parts(field.type) and name.decode() in _EXTENSIONS)
 
 
 def _has_parts(kind: pa.DataType) -> bool:
-    """Is it a struct of two byte strings, value and metadata?"""
+    """Whether it is a struct of two byte strings, value and metadata."""
     return (
         pa.types.is_struct(kind)
         and {field.name for field in kind} == {"value", "metadata"}
@@ -71,19 +71,19 @@ def _is_binary(kind: pa.DataType) -> bool:
 
 
 def json_names(json: str | Sequence[str]) -> tuple[str, ...]:
-    """The columns that ``json`` names; ``OptionError`` if it names none but something else."""
+    """The columns that ``json`` names; ``OptionError`` if it is not a name or a list of names."""
     names = (json,) if isinstance(json, str) else json
     if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
-        raise OptionError(f"json is the name of a column or a list of names, not {json!r:.80}")
+        raise OptionError(f"json must be the name of a column or a list of names, not {json!r:.80}")
     return tuple(names)
 
 
 def check_json(names: Sequence[str], schema: pa.Schema) -> None:
-    """Every column that is named is there and holds text."""
+    """Raise unless every named column exists and holds text."""
     for name in names:
         if name not in schema.names:
             raise OptionError(
-                f"json names the column {name!r:.80}, which the events lack; "
+                f"json names the column {name!r:.80}, but the events have no such column; "
                 f"they have {', '.join(map(repr, schema.names)) or 'none':.200}"
             )
         kind = plain(pa.nulls(0, schema.field(name).type)).type

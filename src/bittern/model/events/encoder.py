@@ -1,4 +1,4 @@
-"""Events in whatever form they come, as cells in rank space.
+"""Reads events of any form into cells in rank space.
 
 ====================================  ==========================================================
 form                                  attributes
@@ -15,18 +15,18 @@ list of strings, one string           JSON objects
 ====================================  ==========================================================
 
 Only attributes that a subscription mentions are read. A path that leads into a list is a value
-without a kind, there if the list is. Where an attribute stands in several places, a column of its
-own wins, with all that lies inside it; then come the keys of maps, then documents, each in the
-order of the columns, and the first that has a value in the row wins. With ``json="doc"``::
+without a kind, present if the list is. If an attribute is in several places, its own column wins,
+with everything inside it. Then come the keys of maps, then documents, each in the order of the
+columns, and the first that has a value in the row wins. With ``json="doc"``::
 
     price   m                        doc                            the event
     5       {price: 6, color: red}   {"color": "tan", "size": 3}    price 5, color red, size 3
     null    {color: null}            {"color": "tan", "price": 9}   color tan
 
-What cannot be read (broken JSON, a string that is not UTF-8, a row that is no mapping) is rejected
-with a reason, has no values here whatever its other columns say, and matches nothing, not even ``a
-IS NULL``. Values of a kind that no subscription compares their attribute with are reported
-(``model/events/mistyped.py``) where each value has a type of its own: in mappings, JSON and
+An event that cannot be read (broken JSON, a string that is not UTF-8, a row that is not a mapping)
+is rejected with a reason. It has no values here, whatever its other columns hold, and matches
+nothing, not even ``a IS NULL``. Values of a kind that no subscription compares their attribute with
+are reported (``model/events/mistyped.py``) where each value has its own type: in mappings, JSON and
 variants. The types of columns are known beforehand, and ``Encoder.mistyped_columns`` judges them.
 """
 
@@ -88,12 +88,12 @@ class Encoder(Attributes):
     def encode(self, events: Any, json: str | Sequence[str] = ()) -> Encoded:
         """Read a batch in any of the forms above. O(values).
 
-        ``json`` names columns of a table whose text is JSON objects.
+        ``json`` names columns of a table that hold JSON objects as text.
         """
         return self.read(events, json).encoded()
 
     def read(self, events: Any, json: str | Sequence[str] = ()) -> Read:
-        """The first half of ``encode``, for those who have pairs to add."""
+        """The first half of ``encode``, for callers that have pairs to add."""
         batch = Batch(self.constants)
         reader = EventReader(self, batch, json, self.kinds)
         n_events = reader.read(events)
@@ -109,7 +109,7 @@ class Encoder(Attributes):
     def mistyped_columns(
         self, schema: pa.Schema, json: str | Sequence[str] = ()
     ) -> list[tuple[str, str]]:
-        """Columns, and what lies inside them, of a type that no subscription compares.
+        """Columns, and parts of columns, of a type that no subscription can compare.
 
         Returns (path, reason).
         """
@@ -182,7 +182,7 @@ class EventReader:
                 raise EventError(str(wrong)) from None
         if not isinstance(events, Sequence) or isinstance(events, bytes | bytearray | memoryview):
             raise EventError(
-                f"events are an Arrow table or array, a list of mappings, or one mapping, "
+                f"events must be an Arrow table or array, a list of mappings, or one mapping, "
                 f"not {type(events).__name__}"
             )
         self._refuse_json("a list")
@@ -194,7 +194,7 @@ class EventReader:
 
     def _refuse_json(self, form: str) -> None:
         if self._json:
-            raise OptionError(f"json names columns of a table; these events are {form}")
+            raise OptionError(f"json needs a table with columns, but these events are {form}")
 
     def _texts(self, texts: list[str | None]) -> None:
         """JSON texts; None where another row stands."""
@@ -222,7 +222,7 @@ class EventReader:
             self._document(self._read_json(array), self._attributes.none_taken())
         else:
             raise EventError(
-                f"an Arrow array of events holds JSON text, structs or maps, not {array.type}"
+                f"an Arrow array of events must hold JSON text, structs or maps, not {array.type}"
             )
 
     def _table(self, table: pa.Table | pa.RecordBatch) -> None:
@@ -293,13 +293,13 @@ class EventReader:
             self._sink.move_rows(mark, rows)
 
     def _reject(self, attribute: int, rows: Rows) -> None:
-        """These rows have strings that are none."""
+        """Reject these rows, whose strings are not UTF-8."""
         name = list(self._names.numbers)[attribute]
         why = f"{name} is a string that is not valid UTF-8"
         self._rejects += [(row, why) for row in rows.tolist()]
 
     def _see(self, rows: Rows, attributes: Any) -> None:
-        """These rows have values for these attributes, so that later columns do not count."""
+        """Note that these rows have values for these attributes: later columns are ignored."""
         if self._seen is not None:
             self._seen.append(rows.astype(np.int64) << 32 | attributes)
 

@@ -1,8 +1,8 @@
 """Events as Python mappings, flattened to tagged values.
 
 ``{"price": 9, "user": {"age": 30}}`` says that ``price`` is 9 and ``user.age`` is 30. Only
-attributes in use are looked at. What lies inside a list is a value without a kind. This is the
-convenient way in, one Python loop over the values; Arrow tables and JSON text are the fast ones.
+attributes in use are read. What is inside a list is a value without a kind. This is the convenient
+form, read by one Python loop over the values; Arrow tables and JSON text are the fast forms.
 """
 
 from __future__ import annotations
@@ -207,7 +207,7 @@ class _Collector:
 
 
 def flatten(events: Sequence[Any], names: Names) -> Flattened:
-    """Tagged values of a list of mappings; a row that is no mapping, or bad text, is rejected."""
+    """Tagged values of a list of mappings; rejects rows that are not mappings or have bad text."""
     collector = _Collector(names)
     rejected: list[tuple[int, str]] = []
     for row, event in enumerate(events):
@@ -215,7 +215,7 @@ def flatten(events: Sequence[Any], names: Names) -> Flattened:
         if event is None:
             continue
         if not isinstance(event, Mapping):
-            rejected.append((row, f"an event is a mapping, not {type(event).__name__}"))
+            rejected.append((row, f"an event must be a mapping, not {type(event).__name__}"))
             continue
         try:
             collector.event(row, event)

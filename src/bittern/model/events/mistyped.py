@@ -1,8 +1,8 @@
 """Values of a kind that no subscription compares their attribute with.
 
 With ``price < 10`` and ``color = 'red' OR color IS NULL``, the event ``{"price": "9", "color": 5}``
-has two. Comparing kinds that differ is NULL (decision 0005), so the event matches by its other
-attributes; but somebody may want to know, and is told the first of each event::
+has two. Comparing different kinds gives NULL (decision 0005), so the event matches by its other
+attributes. The first such value of each event is reported::
 
     (0, "price is a string, and subscriptions compare it with numbers")
 
@@ -45,7 +45,7 @@ _SINGULARS = {
     **dict.fromkeys(_TAGS_OF_KIND[TIME], "a time"),
     STRING_TAG: "a string",
     BOOLEAN_TAG: "a boolean",
-    OTHER: "no number, string, boolean or time",
+    OTHER: "not a number, string, boolean or time",
 }
 
 

@@ -1,6 +1,6 @@
 """A batch that was read: pairs of events and cells before and after they are sorted.
 
-``Read`` is what reading leaves (``model/events/encoder.py``), for those who have pairs to add;
+``Read`` is the result of reading (``model/events/encoder.py``), for callers that have pairs to add.
 ``Encoded`` has the two views that indexes match (``model/rank/encoded.py``). Events that could not
 be read are listed in both, and have no pairs.
 """

@@ -1,4 +1,4 @@
-"""Where the values of a batch go, and what can put them there by itself."""
+"""The interface that receives the values of a batch, and that of stored events."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Sink(Protocol):
-    """Where the values of a batch go, in whatever form they came; ``Batch`` is one."""
+    """Receives the values of a batch of any form; ``Batch`` is one."""
 
     def add_column(self, attribute: int, column: Column) -> None:
         """The values of a column stand in the rows where it has them."""
@@ -42,4 +42,4 @@ class Stored(Protocol):
     """Events that were kept, and know how to be read again (``history/segments.py``)."""
 
     def read_into(self, attributes: Attributes, sink: Sink) -> tuple[int, Rejects]:
-        """Read what they say of these attributes; how many there are, and which are unreadable."""
+        """Read values of these attributes; returns the number of events and the unreadable ones."""

@@ -1,4 +1,4 @@
-r"""Typed values: what events say, attribute by attribute, in a form that is compared by itself.
+r"""Typed values: events attribute by attribute, in a form in which values can be compared.
 
 Rank space (``model/rank/space.py``) knows a value only by its place among constants. Where values
 of events meet values of other events there are no constants, and a value is a kind, a word and a
@@ -353,7 +353,7 @@ class TypedReader:
         """From canonical names: dotted paths, with back-quotes where a part needs them."""
         if len(set(attributes)) < len(attributes):
             twice = next(name for name, count in Counter(attributes).items() if count > 1)
-            raise OptionError(f"the attribute {twice!r:.80} is asked for twice; name it once")
+            raise OptionError(f"the attribute {twice!r:.80} is asked for twice: name it once")
         self.attributes = tuple(attributes)
         self._found_as = Attributes(self.attributes)
 

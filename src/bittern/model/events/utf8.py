@@ -1,8 +1,8 @@
-"""Are the strings of a column UTF-8? Arrow takes any bytes for a string, and so does Spark.
+"""Checks whether the strings of a column are UTF-8. Arrow and Spark accept any bytes as a string.
 
-Most columns are ASCII, which one look at all bytes tells, some 20 GB a second. Others are looked at
-as if they were one string, and are fine if that is and no string begins inside a character; only
-what is not is looked at string by string.
+Most columns are ASCII, which one pass over all bytes tells, at some 20 GB a second. Others are
+checked as if they were one string: they are UTF-8 if that is, and no string begins inside a
+character. Only columns that fail are checked string by string.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _TOP_BITS, _INSIDE = np.uint64(0xC0), np.uint64(0x80)
 
 @kernel(i8, u1r, i8r)
 def _is_one_string(data: Any, offsets: Any) -> Any:
-    """Is all that lies between the offsets UTF-8, and no offset inside a character?"""
+    """Whether everything between the offsets is UTF-8, and no offset is inside a character."""
     for i in range(len(offsets) - 1):
         at = offsets[i]
         if at < len(data) and byte_at(data, at) & _TOP_BITS == _INSIDE:

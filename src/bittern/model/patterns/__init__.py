@@ -1,4 +1,4 @@
-"""Patterns: string predicates that no order serves.
+"""Patterns: string predicates that cannot be answered by sorting.
 
 ::
 

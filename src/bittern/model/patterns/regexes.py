@@ -1,9 +1,9 @@
 """RE2 over a batch of values: one by one, or a whole column at a time.
 
-Two doors lead to the same engine. A ``google-re2`` object searches one value per Python call, about
-1.3 us, and is kept compiled. Arrow's ``match_substring_regex`` searches a column in C++, less than
-0.1 us a value, but compiles anew in every call, about 35 us. So a few values are searched one by
-one and many as a column; the two cross at about ``COLUMN_SEARCH`` values.
+There are two ways to call the same engine. A ``google-re2`` object searches one value per Python
+call, about 1.3 us, and stays compiled. Arrow's ``match_substring_regex`` searches a column in C++,
+less than 0.1 us a value, but compiles again in every call, about 35 us. So a few values are
+searched one by one and many as a column; both take the same time at about ``COLUMN_SEARCH`` values.
 
 Memory is bounded however many regular expressions there are: Arrow keeps nothing, and the process
 keeps at most ``CACHED_REGEXES`` compiled objects of about ``REGEX_MEMORY`` at most (1 GB if every

@@ -1,4 +1,4 @@
-r"""String predicates that no order serves: contains, general LIKE, regular expressions.
+r"""String predicates that sorting cannot answer: contains, general LIKE, regular expressions.
 
 A ``PatternSet`` holds all such patterns of one attribute and tells, for a batch of values, which
 of them each value satisfies. Every pattern is filed under fragments that a satisfying value must
