@@ -94,7 +94,7 @@ def test_whose_a_checkpoint_and_a_table_are(new: Callable[[], Path]) -> None:
         lambda: taken(new()), lambda made: made.bind("one", "q"), moments=MOMENTS, unmake=let_go
     ):
         fault.subject.bind("one", "q")
-        with pytest.raises(PipelineError, match="of another query"):
+        with pytest.raises(PipelineError, match="to another query"):
             fault.subject.bind("one", "r")
     for table in each_fault(lambda: Outbox(new()), lambda made: made.claim("q"), moments=MOMENTS):
         table.subject.claim("q")

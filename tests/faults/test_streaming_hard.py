@@ -95,7 +95,7 @@ def test_a_pin_holds_for_its_catalog_alone(
             dying.setattr(steps.Steps, "_match", _dies)
             with pytest.raises(PipelineError, match="dies here"):
                 pipeline(spark, one, tmp_path / "matches", tmp_path).run()
-        with pytest.raises(PipelineError, match="of another catalog"):
+        with pytest.raises(PipelineError, match="to another catalog"):
             pipeline(spark, other, tmp_path / "matches", tmp_path).run()
 
 

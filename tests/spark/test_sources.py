@@ -194,7 +194,7 @@ def test_names_with_dots_and_options(spark: Any, folder: Path, reading: Reading)
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"format": "xml"}, "format is one of json, csv, parquet, not 'xml'"),
+        ({"format": "xml"}, "format must be 'json', 'csv' or 'parquet', not 'xml'"),
         ({"format": "csv"}, "no file to take the columns from"),
         ({"format": "parquet"}, "no file to take the columns from"),
         ({"schema": "a int"}, "a line of JSON names its attributes itself"),
@@ -218,7 +218,7 @@ def test_what_files_cannot_be(spark: Any, folder: Path, options: Any, said: str)
 
 @pytest.mark.parametrize("format_", ["json", "csv", "parquet"])
 def test_a_folder_that_is_not_there(spark: Any, tmp_path: Path, format_: str) -> None:
-    with pytest.raises(OptionError, match=f"there is no folder {tmp_path}/nowhere: make it"):
+    with pytest.raises(OptionError, match=f"there is no folder {tmp_path}/nowhere: create it"):
         sources.files(spark, tmp_path / "nowhere", format=format_)
 
 
@@ -286,7 +286,7 @@ def test_a_missing_connector_is_told(spark: Any) -> None:
         ("h:1", [], {}, r"topics must be a name or a list of names, not \[\]"),
         ("h:1", "a, ,b", {}, "topics must be a name or a list of names"),
         ("h:1", None, {}, "topics must be a name or a list of names, not None"),
-        ("h:1", "a", {"starting": "yesterday"}, "starting is one of earliest, latest"),
+        ("h:1", "a", {"starting": "yesterday"}, "starting must be 'earliest' or 'latest'"),
         ("h:1", "a", {"per_trigger": -1}, "per_trigger must be a whole number of at least 1"),
         ("h:1", "a", {"options": {"startingOffsets": "latest"}}, "give starting instead"),
         ("h:1", "a", {"options": {"Subscribe": "b"}}, "give topics instead"),

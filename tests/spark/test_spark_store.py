@@ -360,7 +360,7 @@ def test_no_more_and_no_fewer_bytes_are_taken_than_the_manifest_says(tmp_path, s
             (m, bytes(size) if m.name == "texts.data.npy" else data) for m, data in members
         ],
     )
-    with pytest.raises(SnapshotError, match=r"texts\.data\.npy has not the"):
+    with pytest.raises(SnapshotError, match=r"texts\.data\.npy does not have the"):
         transport.unpack(tar, saved.id, empty(tmp_path))
     assert sum(file.stat().st_size for file in (tmp_path / "out").iterdir()) < 100_000
 

@@ -1,7 +1,7 @@
 """The papers' structures: every index of five papers, each in a folder of its own.
 
-Bittern is built on five papers and implements what each of them describes, beside the rivals that
-they measure themselves with. All of it works on the product's contracts (``stabbing/contract.py``,
+Bittern is built on five papers and implements what each of them describes, and the rivals that
+they compare themselves with. All of it works on the product's contracts (``stabbing/contract.py``,
 ``matching/contract.py``), is saved in snapshots, checked, compared with the same oracles, and
 chosen by name. None of it is on the product's path: the registries (``stabbing/registry.py``,
 ``matching/registry.py``) load a folder when its structure is named, or when ``bittern advise``

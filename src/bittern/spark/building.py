@@ -5,7 +5,7 @@
     subscriptions  ──►  how many, how much text, how spread      one job in the JVM
                    ──►  read by the executors                    reading.py, one job
                    ──►  compiled on the driver, published        whole, up to some size
-                   or   cut, compiled by the executors           shard_build.py, beyond it
+                   or   cut, compiled by the executors           sharded/building.py, beyond it
 
 Reading takes most of the time (6 us for each subscription), so it is spread over the executors.
 Compiling (2 us) stays in one place, where one rank space is made for all. The result matches like

@@ -3,7 +3,7 @@
 ::
 
     events --select--> keys, attributes in use                        attributes.py
-           --mapInArrow--> keys, subscriptions, candidates, rejected  operator.py (sharded.py)
+           --mapInArrow--> keys, subscriptions, candidates, rejected  operator.py (sharded/)
            --observe, explode, drop--> what was asked for
 
 All mistakes in the arguments are found here, on the driver, before a job starts.

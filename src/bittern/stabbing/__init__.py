@@ -1,13 +1,13 @@
-"""One-attribute indexes: which intervals contain this value?
+"""One-attribute indexes: they find the intervals that contain a value.
 
-``contract`` says what all of them promise and ``registry`` finds them by name. Here are those that
-the product takes by itself; those of the papers are in ``literature/``::
+``contract`` says what all of them promise, and ``registry`` finds them by name. Here are the
+structures that the product uses by itself; those of the papers are in ``literature/``::
 
     cei              id_lists, blocks       containment-encoded intervals, the default
     dlist            id_lists               a list per cell
     interval_tree    interval_nodes         the smallest
 
-Searching a batch writes ``runs`` of ids down before it copies them; ``areas`` lets them grow.
+Searching a batch notes ``runs`` of ids before it copies them; ``areas`` lets lists grow.
 
 ``stabbing="auto"`` is ``choose``: the best structure by what is predicted (``predict``) from a
 ``summary``, an ``estimate`` priced with constants that were ``measured``. ``intervals``

@@ -1,4 +1,4 @@
-"""Areas: how lists in flat arrays grow, for id lists and for the words of bit vectors alike.
+"""Areas: how lists in flat arrays grow, both id lists and the words of bit vectors.
 
 List n is the part [begins[n], ends[n]) of one or more arrays, ascending, and may grow up to
 ``limits[n]``. One that is at its limit moves to the free end with twice the room, and leaves a

@@ -1,4 +1,4 @@
-"""A line cut by the ends of intervals: every value of one kind has a place on it.
+"""A line that is cut by the ends of intervals; every value of one kind has a place on it.
 
 A rank space (``model/rank/space.py``) with a single channel. Its m constants, the distinct ends,
 cut the line into 2m + 1 *places*, and a value has one of them::

@@ -1,9 +1,9 @@
-"""Which structure to take for given intervals, and with which parameter: ``stabbing="auto"``.
+"""Chooses a structure and its parameter for given intervals: ``stabbing="auto"``.
 
-Four structures are chosen from, ``RECOMMENDED``. Each is estimated (``stabbing/predict.py``) with
-every value of its parameter that may be worth it, and priced with measured constants
-(``stabbing/measured.py``). Of those that fit into the memory allowed, the fastest decides how slow
-is slow: among all that need at most a quarter more time than it, the smallest is taken::
+There are four structures to choose from, ``RECOMMENDED``. Each is estimated
+(``stabbing/predict.py``) with every promising value of its parameter, and priced with measured
+constants (``stabbing/measured.py``). Of those that fit into the memory limit, the fastest sets the
+standard: among all that need at most a quarter more time than it, the smallest is chosen::
 
     predicted      bytes    ns per value                 memory allowed: 60 MB
     dlist          260 MB    60       does not fit
@@ -11,9 +11,9 @@ is slow: among all that need at most a quarter more time than it, the smallest i
     cei  L = 512    28 MB    79
     interval-tree   13 MB   600       fits, but slow
 
-The other structures of the registry are ranked behind the choice, to be compared with it. None of
-them is predicted to be ahead of all four by more than predictions may be off: one that came first
-would have come first by error.
+The other structures of the registry are ranked after the choice, for comparison. None of them is
+predicted to be better than all four by more than the error of predictions: if one came first, it
+would be by error.
 
 Without a limit given, an index may take 16 MiB and 64 bytes per interval: enough for each
 structure that shares entries, not for one that writes an id into every cell of long intervals.
@@ -37,12 +37,12 @@ from bittern.stabbing.registry import STRUCTURES, checked_memory, structure
 from bittern.stabbing.summary import Summary
 
 RECOMMENDED = ("dlist", "cei", "interval-tree", "interval")
-"""What is chosen from: the fastest, the one that shares entries, the smallest, and the fastest of
-those that need nothing per cell."""
+"""The structures to choose from: the fastest, the one that shares entries, the smallest, and the
+fastest of those that need nothing per cell."""
 
 SLACK = 1.25
-"""A structure that needs up to so many times the least time is fast enough to be preferred
-for being smaller: predictions are not more exact than that."""
+"""A structure that needs at most this many times the least time is fast enough to be preferred if
+it is smaller: predictions are not more exact than that."""
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ def _over(summary: Summary) -> str:
 
 
 def _reasons(first: Estimate, each: list[Estimate], summary: Summary, memory: int) -> Iterator[str]:
-    """Sentences about the choice, for people."""
+    """Sentences that explain the choice."""
     fitting = [one for one in each if one.fits(memory)]
     fastest = min(fitting, key=_time)
     yield (
@@ -166,10 +166,10 @@ def _reasons(first: Estimate, each: list[Estimate], summary: Summary, memory: in
 def build_chosen(
     lows: ArrayLike, highs: ArrayLike, ids: ArrayLike, domain: int, memory: int | None = None
 ) -> StabbingIndex:
-    """Build the structure to choose. One that takes more than was predicted is given up.
+    """Build the best structure. If it takes more than predicted, it is given up.
 
-    Predictions take ends for spread evenly, and crowded ones may need several times the bytes.
-    Then the next best is built; OptionError if none is left.
+    Predictions assume that ends are spread evenly, and crowded ones may need several times the
+    bytes. Then the next best is built; OptionError if none is left.
     """
     low, high, number = check_intervals(lows, highs, ids, domain)
     summary = Summary.of(low, high, domain)

@@ -1,6 +1,6 @@
-"""What every stabbing index promises to the question: which intervals contain this value.
+"""The contract of every stabbing index: it finds the intervals that contain a value.
 
-The world is a row of cells 0 .. domain-1. An index holds closed intervals [low, high] of cells,
+The domain is a row of cells 0 .. domain-1. An index holds closed intervals [low, high] of cells,
 each with an id, and a value (one cell) *stabs* the intervals that contain it::
 
     cell      0  1  2  3  4  5  6  7         domain = 8
@@ -9,15 +9,15 @@ each with an id, and a value (one cell) *stabs* the intervals that contain it::
     id 7                  [--]               (4, 5, 7): an id may own several intervals
     stab(3) = {7, 9}    stab(4) = {9, 7}    stab(7) = {}
 
-An id is reported once for every interval of it that contains the value, in no particular order.
-A value outside the domain stabs nothing: it is no error, so that a batch needs no filtering.
+An id is reported once for each of its intervals that contains the value, in no particular order.
+A value outside the domain stabs nothing. That is not an error, so a batch needs no filtering.
 
 A structure stores lists of ids, rarely the intervals themselves, and that shows in ``delete``:
 
-- an interval that was put in is taken out;
-- one that reaches a cell which the id does not cover is refused, and nothing changes;
+- an interval that was inserted is removed;
+- an interval with a cell that the id does not cover is refused, and nothing changes;
 - in between (the id covers all of [low, high], but with other intervals) a structure may refuse,
-  or take these cells away from the id once, exactly as if they had been put in on their own.
+  or remove these cells from the id once, exactly as if they had been inserted on their own.
 
 This class checks arguments and shapes results, once for all structures. A structure adds the
 underscored methods; their arguments are already checked, contiguous int32 arrays. Searching may
@@ -50,7 +50,7 @@ MAX_DOMAIN = 2**30
 """Lists are numbered in int32, and a structure may need two of them per cell."""
 
 MAX_BYTES = 4 * 2**30
-"""What an index may take when it is built; one that was changed since may take more."""
+"""The most bytes of an index when it is built; changes may make it larger."""
 
 _INT32 = np.iinfo(np.int32)
 
@@ -76,7 +76,7 @@ class StabbingIndex(ABC):
     """Closed intervals of cells with ids, searched by value; see the module for the rules."""
 
     name: ClassVar[str]
-    """How the structure is chosen by name."""
+    """The name by which the structure is chosen."""
 
     domain: int
     """Cells are 0 .. domain-1."""
@@ -113,7 +113,7 @@ class StabbingIndex(ABC):
         self._insert(*check_interval(low, high, id, self.domain))
 
     def delete(self, low: int, high: int, id: int) -> None:  # noqa: A002
-        """Take one interval out; OptionError, and nothing changed, if it is not there."""
+        """Remove one interval; OptionError, and no change, if it is not in the index."""
         if not self._delete(*check_interval(low, high, id, self.domain)):
             raise OptionError(
                 f"interval [{low}, {high}] with id {id} is not in the index: "
@@ -155,7 +155,7 @@ class StabbingIndex(ABC):
 
     @abstractmethod
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Everything needed to come back with ``from_arrays``; folds recent changes in first."""
+        """Everything that ``from_arrays`` needs; recent changes are folded in first."""
 
     @classmethod
     @abstractmethod
@@ -176,7 +176,7 @@ class StabbingIndex(ABC):
 
     @abstractmethod
     def _delete(self, low: int, high: int, id: int) -> bool:  # noqa: A002
-        """Take a valid interval out, or change nothing and say False."""
+        """Remove a valid interval, or change nothing and return False."""
 
     @abstractmethod
     def _locate(self, values: Int32s) -> Located:
@@ -188,13 +188,13 @@ class StabbingIndex(ABC):
 
 
 def check_bytes(needed: int, what: str, instead: str) -> None:
-    """Refuse to build what would take too much memory, before any of it is taken."""
+    """Refuse to build what would take too much memory, before any is allocated."""
     if needed > MAX_BYTES:
         raise OptionError(f"{what} would take {needed} bytes (at most {MAX_BYTES}): use {instead}")
 
 
 def unfit(what: str) -> SnapshotError:
-    """What ``from_arrays`` raises where sizes or types disagree."""
+    """The error of ``from_arrays`` if sizes or types disagree."""
     return SnapshotError(f"the arrays of {what} do not fit together: build it again")
 
 
@@ -209,7 +209,7 @@ def check_domain(domain: int) -> int:
 def check_intervals(
     lows: ArrayLike, highs: ArrayLike, ids: ArrayLike, domain: int
 ) -> tuple[Int32s, Int32s, Int32s]:
-    """Return n intervals as int32 arrays; OptionError names the first that cannot be taken."""
+    """Return n intervals as int32 arrays; OptionError names the first that is not valid."""
     domain = check_domain(domain)
     low, high = as_int32(lows, "lows"), as_int32(highs, "highs")
     number = as_int32(ids, "ids")

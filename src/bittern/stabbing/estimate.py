@@ -1,4 +1,4 @@
-"""What is predicted of one structure: its bytes, and the work of searching one value.
+"""The prediction for one structure: its bytes, and the work of searching one value.
 
 ``Work`` is counted in units that ``stabbing/measured.py`` has a price for::
 
@@ -44,7 +44,7 @@ class Work:
 
 @dataclass(frozen=True)
 class Estimate:
-    """A structure with parameters, and what is predicted of it."""
+    """A structure with parameters, and the prediction for it."""
 
     name: str
     parameters: dict[str, int]
@@ -54,7 +54,7 @@ class Estimate:
     """Bytes beyond which the structure refuses to be built."""
 
     def fits(self, memory: int) -> bool:
-        """Whether it can be built in so many bytes."""
+        """Whether it can be built within this many bytes."""
         return self.bytes <= min(memory, self.most)
 
     @property
@@ -82,7 +82,7 @@ def descent(steps: float, n_bytes: float) -> float:
 
 
 def in_bytes(number: float) -> str:
-    """A number of bytes as people read it: 17 B, 1.5 kB, 28.1 MB."""
+    """A number of bytes in readable form: 17 B, 1.5 kB, 28.1 MB."""
     for unit, size in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
         if number >= 0.9995 * size:  # 999.6 MB is 1 GB in three digits
             return f"{figure(number / size)} {unit}"
@@ -90,5 +90,5 @@ def in_bytes(number: float) -> str:
 
 
 def figure(number: float) -> str:
-    """Three digits and no more than the number has, thousandths at the least."""
+    """A number with at most three significant digits and at most three decimals."""
     return f"{number:,.0f}" if number >= 100 else f"{round(number, 3):.3g}"

@@ -1,19 +1,19 @@
-"""Intervals over real values: which of them contain this number, time or string?
+"""Intervals over real values: finds those that contain a number, a time or a string.
 
 ``Intervals`` puts any structure of this package under values of any ordered kind (``layer``): the
-structure only ever sees cells. Beside it stand 12 bytes per interval and some 20 per distinct end,
-and a value costs two look-ups more: of its place, and of the place's cell.
+structure only sees cells. This adds 12 bytes per interval and some 20 per distinct end, and two
+look-ups per value: of its place, and of the place's cell.
 
 An interval that is inserted later goes straight into the structure if its ends are known cuts. One
 with a new end would renumber all cells: it is kept *aside*, in a small layer of its own that is
 made when it is next searched. Once more than 4 sqrt(n) are aside and searched, or n / 2 in any
-case, the next one with a new end builds all of them into one layer. So a change costs what the
-structure asks for it, and where ends are new O(sqrt n) amortised if every change is followed by a
-search, O(1) amortised if few are.
+case, the next one with a new end builds all of them into one layer. So a change costs what it costs
+in the structure. If its ends are new, O(sqrt n) amortised is added if every change is followed by a
+search, and O(1) amortised if few are.
 
-A layer keeps what it was built from, and beside it what its structure got and lost since. After
-n / 2 such changes all is built anew, O(1) amortised, which gives back what deletions freed. Where
-that does not fit into the ``memory`` of "auto", the layer stays as it is, and goes on to take known
+A layer keeps what it was built from, and the changes of its structure since. After n / 2 such
+changes everything is built again, O(1) amortised, which frees the room of deleted intervals. If
+that does not fit into the ``memory`` of "auto", the layer stays as it is and still accepts known
 ends and deletions; new ends are refused.
 """
 
@@ -115,15 +115,15 @@ class Intervals:
     ) -> Self:
         """Build from n intervals between ``lows[i]`` and ``highs[i]``: O(n log n).
 
-        Ends are NumPy or Arrow arrays, series of pandas or polars, or lists: numbers (integers,
-        floats and decimals, mixed as you like), times, or strings. ``None``, NULL in any other
-        form, and an infinity that points outward mean that there is no end on that side; such an
-        interval also contains infinities, and one without a high end NaN, which is above every
-        number. ``closed`` tells which ends belong to an interval: "both", "left", "right" or
-        "neither". ``ids`` are 0 .. n-1 unless given, from 0 to 2**31 - 1, and may repeat.
+        Ends are NumPy or Arrow arrays, series of pandas or polars, or lists: numbers (any mix of
+        integers, floats and decimals), times, or strings. ``None``, NULL in any other form, and an
+        infinity that points outward mean that there is no end on that side. Such an interval also
+        contains infinities, and one without a high end contains NaN, which is above every number.
+        ``closed`` tells which ends belong to an interval: "both", "left", "right" or "neither".
+        ``ids`` are from 0 to 2**31 - 1 and may repeat; the default is 0 .. n-1.
 
         ``structure`` is a name in ``bittern.stabbing.registry``, with its own ``parameters``, or
-        "auto" to have one chosen, in at most ``memory`` bytes if that is given.
+        "auto" to choose one, of at most ``memory`` bytes if that is given.
         """
         left, right = _closed(closed)
         check_structure(structure, parameters)
@@ -159,8 +159,8 @@ class Intervals:
         """Ids per value, as offsets and one flat array: O(n + ids), fastest on sorted values.
 
         The intervals that contain ``values[i]`` are ``ids[offsets[i]:offsets[i + 1]]``. Values
-        come in the same forms as ends; NULL is in no interval, NaN is above every number, and
-        whatever lies outside of all ends is no error. OptionError if they are of another kind.
+        come in the same forms as ends. NULL is in no interval, NaN is above every number, and a
+        value outside of all ends is not an error. OptionError if they are of another kind.
         """
         column = self._read(values, "values")
         offsets, ids = self._layer.stab(column)
@@ -190,7 +190,7 @@ class Intervals:
     # -- changes -------------------------------------------------------------------------------
 
     def insert(self, low: Any, high: Any, id: int, *, closed: str | None = None) -> None:  # noqa: A002
-        """Add one interval, closed as the others unless said otherwise; the module says the cost.
+        """Add one interval, closed like the others by default; the module states the cost.
 
         Times count in the unit that the index was built in (nanoseconds if an end was, else
         microseconds); an end that is finer is refused. A refused interval changes nothing.
@@ -216,10 +216,10 @@ class Intervals:
             self._changed()
 
     def delete(self, low: Any, high: Any, id: int, *, closed: str | None = None) -> None:  # noqa: A002
-        """Take one interval out, as it was put in; OptionError, and no change, if it is not there.
+        """Remove one interval, as it was inserted; OptionError, and no change, if it is not there.
 
-        Equal ends may be written differently (2 and 2.0). O(log n) beside the structure's cost;
-        the first deletion after all was built sorts the intervals.
+        Equal ends may be written differently (2 and 2.0). O(log n) plus the structure's cost; the
+        first deletion after a build sorts the intervals.
         """
         interval, ends = self._one(low, high, id, closed)
         if _less(self._aside, interval):
@@ -246,7 +246,7 @@ class Intervals:
         id: int,  # noqa: A002
         closed: str | None,
     ) -> tuple[Interval, tuple[Values, Values]]:
-        """Read one interval; OptionError if it is none."""
+        """Read one interval; OptionError if it is not valid."""
         left, right = _closed(self.closed if closed is None else closed)
         number = _id(id)
         ends = self._read([low], "low ends"), self._read([high], "high ends")

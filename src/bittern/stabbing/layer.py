@@ -58,7 +58,7 @@ class Spans(NamedTuple):
 
 
 class Layer:
-    """Intervals on an axis. What it holds of them is what it was built from."""
+    """Intervals on an axis; it keeps the intervals that it was built from."""
 
     def __init__(self, axis: Axis, spans: Spans, make: Maker) -> None:
         """Give every place its cell and build the structure over the cells: O(m + n) and its."""
@@ -237,7 +237,7 @@ def show(interval: Interval, kind: int | None, scale: int) -> str:
 
 
 def check_structure(name: str, parameters: dict[str, Any]) -> None:
-    """Refuse a structure that there is not, and a parameter that it does not have."""
+    """Refuse an unknown structure, and a parameter that it does not have."""
     memory = parameters.get("memory")
     if name != AUTO:
         if memory is not None:
@@ -255,7 +255,7 @@ def check_structure(name: str, parameters: dict[str, Any]) -> None:
 
 
 def maker(name: str, parameters: dict[str, Any]) -> Maker:
-    """What builds the structure of this name, or the one that is chosen for the intervals."""
+    """A function that builds the structure of this name, or the one chosen for the intervals."""
 
     def make(lows: Int32s, highs: Int32s, ids: Int32s, domain: int) -> StabbingIndex:
         if name == AUTO:

@@ -1,4 +1,4 @@
-"""What the units of search work cost: measured once, written down, the same everywhere.
+"""The costs of the units of search work: measured once, and the same everywhere.
 
 The choice of a structure must not depend on the machine that makes it, or on its load: a snapshot
 built twice would differ. So these are constants. ``benchmarks/constants.py`` measured them: all

@@ -1,8 +1,8 @@
-"""Stabbing indexes by name. A structure's module is imported when it is first asked for.
+"""Stabbing indexes by name. A structure's module is imported when it is first used.
 
-The default, ``cei``, stands in this room, with ``dlist`` and ``interval-tree``; the others are in
-``literature/``, also ``interval``, which ``stabbing="auto"`` may choose: it is one of a family. No
-import leads from here to there: a module is named by text, and a process that never asks for its
+The default, ``cei``, is in this package, with ``dlist`` and ``interval-tree``. The others are in
+``literature/``, even ``interval``, which ``stabbing="auto"`` may choose, because it is one of a
+family. Nothing is imported from there: modules are named by text, and a process that never uses a
 structure never loads it.
 """
 
@@ -71,14 +71,14 @@ def default_memory(n: int) -> int:
 
 
 def checked_memory(memory: int | None, n: int) -> int:
-    """Return the limit that holds; OptionError if it is none."""
+    """Return the memory limit; OptionError if it is not valid."""
     if memory is None:
         return default_memory(n)
     return whole_number("memory for a stabbing index, in bytes,", memory)
 
 
 def check_name(name: str, memory: int | None = None) -> None:
-    """Refuse an unknown name, and a limit of memory where nothing is to be chosen."""
+    """Refuse an unknown name, and a memory limit without "auto"."""
     if name == AUTO:
         checked_memory(memory, 0)
         return
@@ -90,7 +90,7 @@ def check_name(name: str, memory: int | None = None) -> None:
 def build_chosen(
     lows: ArrayLike, highs: ArrayLike, ids: ArrayLike, domain: int, memory: int | None = None
 ) -> StabbingIndex:
-    """Build the structure to choose; what that takes is loaded by now and not before."""
+    """Build the chosen structure; the modules for choosing are loaded only here."""
     choose = import_module("bittern.stabbing.choose")
     found: StabbingIndex = choose.build_chosen(lows, highs, ids, domain, memory)
     return found
@@ -104,9 +104,9 @@ def build_named(
     memory: int | None = None,
     cuts: ArrayLike | None = None,
 ) -> StabbingIndex:
-    """Build the structure of this name, or the one to choose if it is "auto"; ids are positions.
+    """Build the structure of this name, or the best one if it is "auto"; ids are positions.
 
-    ``cuts``, the first cells of the attributes, are for those that ask for them.
+    ``cuts``, the first cells of the attributes, are passed to structures that need them.
     """
     check_name(name, memory)
     ids = np.arange(len(np.asarray(lows)), dtype=np.int32)

@@ -1,4 +1,4 @@
-"""Runs: where the ids of a batch stand in an array, found in one pass and copied in another.
+"""Runs: where the ids of a batch are in an array, found in one pass and copied in another.
 
 A structure that keeps id lists answers a value with a few pieces (runs) of its ``items`` array.
 Its search kernel writes down where they are, and nothing else::

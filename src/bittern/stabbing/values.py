@@ -1,4 +1,4 @@
-"""Values as users have them, read as one kind: numbers, times or strings.
+"""Reads users' values as one kind: numbers, times or strings.
 
 NumPy and Arrow arrays, series of pandas and polars, and lists become ``Values``: one array of the
 cheapest form that is exact, and which of them are NULL (None, NaT, pandas' NA, masked, an Arrow
@@ -98,7 +98,7 @@ def of_scalars(kind: int | None, scalars: list[Any], scale: int = 0) -> Values:
 
 
 def kind_name(kind: int | None) -> str:
-    """How messages call values of a kind."""
+    """The name of a kind of values in messages."""
     return "values" if kind is None else f"{KIND_NAMES[kind]}s"
 
 
@@ -140,7 +140,7 @@ def decimals(values: Values) -> NDArray[Any]:
 
 
 def brief(value: Any) -> str:
-    """A value as messages write it, which is not at length."""
+    """A value as messages show it, shortened."""
     if isinstance(value, int) and abs(value) > INT64_MAX:
         value = Decimal(value)  # Python does not print integers of many digits
     text = repr(value) if isinstance(value, str) else str(value)

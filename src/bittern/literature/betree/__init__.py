@@ -1,6 +1,6 @@
-"""BE-Tree (Sadoghi and Jacobsen), which seed 003 compares itself with.
+"""BE-Tree (Sadoghi and Jacobsen), a rival that seed 003 compares itself with.
 
-Clauses lie in a tree that is cut by attribute and by value in turns; full leaves are cut where it
+Clauses are in a tree that is cut by attribute and by value in turns; full leaves are cut where it
 pays most::
 
     index.py     the structure               match.py    leading an event through it

@@ -1,7 +1,7 @@
-"""What kernels trust of a BE-Tree: clauses, c-nodes, runs, the table and free lists fit together.
+"""Checks what kernels trust in a BE-Tree: clauses, c-nodes, runs, the table and free lists.
 
-Everything is looked at before it is used as a place to look at, so that arrays that are wrong in
-any way are safe to check. ``AssertionError`` says what is wrong. O(everything x depth).
+Every number is checked before it is used as an index, so arrays that are wrong in any way are safe
+to check. ``AssertionError`` says what is wrong. O(everything x depth).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What kernels trust of a BE-Tree's clauses: rows, predicates, and whose they are."""
+"""Checks what kernels trust in a BE-Tree's clauses: rows, predicates, and their classes."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _heads(rows: Any, heads: Any) -> Any:
 
 @inline
 def _intervals_fault(rows: Any, at: Any, n: Any) -> Any:
-    """Are the n intervals below a predicate apart, ascending, and from first to last cell?"""
+    """Whether something is wrong: n intervals must be apart, ascending, from first to last cell."""
     last = np.int64(rows[at, 1]) - 2
     for i in range(2 * interval_rows(n)):
         low = np.int64(rows[at + 1 + (i >> 1), 2 * (i & 1)])

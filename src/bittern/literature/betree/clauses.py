@@ -66,7 +66,7 @@ def share(bases: Any, frequencies: Any, channel: Any, low: Any, high: Any) -> An
 
 @inline
 def _among(rows: Any, at: Any, n: Any, cell: Any) -> Any:
-    """Is the cell in one of the n ascending intervals from row ``at`` on?"""
+    """Whether the cell is in one of the n ascending intervals from row ``at`` on."""
     low, high = 0, n
     while high - low > 1:
         middle = (low + high) >> 1
@@ -80,7 +80,7 @@ def _among(rows: Any, at: Any, n: Any, cell: Any) -> Any:
 
 @inline
 def holds(rows: Any, clause: Any, cells: Any) -> Any:
-    """Do all predicates of a clause hold? ``cells`` are the event's by channel, -1 if missing."""
+    """Whether all predicates of a clause hold; ``cells`` are the event's, by channel (-1: none)."""
     at, end = clause + 1, rows_of(rows, clause)
     while at < end:
         row = np.uint64(at)
@@ -178,7 +178,7 @@ def lay_out(
 
 @kernel(b1, i4r2, i8r, i4r2, i4r)
 def are_there(wanted: Any, places: Any, rows: Any, firsts: Any) -> Any:
-    """Are these clauses (rows of their own) exactly those of their classes?"""
+    """Whether these clauses (as separate rows) are exactly those of their classes."""
     at = np.int64(0)
     going = False
     for c in range(len(places)):

@@ -96,7 +96,7 @@ def smallest(nodes: Any, node: Any, low: Any, high: Any) -> Any:
 
 @inline
 def is_wide(nodes: Any, node: Any, capacity: Any) -> Any:
-    """Is so much listed that p-nodes should be looked up instead?"""
+    """Whether so much is listed that p-nodes should be looked up instead."""
     n = nodes[node, END] - nodes[node, BEGIN]
     return nodes[node, LISTED] < 0 or n > max(MOST_LISTED, 2 * capacity)
 

@@ -19,13 +19,13 @@ The original keeps inverted lists of bitmaps in its leaves. Here a leaf lists it
 its most selective predicate that is not on the path, and what gets past this has all its predicates
 evaluated, up to the first that fails. The parts:
 
-    betree_nodes     c-nodes, and the table of all p-directories
-    betree_clauses   clauses as rows of predicates
-    betree_runs      what c-nodes list, as it changes
-    betree_cuts      which cut pays most, and making it
-    betree_changes   insertion and deletion
-    betree_match     leading events through the tree
-    betree_pack      everything in order of the tree, without gaps
+    nodes     c-nodes, and the table of all p-directories
+    clauses   clauses as rows of predicates
+    runs      what c-nodes list, as it changes
+    cuts      which cut pays most, and making it
+    changes   insertion and deletion
+    match     leading events through the tree
+    packing   everything in order of the tree, without gaps
 
 Cost of an event: the c-nodes that it is led to, and what they list. Memory: 48 bytes for a c-node,
 16 for each clause and p-node listed, 16 for a clause and each of its predicates, 16 to 32 for a
@@ -161,7 +161,7 @@ class BETree(ChangingIndex):
 
     @classmethod
     def check_parameters(cls, parameters: Mapping[str, Any]) -> None:
-        """Also refuse a capacity that is no positive integer."""
+        """Also refuse a capacity that is not a positive integer."""
         super().check_parameters(parameters)
         whole_number("capacity", parameters.get("capacity", 5), 1, 2**30 - 1)
 
@@ -285,7 +285,7 @@ class BETree(ChangingIndex):
             self._items = longer(self._items, _LEAST_ROOM + len(self._items) // 2)
 
     def delete(self, classes: Classes, numbers: Int32s) -> None:
-        """Take classes out, and c-nodes that become empty: O(clauses)."""
+        """Remove classes, and c-nodes that become empty: O(clauses)."""
         numbers = np.ascontiguousarray(numbers, dtype=np.int32)
         if numbers.shape != (len(classes),):
             raise OptionError(f"{len(classes)} classes to delete have {len(numbers)} numbers")

@@ -117,7 +117,7 @@ def take(nodes: Any, items: Any, rows: Any, node: Any, spot: Any) -> None:
 
 @inline
 def has_room(nodes: Any, items: Any, slots: Any, figures: Any, node: Any) -> Any:
-    """Is there room for one more c-node below this one, with one clause?"""
+    """Whether there is room for one more c-node below this one, with one clause."""
     return (
         (figures[FREE_NODE] >= 0 or figures[USED_NODES] < len(nodes))
         and 2 * (figures[N_PNODES] + 1) <= len(slots) - 1

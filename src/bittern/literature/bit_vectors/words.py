@@ -1,7 +1,7 @@
 """Rows of nonzero words under bit vectors: what kernels do with them; see ``vectors``.
 
 Row r is ``numbers[begins[r]:ends[r]]`` and ``words[begins[r]:ends[r]]``, and may grow up to
-``limits[r]`` (``areas``). Who calls has made room.
+``limits[r]`` (``areas``). The caller makes room.
 """
 
 from __future__ import annotations

@@ -83,8 +83,8 @@ def _hash_forms(
 def by_form(classes: Classes, own: Int32s) -> list[Int32s]:
     """Classes that have the same form, together, in the order of the first of each.
 
-    Equal hashes are taken for equal forms: their 64 bits have a key that nobody knows, so that two
-    forms of one hash cannot be made, and hardly ever come about.
+    Forms with equal hashes are taken to be equal: the 64 bits have a secret key, so two forms with
+    the same hash cannot be made on purpose, and hardly ever occur.
     """
     if not len(own):
         return []

@@ -1,6 +1,6 @@
 """Virtual construct intervals (Wu, Chen, Yu and Mei; seed 000): what SCI and LCI have in common.
 
-A *construct* is an interval that exists whether or not anybody uses it. At every cell begin
+A *construct* is an interval that exists whether or not it is used. At every cell begin
 ``per`` of them, one for each entry of a table of lengths, up to the longest, L. The construct of
 ``lengths[j]`` cells that begins at cell ``start`` has the number, or *coordinate*,
 ``start * per + j``, and a list of ids under it (``id_lists``; H in the paper)::

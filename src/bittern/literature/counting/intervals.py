@@ -1,7 +1,7 @@
 """The distinct intervals that clauses ask for, each under one number.
 
 An interval [low, high] of cells is one number, its *key*; so is the cell that forbids a clause
-which asks for its channel to be missing. Numbers that nobody uses any more have the key -1 and are
+which asks for its channel to be missing. Numbers that are no longer used have the key -1 and are
 given again::
 
     key       low << 32 | high << 1 | forbids

@@ -306,7 +306,7 @@ def delete_interval(
     state: Any,
     path: Any,
 ) -> Any:
-    """Delete what is in a slot, then the nodes nobody owns; or return the room to go on with.
+    """Delete what is in a slot, then the nodes without owner; or return the room to go on with.
 
     To go on after that, with the nodes alone, give slot -1.
     """

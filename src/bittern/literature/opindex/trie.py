@@ -27,8 +27,8 @@ lower end, and ``parents`` lead up from there::
 
 A constant is a node if its successor is a constant of the same channel too, whether or not a
 subscription asks for that prefix. So the trie depends on the rank space alone: it never changes,
-and neither do the numbers of nodes, whichever subscriptions come and go. A node that nobody asks
-for costs 12 bytes, as all do, and the strings that have it one search in vain.
+and neither do the numbers of nodes, whichever subscriptions come and go. A node that no
+subscription uses costs 12 bytes, like every node, and one vain search for strings that have it.
 
 Cost: O(bytes of the strings) to build, O(log nodes + depth) to find a path.
 """

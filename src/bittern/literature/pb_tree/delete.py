@@ -141,7 +141,7 @@ def join_nodes(
     if alone or not fit_together(ints, tree, base, other):
         return False
     touch(pool, left)
-    # Who pointed to the right node: from its first key on, or from behind the left one's last.
+    # The items that pointed to the right node: from its first key on, or from the left one's last.
     if which == LT:
         take_key(ints, base, np.int64(ints[base + COUNT]) - 1, scratch)
     else:

@@ -24,11 +24,11 @@ _RUN_BYTES = 1 << 20
 
 
 def create_file(path: Path, data: bytes) -> None:
-    """Make a file that nobody sees before it is whole, and that replaces no other."""
+    """Create a file that appears only when it is complete, and that replaces no other."""
     try:
         parent = Opened(path.parent, os.O_RDONLY | os.O_DIRECTORY)
         try:
-            hold(parent.number)  # nobody else makes a file here now
+            hold(parent.number)  # no other process creates a file here now
             if os.path.lexists(path):
                 raise PageError(f"{path} exists already: open it, or remove it first")
             with whole_file(path) as file:
@@ -46,7 +46,7 @@ class Disk:
         self.path = path.resolve()
         """Whatever the name it was opened by: readers and writer meet beside it."""
         self.page_bytes = 0
-        """Set by who has read the meta."""
+        """Set by the caller that has read the meta."""
         self.writes = 0
         """Pages written so far."""
         mode = os.O_RDWR if writable else os.O_RDONLY

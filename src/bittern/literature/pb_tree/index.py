@@ -20,10 +20,10 @@ points: GreaterThan downwards, LessThan upwards, Inequality both ways. 5: ``{2, 
 
 Costs, for n constants and L sids found: space O(n), search O(log n + L). An insertion or deletion
 is O(log n) and the leaves whose pointers have to be adjusted when a node of a list is cut or joined
-(O(n) at worst, see ``pb/adjust.py``).
+(O(n) at worst, see ``adjust.py``).
 
-Everything lies in pages of ``page_bytes`` (see ``pb/pages.py``). Here all of them are one array in
-memory or mapped from a snapshot; in ``pb/predicate_file.py`` they are in a file of their own, which
+Everything lies in pages of ``page_bytes`` (see ``pages.py``). Here all of them are one array in
+memory or mapped from a snapshot; in ``predicate_file.py`` they are in a file of their own, which
 can be changed, and of which a bounded part is in memory.
 """
 

@@ -1,18 +1,18 @@
-"""A durable file of pages: commits that happen whole or not at all, and readers beside a writer.
+"""A durable file of pages: commits are complete or absent, and readers work beside a writer.
 
-A page is never overwritten where a version that may still be read has it. A commit writes changed
-pages to free places, then the maps of their table, and has both on disk before the meta that makes
-them the newest version::
+A page is never overwritten in a place where a version that may still be read has it. A commit
+writes changed pages to free places, then the maps of their table. Both are on disk before the meta
+that makes them the newest version::
 
     page 3 changes          before             after             then
-      version 6 (meta 0)    3 -> place 12      3 -> place 12     (waits until nobody reads it)
+      version 6 (meta 0)    3 -> place 12      3 -> place 12     (waits until no reader has it)
       version 7 (meta 1)                       3 -> place 15
 
     write place 15, its map, the maps above;  fsync;  write meta 7;  fsync
 
-Whatever stops a writer, the newest meta that is whole points to a version that is whole: there is
-nothing to repair, and the places of an unfinished commit are free again. ``page_table`` has the
-meta and the table, ``places`` the places, ``views`` who reads what, ``frames`` the pages in memory.
+Whatever stops a writer, the newest complete meta points to a complete version: there is nothing to
+repair, and the places of an unfinished commit are free again. ``page_table`` has the meta and the
+table, ``places`` the places, ``views`` the readers' versions, ``frames`` the pages in memory.
 
 One writer (a lock on the file), many readers. A reader stays on its version until ``refresh``. The
 frames bound the memory: a writer whose frames are full of changes writes them to free places early
@@ -134,7 +134,7 @@ class PageFile:
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], *, writable: bool, cache_bytes: int) -> Self:
-        """Open the newest version; to write, if nobody else does."""
+        """Open the newest version; for writing, if there is no other writer."""
         disk = Disk(Path(path), writable=writable)
         try:
             return cls(disk, cache_bytes, writable=writable)
@@ -153,7 +153,7 @@ class PageFile:
             self._state = "closed"
 
     def __del__(self) -> None:
-        """As files do: who forgets it holds neither the lock nor a view for long."""
+        """Close it, as files do: a forgotten one holds neither the lock nor a view for long."""
         self.close()
 
     # Versions
@@ -254,7 +254,7 @@ class PageFile:
             return
         frames, pages = self._frames.stamp_dirty(self.version + 1)
         places = self._slots[pages] & PLACE_BITS
-        # What was written since the last commit is nobody else's, and is written over.
+        # What was written since the last commit has no readers, and is overwritten.
         moving = ~self._places.is_new(places)
         left = places[moving]
         self._begin()

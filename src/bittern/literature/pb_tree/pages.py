@@ -23,7 +23,7 @@ The key below all others (head) and the one above all (tail of a list) are never
 says in its header that its first or its last item is one.
 
 Everything here works on one page at ``base`` (its first word in ``ints``) and takes O(page) at
-most. Who calls has made sure that there is room.
+most. The caller makes sure that there is room.
 """
 
 from __future__ import annotations

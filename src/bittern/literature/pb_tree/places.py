@@ -1,15 +1,15 @@
-"""The places of a page file: which are free, and which will be when nobody reads them any more.
+"""The places of a page file: which are free, and which will be when they have no readers any more.
 
-A commit does not overwrite what it replaces: it writes to free places. What it leaves waits, with
-the number of that commit, until the one before is not needed (two versions are always whole) and
-nobody reads an older one::
+A commit does not overwrite what it replaces: it writes to free places. The old places wait, with
+the number of that commit, until the version before it is not needed (two versions are always
+complete) and no reader has an older one::
 
     commit 7 moved page 3 from place 12 to 15: version 6 has it at 12, version 7 at 15
-    waiting (7, [12])      free for commit 9, if nobody still reads version 6 or older
+    waiting (7, [12])      free for commit 9, if no reader still has version 6 or older
 
 Nothing of this is stored: a writer that opens the file knows the places of its two versions, and
-takes all others for left by the newest commit that can have left them. Places at the end of the
-file that are free are cut off. Cost: O(free places) for each commit, in NumPy.
+assumes that all others were left by the newest commit that can have left them. Free places at the
+end of the file are cut off. Cost: O(free places) for each commit, in NumPy.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Places:
     ) -> Self:
         """The places from ``first`` to ``end`` that this version and the one before do not use.
 
-        If it is not known what the one before used, all may be what somebody reads there.
+        If it is not known what the one before used, a reader may be using any of them.
         """
         places = cls(end)
         unused = np.ones(end, np.bool_)
@@ -71,7 +71,7 @@ class Places:
             self._waiting.append((version, places))
 
     def release(self, version: int) -> None:
-        """Nobody needs what commits up to this one have left; before anything is taken."""
+        """Free what commits up to this one have left: no reader needs it. Call before taking."""
         released = [self._free]
         while self._waiting and self._waiting[0][0] <= version:
             released.append(self._waiting.popleft()[1])

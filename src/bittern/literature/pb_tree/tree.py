@@ -160,8 +160,8 @@ class Tree:
     ) -> Int32s:
         """Count, or write, the sids of ascending values from ``cursors`` on, which move on.
 
-        Counting returns where they were found. Who gives that back as ``counted`` to write the
-        sids of the same values saves the way to them.
+        Counting returns where they were found. A caller that passes this as ``counted``, to write
+        the sids of the same values, saves the search for them.
         """
         pages, task = self.pages, COUNT_ONLY
         if sids is None:

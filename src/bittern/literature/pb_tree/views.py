@@ -1,15 +1,15 @@
-"""Views: which versions of a page file somebody is reading.
+"""Views: which versions of a page file are being read.
 
-A reader says so with a file of its own in a folder beside the page file, and holds a lock on it as
-long as it looks at that version::
+A reader registers with its own file in a folder beside the page file, and holds a lock on it as
+long as it reads that version::
 
     tree                          the page file
-    tree.views/17.8f3a09...       somebody reads version 17
-    tree.views/20.c41d77...       somebody else reads version 20
+    tree.views/17.8f3a09...       a reader of version 17
+    tree.views/20.c41d77...       a reader of version 20
 
-The writer does not use places again that version 17 reads, and removes the files of readers that
-died. A file is locked before it gets its name, so that one under such a name that nobody holds is
-of a dead reader. Cost: a file for each view; a look at the folder for each commit.
+The writer does not reuse places that version 17 has, and removes the files of readers that died. A
+file is locked before it gets its name, so an unlocked file with such a name belongs to a dead
+reader. Cost: a file for each view; a look at the folder for each commit.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def folder_of(path: Path) -> Path:
 
 
 class View:
-    """Somebody reads this version, until it is closed."""
+    """A registered reader of this version, until it is closed."""
 
     def __init__(self, path: Path, version: int) -> None:
         folder = folder_of(path)
@@ -42,7 +42,7 @@ class View:
                 folder.mkdir(exist_ok=True)
                 self._register(folder / f".{token}")
         except OSError as error:
-            if error.errno != errno.EROFS:  # where nobody can write, nothing changes
+            if error.errno != errno.EROFS:  # on a read-only disk nothing changes
                 raise PageError(
                     f"a reader of {path} must register in the folder {folder}, but cannot write "
                     f"there ({error.strerror}): give this user write permission, or read a copy"

@@ -1,7 +1,7 @@
-"""What every predicate index promises to the question: which predicates does this value satisfy.
+"""The contract of every predicate index: it finds the predicates that a value satisfies.
 
-A predicate is an operator, a constant and the id of who asked, its *sid*. Constants are whole
-numbers here, called keys: whatever has an order is numbered in that order before::
+A predicate is an operator, a constant and the id of its subscription, its *sid*. Constants are
+whole numbers here, called keys: ordered values are numbered in their order beforehand::
 
     =  3   sid 7        value 3 satisfies   {7, 5, 8}
     >= 3   sid 5        value 4 satisfies   {5, 9}
@@ -18,8 +18,7 @@ A sid is reported once for every predicate of it that is satisfied, in no partic
 does not remember predicates one by one: ``>=`` may be stored as ``=`` and ``>``. So what is deleted
 must have been inserted, or be a part of it; the rest then stays.
 
-This class checks nothing: ``literature/predicates/sides.py`` does, or whoever else stands at the
-door.
+This class checks nothing: ``literature/predicates/sides.py`` or another caller does.
 """
 
 from __future__ import annotations

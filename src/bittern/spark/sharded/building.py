@@ -2,7 +2,7 @@
 
 ::
 
-    rows ──► chunks ──► points           where pivots lie      pivots.py, on the executors
+    rows ──► chunks ──► points           where pivots lie      chunks.py, on the executors
                           │ shuffle by attribute, combined
                           ▼
                          cut             ruler, parts          cutting.py, on the driver
