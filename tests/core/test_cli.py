@@ -188,7 +188,7 @@ def test_a_column_that_is_there_twice_is_named(run, tmp_path, suffix, column):
         pa.parquet.write_table(twice, source)
     code, out, err = run("build", source, "--output", tmp_path / "x")
     assert (code, out) == (1, "")
-    assert err == f"bittern: {source} has several columns {column!r}\n"
+    assert err == f"bittern: {source} has several columns named {column!r}\n"
 
 
 def test_bad_subscriptions_fail_the_build_and_are_listed(run, tmp_path):

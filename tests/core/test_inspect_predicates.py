@@ -317,7 +317,7 @@ def test_structure_is_checked_beyond_checksums(run: Any, price: Path) -> None:
 
 @pytest.mark.parametrize(
     ("record", "said"),
-    [(b"decimal", "does not hold predicates, but 'decimal'"), (b"", "no predicates")],
+    [(b"decimal", "does not hold predicates, but 'decimal'"), (b"", "does not hold predicates")],
 )
 def test_a_page_file_of_something_else(run: Any, tmp_path: Path, record: bytes, said: str) -> None:
     PageFile.create(tmp_path / "other", PAGE_BYTES, new_tree(PAGE_BYTES), record)
