@@ -227,7 +227,7 @@ def test_sixty_four_clauses_fill_a_word() -> None:
 # ------------------------------------------------------------------ what is refused
 
 OPEN, FRACTION = "open to one side: give the parameter domain, two whole", "begins or ends"
-TIMES, TEXT = "one of times", "one of strings"
+TIMES, TEXT = "a range of times", "a range of strings"
 REFUSED = {
     "a <= 3": OPEN,
     "a > 3": OPEN,

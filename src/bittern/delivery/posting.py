@@ -5,9 +5,9 @@
     resolve ─ check ─ connect ─ TLS ─ send ─ status line and headers │ body: not read
     └────────────────────── seconds, in all ───────────────────────┘
 
-A time limit of the socket starts anew with every byte, so an endpoint that drips one every few
-seconds would hold a connection for ever. Here every wait gets only what is left of the whole. The
-resolver alone keeps its own time, which the host's settings bound.
+A time limit of the socket starts again with every byte, so an endpoint that sends one every few
+seconds would hold a connection forever. Here every wait gets only what is left of the whole. Only
+the resolver keeps its own time, which the host's settings bound.
 
 The connection goes to one of the addresses that were checked, and never through a proxy; the
 certificate must be for the name in the URL. A redirect is an answer like any other: following it

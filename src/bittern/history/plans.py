@@ -80,7 +80,7 @@ class Plan(NamedTuple):
 
 
 def plan_of(entries: Sequence[Entry], *, forgets: bool) -> Plan:
-    """How to answer these entries; ``forgets`` if the history keeps only so many documents."""
+    """How to answer these entries; ``forgets``: the history keeps a limited number of documents."""
     maker = _Maker(forgets=forgets)
     for number, entry in enumerate(entries):
         maker.add(number, entry)

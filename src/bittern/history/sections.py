@@ -43,7 +43,7 @@ ConditionsOf = Callable[[Sequence[str]], Conditions]
 
 
 class Batch(NamedTuple):
-    """Events on their way through the table."""
+    """A batch of events that passes through the table."""
 
     events: Any
     json: Any

@@ -18,7 +18,7 @@ The papers, by the numbers that code and docs call them::
     seed 003   Zhang, Chan and Tan, "An Efficient Publish/Subscribe Index for E-Commerce Databases"
     seed 004   Tatbul, "Index Structures and Algorithms for Efficient Profile Matching"
 
-Which intervals contain this value? ``stabbing="..."``::
+Indexes that find the intervals that contain a value, ``stabbing="..."``::
 
     seed  what it describes                             name                    folder
     000   virtual construct intervals, found by full,   sci, sci-bc, sci-bv,    constructs
@@ -31,7 +31,7 @@ Which intervals contain this value? ``stabbing="..."``::
     004   Cluster, Interval and Hybrid Index, segment   cluster, interval,      bit_vectors
           tree (interval trees are in ``stabbing``)     hybrid, segment-tree
 
-Which subscriptions does this event satisfy? ``strategy="..."``::
+Indexes that find the subscriptions that an event satisfies, ``strategy="..."``::
 
     003   OpIndex, by pivot attribute and operator      opindex, opindex-bs     opindex
     003   its rivals: k-index, BE-Tree                  kindex, betree          kindex, betree

@@ -78,7 +78,7 @@ class SubscriptionIndex(ABC):
         """Index classes of a rank space; ``mass`` is the running sum of expected events per cell.
 
         A strategy names its own parameters. Also returns the number under which the index reports
-        each class: an index may number them anew for the sake of locality. ``Refused`` names all
+        each class: an index may renumber them for the sake of locality. ``Refused`` names all
         classes that it cannot hold.
         """
 

@@ -25,7 +25,7 @@ def holds(
     rows: Any,
     at: Any,
 ) -> Any:
-    """Does the test in this row hold for the event? (The first five are the events' view.)"""
+    """Whether the test in this row holds for the event (the first five are the events' view)."""
     at = np.uint64(at)  # unsigned: no test for a negative index
     cell = cell_of(matrix, width, starts, table, entries, event, rows[at, 0])
     return rows[at, 1] <= cell <= rows[at, 2]
@@ -72,7 +72,7 @@ def is_first_pivot(
     low: Any,
     high: Any,
 ) -> Any:
-    """Of the pivots that begin a class's rows, is the first that holds the one that found it?"""
+    """Whether the first pivot of a class that holds is the one that found it."""
     for at in range(start, start + rows[start, 3]):
         if holds(matrix, width, starts, table, entries, event, rows, at):
             return rows[at, 1] == low and rows[at, 2] == high

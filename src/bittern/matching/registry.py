@@ -1,6 +1,6 @@
 """Subscription indexes by name. A strategy's module is imported when it is first asked for.
 
-``pivot`` is Bittern's own, ``scan`` the definition of truth; the papers' stand in ``literature/``,
+``pivot`` is Bittern's own, ``scan`` the definition of truth; the papers' are in ``literature/``,
 which no import leads to from here: a process that never names one of them never loads it.
 """
 

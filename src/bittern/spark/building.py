@@ -131,9 +131,9 @@ def build(
     store
         Where to put the snapshot (``bittern.spark.match`` says what it may be).
     shards
-        None or 1: one index, whole on every host. A number from 2: so many parts. "auto": whole up
-        to about 4 GiB (Spark's setting ``spark.bittern.shard.bytes``), beyond it as many parts as
-        keep each below.
+        None or 1: one index, whole on every host. A number from 2: that many parts. "auto": whole
+        up to about 4 GiB (Spark's setting ``spark.bittern.shard.bytes``), beyond it as many parts
+        as are needed to keep each below.
     on_error
         "skip" bad subscriptions, or "raise" them all as one ``SubscriptionError``.
     stabbing

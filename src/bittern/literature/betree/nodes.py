@@ -65,7 +65,7 @@ _ONE = np.uint64(1)
 
 @inline
 def mask_of(slots: Any) -> Any:
-    """One less than the number of slots, which the key of the hash stands behind."""
+    """One less than the number of slots; the key of the hash follows the slots."""
     return np.uint64(len(slots) - 2)
 
 
@@ -106,7 +106,7 @@ def enter(slots: Any, node: Any, channel: Any, pnode: Any) -> None:
 
 @inline
 def withdraw(slots: Any, node: Any, channel: Any, pnode: Any) -> None:
-    """Take a p-node out, and move what its place kept from theirs."""
+    """Remove a p-node, and move entries that it had displaced."""
     mask = mask_of(slots)
     hashed = hash_of(slots, node, channel)
     wanted = hashed << _HALF | np.uint64(pnode)
@@ -125,7 +125,7 @@ def withdraw(slots: Any, node: Any, channel: Any, pnode: Any) -> None:
 
 @kernel(void, u8w, u8w)
 def enter_again(old: Any, new: Any) -> None:
-    """Everything from a table into a larger, empty one, and the key with it."""
+    """Copy a table with its key into a larger, empty one."""
     mask = mask_of(new)
     new[len(new) - 1] = old[len(old) - 1]
     for slot in old[: len(old) - 1]:
@@ -160,7 +160,7 @@ def new_node(
 
 @inline
 def listed(nodes: Any, node: Any) -> Any:
-    """How many p-nodes stand before the clauses in a c-node's run."""
+    """The number of p-nodes before the clauses in a c-node's run."""
     return max(0, nodes[node, LISTED])
 
 

@@ -1,7 +1,7 @@
-"""Packing a BE-Tree: nothing but what is in use, and what is near in the tree near in memory.
+"""Packing a BE-Tree: only what is in use, and neighbours in the tree are neighbours in memory.
 
-C-nodes are numbered anew, each before what is below it; their runs follow one another in the same
-order, and so do the clauses, but that those of a class stay together. So an event that has a
+C-nodes get new numbers, each before what is below it; their runs follow one another in the same
+order, and so do the clauses, except that those of a class stay together. So an event that has a
 p-node's channel reads one stretch of each array. O(everything).
 """
 

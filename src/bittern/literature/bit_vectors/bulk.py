@@ -9,7 +9,7 @@ ends. The word is constant between two of these, so that the cost is in words, n
 
 ``rows_of_pairs`` takes any (row, slot) pairs. Both know the size before they allocate and refuse
 what exceeds ``MAX_BYTES``: n intervals that all overlap have up to n / 64 words in each of up to
-4n + 1 rows, in whatever order. Only what an index holds already, and arranges anew, is not refused.
+4n + 1 rows, in any order. Only what an index holds already, and rearranges, is not refused.
 """
 
 from __future__ import annotations

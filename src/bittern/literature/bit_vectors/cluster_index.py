@@ -1,4 +1,4 @@
-"""The Cluster Index (Tatbul; seed 004, 4.1.1): which intervals may contain a value, by a few keys.
+"""The Cluster Index (Tatbul; seed 004, 4.1.1): a few keys lead to candidates for a value.
 
 A tree of keys leads a value to a leaf (``cluster_tree``). The bits of the leaf's row are its
 cluster, the intervals that meet the leaf's cells and so *may* contain the value; each of them is
@@ -12,7 +12,7 @@ then compared with the value::
 
 A leaf's row is what seed 004 stores in every node; it notes that the inner nodes' are not needed.
 
-Costs, for n intervals: an interval stands in each leaf that it meets. There are as many leaves as
+Costs, for n intervals: an interval is in each leaf that it meets. There are as many leaves as
 can be told apart: with little overlap about n, of a few intervals each. Where many overlap, rows
 are long, and all their candidates are compared with the value: that is what the Hybrid Index
 mends. Rows are words of bits (``vectors``), n**2 / 64 of them when everything overlaps; what

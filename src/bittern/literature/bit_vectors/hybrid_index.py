@@ -16,8 +16,8 @@ and is in the other: 2 keys and 2 elementary intervals, however many intervals c
 
 Keys are end points, so that no elementary interval is in two leaves, and all leaves together are
 one Interval Index: its sorted nodes, rows and slots, of which leaf i has the nodes ``begins[i]`` to
-``ends[i] - 1``. (Only after changes may an elementary interval lie across a key that is no end
-point any more; then both leaves have it.) Elementary intervals outside the leaf's cells, which a
+``ends[i] - 1``. (Only after changes may an elementary interval lie across a key that is no longer
+an end point; then both leaves have it.) Elementary intervals outside the leaf's cells, which a
 separate index of its cluster would have too, could never be found, and are not there.
 
 ``minimum`` is the paper's minimum cluster size: splitting ends at clusters of at most that many

@@ -13,15 +13,15 @@ parent it does not cover, at most two per level. Intervals [2, 18] (id 0) and [5
 
 A search goes from the root to the leaf of the value and unites the bit vectors on its way. All
 intervals that contain the value are on it, each once, so that uniting is reading one row after the
-other. Unlike in the Interval Index it always goes all the way down; but an interval stands in few
-rows however many elementary intervals it covers.
+other. Unlike in the Interval Index, it always goes all the way down; but an interval is in few rows
+however many elementary intervals it covers.
 
 The tree is an array of nodes (``segment_nodes``), and row i of the bit vectors belongs to node i.
 
 Costs, for n intervals and m <= 4n + 1 leaves: 2m - 1 nodes; an interval has at most 2 log2(m)
 bits; a search visits 1 + log2(m) nodes. An inserted end point splits a leaf in two, where it is.
 A leaf that gets deeper than 2 log2(m) has an ancestor whose subtree is too high for its leaves; the
-lowest such subtree is planted anew, balanced, as in a scapegoat tree, so that n insertions in any
+lowest such subtree is replanted, balanced, as in a scapegoat tree, so that n insertions in any
 order cost O(n log n) replanted nodes. Deleting only clears bits; leaves that no end point needs
 stay until so much changed that everything is built again (``Slots.worn``).
 """
@@ -201,7 +201,7 @@ class SegmentTree(StabbingIndex):
         self._shape[1] = max(self.depth, len(path) + 1)
 
     def _balance(self, cell: int) -> None:
-        """Plant the lowest subtree around a leaf that is too deep anew if its height is to blame.
+        """Replant the lowest subtree around a leaf that is too deep, if that subtree is too high.
 
         A subtree is too high if its height is more than 2 log2(leaves). One of them is, at the
         latest the whole tree, when the leaf is deeper than that.
@@ -341,7 +341,7 @@ class SegmentTree(StabbingIndex):
 
 
 def _limit(n_nodes: int) -> int:
-    """Nodes that a path may have in a tree of so many."""
+    """The most nodes of a path in a tree of this many nodes."""
     return 2 * (n_nodes // 2 + 1).bit_length() + _SLACK
 
 

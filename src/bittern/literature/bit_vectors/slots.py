@@ -103,7 +103,7 @@ class Slots:
         return slot
 
     def free(self, slot: int) -> None:
-        """Take the interval out of a slot that holds one: O(1) amortised."""
+        """Remove the interval from a slot that holds one: O(1) amortised."""
         self._own(self.n_slots)
         self.lows[slot], self.highs[slot] = _FREE_LOW, _FREE_HIGH
         self.ids[slot] = self._figures[_FIRST_FREE]

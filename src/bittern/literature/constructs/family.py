@@ -32,7 +32,7 @@ part. What the joints cost the paper is gone, too: its covering segment has L * 
 coordinates, and its table of covering constructs L(L+3)/2 (SCI) or 2L + k (LCI), where cells
 need L(L+1)/2 and 2L - 1.
 
-``longest`` (L): an interval of w cells stands in w / L lists and a few more, so L much below w
+``longest`` (L): an interval of w cells is in w / L lists and a few more, so L much below w
 costs entries; every search goes through L beginnings, so a large one costs time, and every length
 costs a list per cell. The default is the largest power of two up to the mean length (not the
 median: most entries belong to the long intervals), but at most 32 for LCI, where doubling it
@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 MAX_LONGEST = 1 << 16
-"""A search that visits more beginnings than this is no index."""
+"""A search that visited more beginnings than this would be pointless."""
 
 
 @dataclass(frozen=True)

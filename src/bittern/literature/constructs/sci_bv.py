@@ -8,8 +8,8 @@ at c // L and has c % L + 1 cells::
     17    not empty    begins at 4, 2 cells: 4 and 5     contains 5
     12    not empty    begins at 3, 1 cell               does not
 
-Half of the segment does not contain the value, and the divisions for it are in vain: ``sci_dt``
-is better in every way, and this the paper's step towards it.
+Half of the segment does not contain the value, and the divisions for it are wasted: ``sci_dt`` is
+better in every way, and this is the paper's step towards it.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ satisfied as it has holds::
     event {4, 9}                          2 1 1  ->  1 1 1        none
 
 A predicate that is a union of intervals is satisfied through one of them at most, so each interval
-counts for one. What forbids a clause gives one back: then it cannot come to nought.
+counts for one. An interval that forbids a clause adds one, so that it cannot reach zero.
 
 How events go through the lists is in ``literature/counting/match.py``. Counters are bytes: a class
 with a clause of more than 255 predicates is on the ``always`` list, as is one that no predicate
@@ -140,7 +140,7 @@ class Counting(StabbedIndex, ChangingIndex):
         return len(self._entries)
 
     def insert(self, classes: Classes) -> Int32s:
-        """Add classes: O(log n) for each interval, beside what the stabbing index takes."""
+        """Add classes: O(log n) for each interval, plus the cost of the stabbing index."""
         filed = Filed.of(classes, self._bases)
         n_clauses, n = len(self._sizes), self._n_classes
         check_size("classes", n + len(classes))
@@ -164,7 +164,7 @@ class Counting(StabbedIndex, ChangingIndex):
         return numbers
 
     def delete(self, classes: Classes, numbers: Int32s) -> None:
-        """Take classes out: O(log n) for each interval, beside what the stabbing index takes."""
+        """Remove classes: O(log n) for each interval, plus the cost of the stabbing index."""
         try:
             filed = Filed.of(classes, self._bases)
         except Refused:

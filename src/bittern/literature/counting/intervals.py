@@ -121,7 +121,7 @@ def _add(
 
 @kernel(void, i8w, i4w, u8, i4r)
 def _remove(keys: Any, slots: Any, multiplier: Any, numbers: Any) -> None:
-    """Take keys out, and move those back whose search would now end too early."""
+    """Remove keys, and move those back whose search would now end too early."""
     mask = len(slots) - 1
     for i in range(len(numbers)):
         hole = _slot_of(keys, slots, multiplier, keys[numbers[i]])
@@ -189,7 +189,7 @@ class Intervals:
         return numbers, added[:n_added]
 
     def remove(self, numbers: Int32s) -> None:
-        """Take these numbers' keys out; the numbers may be given again."""
+        """Remove these numbers' keys; the numbers may be given again."""
         _remove(self._keys.extended(0), self._table(0), self._multiplier, numbers)
         self._free = np.concatenate((numbers, self._free))
 

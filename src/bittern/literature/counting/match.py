@@ -10,12 +10,12 @@ each clause, need no clearing::
     notes 0 1              1 1 0      clauses 0 and 1 had none left: reported
     notes 0 2              2 1 1      clause 2 as well
 
-What forbids a clause gives it one, so that it cannot come to nought. That is noted from the other
-end and taken back last: earlier, it could bring a clause to nought on the way. A class with several
-clauses is reported once: it is marked, and the marks are taken back as well.
+An interval that forbids a clause adds one, so that it cannot reach zero. That is noted from the
+other end and undone last: earlier, it could bring a clause to zero on the way. A class with several
+clauses is reported once: it is marked, and the marks are undone as well.
 
-So everything to work in (``Scratch``) is after an event as it was before, and serves the next batch
-too: a batch of one event costs what it finds, and nothing for all the clauses that there are.
+So the working memory (``Scratch``) is the same after an event as before, and serves the next batch
+too: the cost of a batch of one event depends on what it finds, not on the number of clauses.
 
 Cost: O(cells + satisfied intervals + clauses on their lists) per event; a batch looks each distinct
 cell up once, as far as memory allows (``CHUNK``).
@@ -48,7 +48,7 @@ _ONE, _LESS_ONE = np.uint8(1), np.uint8(255)  # counters are bytes, which wrap a
 
 
 class Scratch(NamedTuple):
-    """What to work in, for one thread at a time."""
+    """Working memory, for one thread at a time."""
 
     left: npt.NDArray[np.uint8]  # of each clause: predicates left to satisfy
     reported: npt.NDArray[np.uint8]  # of each class: 1 if it was reported for this event
@@ -56,7 +56,7 @@ class Scratch(NamedTuple):
 
     @classmethod
     def of(cls, sizes: npt.NDArray[np.uint8], n_classes: int, n_pairs: int) -> Self:
-        """For clauses of these sizes, which stand on lists as so many pairs. O(clauses)."""
+        """For clauses of these sizes, which the lists hold in this many pairs. O(clauses)."""
         return cls(sizes.copy(), np.zeros(n_classes, np.uint8), np.empty(n_pairs, np.int32))
 
 
@@ -190,7 +190,7 @@ def count_all(
 ) -> Int64s:
     """Report the classes that hold for each event; returns how many clauses each has met.
 
-    After an error, ``scratch`` is good for nothing.
+    After an error, ``scratch`` cannot be used any more.
     """
     met = np.zeros(events.n_events, np.int64)
     event_offsets = np.zeros(events.n_events + 1, np.int64)

@@ -1,4 +1,4 @@
-"""The k-index of Whang et al., which seed 003 compares itself with.
+"""The k-index of Whang et al., a rival that seed 003 compares itself with.
 
 Conjunctions are parted by their size k, and an event joins the lists of its values size by size::
 

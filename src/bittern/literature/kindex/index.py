@@ -19,7 +19,7 @@ sorted lists (``literature/sorted_lists/lists.py``) holds them all::
     codes                   size << 1, or 1 more for lists of conjunctive forms
 
 so that all sizes of a value lie side by side. A code or a cell that occurs for the first time gets
-its lists when it does. Classes that may hold where something is missing, but are no conjunctions,
+its lists when it does. Classes that may hold where something is missing, but are not conjunctions,
 are run for each event (``matching/always.py``).
 
 Memory: 8 bytes per posting and 4 per list, and there is a posting for each whole number that a
@@ -120,7 +120,7 @@ class KIndex(ChangingIndex):
 
     @classmethod
     def check_parameters(cls, parameters: Mapping[str, Any]) -> None:
-        """Also refuse a domain that is none."""
+        """Also refuse a domain that is not valid."""
         super().check_parameters(parameters)
         checked_domain(parameters.get("domain"))
 
@@ -197,7 +197,7 @@ class KIndex(ChangingIndex):
         return *self._directory.with_codes(codes, self._lists), code_items
 
     def delete(self, classes: Classes, numbers: npt.NDArray[np.int32]) -> None:
-        """Take the postings of classes out; O(log length) for each, whatever the lists hold."""
+        """Remove the postings of classes; O(log length) for each, whatever the lists hold."""
         found = self._find(classes, numbers)
         if found is None:
             raise OptionError(NOT_THERE)

@@ -1,4 +1,4 @@
-"""Postings of a k-index: where the clauses of classes stand in its lists.
+"""Postings of a k-index: where the clauses of classes are in its lists.
 
 Classes are brought into normal form (``literature/clauses/normal.py``), their clauses numbered as
 items (``literature/kindex/items.py``), and each predicate becomes one posting in the list of every

@@ -16,7 +16,7 @@ A range has to begin and end with whole numbers. One that is open to a side ends
 that there has to be one. A cell objects to a range that begins or ends with it (``objections``, 3
 bits for each end); the seventh bit says that the cell by itself is an equality, which is always
 fine. Booleans have two values, patterns and "is not NULL" one, so they object to nothing. All cells
-of a channel together ("is a string", which ``NOT LIKE`` asks besides) are no range.
+of a channel together ("is a string", which ``NOT LIKE`` asks besides) are not a range.
 
 Cost: O(cells); 5 bytes per cell, and 8 more in memory for the running sum of counts (``before``),
 so that how many values an interval covers is known at once, however many they are.
@@ -56,9 +56,9 @@ _REASONS = {
     _OPEN: _PLEA + "is open to one side: give the parameter domain, two whole numbers, low and "
     f"high, as in domain=[1, 50]; or {_OTHERWISE}",
     _FRACTION: _PLEA + f"begins or ends with another number: {_OTHERWISE}",
-    _TIME: _PLEA + f"is one of times: {_OTHERWISE}",
+    _TIME: _PLEA + f"is a range of times: {_OTHERWISE}",
     _WIDE: _PLEA + f"covers more than {MOST_COVERED:,} of them: {_OTHERWISE}",
-    _STRING: _PLEA + f"is one of strings, as each prefix and suffix is: {_OTHERWISE}",
+    _STRING: _PLEA + f"is a range of strings, as each prefix and suffix is: {_OTHERWISE}",
 }
 
 

@@ -112,7 +112,7 @@ class Directory:
         return places[np.argsort(self.searched.firsts[places])]
 
     def add(self, filings: Filings) -> None:
-        """Have a pivot for each filing, and lists for its predicates."""
+        """Add pivots for all filings, and lists for their predicates."""
         pivot_of, firsts, _ = self.searched
         pivots = pivot_of[filings.pivots]
         channels = np.unique(filings.pivots[pivots < 0])

@@ -1,4 +1,4 @@
-"""All entries of the lists of OpIndex, one row each: to verify, to count and to write them anew.
+"""All entries of the lists of OpIndex, one row each: to verify, count and rewrite them.
 
 An entry is a basic predicate and the counter that it counts for. A list keeps its key and one
 number for the counter::

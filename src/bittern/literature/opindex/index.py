@@ -13,7 +13,7 @@ counter array (``counters``). Of Table 1's subscriptions, S1, S2 and S4 have the
 An attribute is a channel and (attribute, operand) one global cell (``model/rank/space.py``). An
 event searches the lists of those of its attributes that are pivots, each with all of its attributes
 (``match``). Lists are cut into segments by attribute, and each segment has a signature that
-tells most searches in vain. ``opindex-bs`` is the paper's OpIndex-BS, with neither.
+avoids most vain searches. ``opindex-bs`` is the paper's OpIndex-BS, with neither.
 
 The parts, and how they change, are in ``partitions``; here are the two kinds by name, with
 what can be chosen. There are at most as many segments as channels: more would all be empty.

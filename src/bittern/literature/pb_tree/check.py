@@ -98,7 +98,7 @@ class Page(NamedTuple):
 
     @property
     def keys(self) -> list[Key]:
-        """Keys that are no sentinels."""
+        """Keys that are not sentinels."""
         return [item.key for item in self.items if item.key is not None]
 
 

@@ -127,7 +127,7 @@ class Disk:
             offset, rest = offset + done, rest[done:]
 
     def sync(self) -> None:
-        """Have on disk what was written."""
+        """Flush what was written to disk."""
         os.fsync(self.file)
 
     def cut(self, size: int) -> None:

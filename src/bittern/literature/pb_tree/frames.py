@@ -33,7 +33,7 @@ FEWEST = 2 * SPARE
 
 
 def checked_frames(cache_bytes: int, page_bytes: int) -> int:
-    """How many frames so many bytes are; OptionError if these are too few."""
+    """The number of frames in this many bytes; OptionError if there are too few."""
     frames = whole_number(cache_bytes, "cache_bytes") // page_bytes
     if frames < FEWEST:
         raise OptionError(
@@ -86,7 +86,7 @@ class Frames:
         return self.pool[self.pool[DIRTY_FLAGS] :][: self.pool[FRAMES]]
 
     def grow(self, pages: int, most: int) -> None:
-        """Have slots for the numbers below ``pages``, and some more, up to ``most``."""
+        """Make slots for the numbers below ``pages``, and some more, up to ``most``."""
         slots = int(self.pool[PAGES])
         if pages > slots:
             more = np.zeros(min(max(pages, slots + slots // 2), most) - slots, np.int64)
@@ -97,7 +97,7 @@ class Frames:
             self.pool = pool
 
     def stamp_dirty(self, version: int) -> tuple[Int64s, Int64s]:
-        """Have the changed pages ready to be written: their frames, and their numbers, ascending"""
+        """Prepare the changed pages for writing; returns their frames and numbers, ascending."""
         frames = np.flatnonzero(self._dirty)
         pages = self.owners[frames]
         order = np.argsort(pages)
@@ -113,7 +113,7 @@ class Frames:
         self.pool[DIRTY] -= len(frames)
 
     def adopt(self, table: Entries, version: int) -> None:
-        """Be at another version: pages that are unchanged, and at the same place, stay."""
+        """Move to another version: unchanged pages at the same place stay in memory."""
         frames = np.flatnonzero(self.owners)
         pages = self.owners[frames]
         known = Entries.none(len(self.slots))
@@ -129,5 +129,5 @@ class Frames:
         self.pool[VERSION] = version
 
     def shut(self) -> None:
-        """Have whatever is fetched from now on refused."""
+        """Refuse all fetches from now on."""
         self.pool[PAGES] = 0

@@ -69,7 +69,7 @@ class MemoryPages:
         return made
 
     def make_room(self) -> None:
-        """Have half as many pages again: O(size)."""
+        """Add half as many pages: O(size)."""
         used = int(self.tree[N_PAGES])
         self._copy(used + max(_FEWEST, used // 2))
 
@@ -79,7 +79,7 @@ class MemoryPages:
             self._copy(int(self.tree[N_PAGES]) + _FEWEST)
 
     def trim(self) -> None:
-        """Have no room to spare."""
+        """Drop all spare room."""
         self._copy(int(self.tree[N_PAGES]))
 
     def _copy(self, pages: int) -> None:

@@ -196,7 +196,7 @@ class PageFile:
             return True
 
     def _adopt(self, meta: Meta, *, short: bool = False) -> None:
-        """Be at this version, with nothing changed."""
+        """Move to this version, without changes."""
         if short:
             raise PageError(f"{self._disk.path} is damaged: its end was cut off")
         table, *maps = read_table(self._disk, meta)
@@ -224,7 +224,7 @@ class PageFile:
     # Changes
 
     def grow(self, pages: int) -> None:
-        """Have room for so many more page numbers, in ``pool`` and ``free``."""
+        """Make room for this many more page numbers, in ``pool`` and ``free``."""
         self._check("sound")
         needed = int(self.tree[N_PAGES]) + pages
         if needed > MOST_PAGES:

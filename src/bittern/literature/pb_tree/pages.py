@@ -65,7 +65,7 @@ INEQ, GT, LT = 0, 1, 2
 
 LENGTH = 0xFFFF
 NUMBER_BYTES = 8
-"""The length of every key that is no string."""
+"""The length of every key that is not a string."""
 
 
 @inline
@@ -155,7 +155,7 @@ def find(
 def holds(
     ints: Any, longs: Any, base: Any, at: Any, prefix: Any, length: Any, tails: Any, start: Any
 ) -> Any:
-    """Whether item ``at``, which may be beyond the last, has this key and is no sentinel."""
+    """Whether item ``at``, which may be beyond the last, has this key and is not a sentinel."""
     if at >= ints[base + COUNT] - ints[base + LAST] or at < ints[base + FIRST]:
         return False
     slot = slot_of(ints, base, at)
@@ -207,7 +207,7 @@ def free_words(ints: Any, base: Any, words: Any) -> Any:
 
 @apart
 def shift(ints: Any, base: Any, words: Any, first: Any, limit: Any, by: Any) -> None:
-    """Move all contents below ``limit`` down by so many words: those of items from ``first`` on."""
+    """Move all contents below ``limit`` down by some words: those of items from ``first`` on."""
     kind, count = ints[base + KIND], ints[base + COUNT]
     low = edge(ints, base, words, count)
     if by > 0:

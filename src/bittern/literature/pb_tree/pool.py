@@ -239,7 +239,7 @@ def begin(pool: Any) -> None:
 
 @inline
 def has_room(pool: Any) -> Any:
-    """Are at least SPARE frames clean? Else let the owner flush, between steps."""
+    """Whether at least SPARE frames are clean; if not, the owner must flush, between steps."""
     return pool[DIRTY] <= pool[MOST_DIRTY]
 
 

@@ -95,7 +95,7 @@ class Pages(Protocol):
         """A stack of free pages."""
 
     def make_room(self) -> None:
-        """Have pages to allocate and clean frames; the arrays may be others afterwards."""
+        """Provide pages to allocate and clean frames; the arrays may change."""
 
 
 def of_numbers(numbers: Int64s) -> Keys:

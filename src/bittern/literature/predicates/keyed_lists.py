@@ -13,7 +13,7 @@ How an entry is found is up to the class: by a red-black tree (``red_black_nodes
 As built or mapped, entries are in order of their keys and their lists are packed (``id_lists``);
 that is also the form that is saved. The first change copies all and makes room for more entries.
 An entry whose lists are all empty is taken out, and its number used again: free ones are a chain
-through their keys. Saving after changes builds the packed form anew, O(size).
+through their keys. Saving after changes builds the packed form again, O(size).
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ _UNFILLED = 0.4
 
 
 def tree_bytes(keys: float, sids: float, width: int) -> float:
-    """Bytes of a red-black tree with so many lists to a node."""
+    """Bytes of a red-black tree with this many lists per node."""
     return (keys + 1) * (_KEY + _LINKS + _ID * width) + _ID * sids + _FIXED
 
 
@@ -62,7 +62,7 @@ def sides(summary: Summary) -> tuple[float, float]:
 
 
 def distinct(keys: float, summary: Summary) -> float:
-    """How many of so many keys are different, where they fall anywhere among the cells."""
+    """The expected number of distinct keys, if keys fall anywhere among the cells."""
     return -summary.domain * math.expm1(-keys / max(summary.domain, 1))
 
 
@@ -87,7 +87,7 @@ def _red_black(name: str, summary: Summary) -> Iterator[Estimate]:
 
 
 def pb_bytes(keys: float, equal: float, at_least: float, at_most: float) -> float:
-    """Bytes of a PB+tree over so many keys with sids of ``=``, ``>=`` and ``<=``.
+    """Bytes of a PB+tree over this many keys with sids of ``=``, ``>=`` and ``<=``.
 
     A page is full as long as a key has one sid. With more of them to a key pages are cut between
     larger items, and the later part of an insertion in order is left with room.
@@ -103,7 +103,7 @@ def pb_bytes(keys: float, equal: float, at_least: float, at_most: float) -> floa
 
 
 def _pages(words: int, items: float, sids: float) -> int:
-    """Pages for slots of so many words and for sids, of which there may be several to an item."""
+    """Pages for slots of this many words and for sids, several of which may belong to an item."""
     several = 1 - min(items / sids, 1.0) if sids else 0.0
     needed = (4 * words * items + _ID * sids) * (1 + _UNFILLED * several)
     return math.ceil(needed / (PAGE_BYTES - 4 * HEADER))

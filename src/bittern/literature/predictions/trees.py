@@ -32,7 +32,7 @@ def _lengths(summary: Summary) -> Iterator[tuple[float, float]]:
 
 
 def skip_edges(ends: float) -> float:
-    """Expected edges of a skip list's staircase over so many edges of level 0.
+    """Expected edges of a skip list's staircase over this many edges of level 0.
 
     A node between is on it unless higher ones stand on both sides. Of nodes with heights h, of
     chance x = 2**-h, the one after m others is as high as all of them with the chance q(m), the

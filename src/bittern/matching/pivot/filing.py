@@ -63,7 +63,7 @@ def _inline_test(
     lows: Any,
     highs: Any,
 ) -> Any:
-    """The cheapest test directly under a top-level AND that is no pivot: channel, low, high.
+    """The cheapest test directly under a top-level AND that is not a pivot: channel, low, high.
 
     So is an OR of tests of one channel, from its lowest to its highest cell; the program tests it
     again. The channel is -1 if there is none. "Missing" is never inline: one look at an event's
@@ -141,7 +141,7 @@ def _exclude_each_other(
 def _repeated(
     latest: Any, previous: Any, heads: Any, post_highs: Any, c: Any, low: Any, high: Any
 ) -> Any:
-    """Has class ``c`` a posting with this interval already? Follows its postings from this low."""
+    """Whether class ``c`` already has this interval; follows its postings from this low."""
     posting = latest[low]
     while posting >= 0 and heads[posting, 1] == c:
         if post_highs[posting] == high:

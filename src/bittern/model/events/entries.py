@@ -42,7 +42,7 @@ class Entries(NamedTuple):
 
     @classmethod
     def room(cls, most: int) -> Entries:
-        """Columns for so many entries: 21 bytes each, touched only as far as they are used."""
+        """Columns for this many entries: 21 bytes each, touched only as far as they are used."""
         payloads = np.empty(most, np.int64)
         return cls(
             rows=np.empty(most, np.int32),

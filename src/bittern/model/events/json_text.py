@@ -15,7 +15,7 @@ What a value becomes:
 - A string without escapes stays where it is in the input; others are unescaped behind it.
 - An object or a list is ``OTHER``; an object's members have paths of their own, a list's none. A
   list whose path leads to attributes is an entry of that prefix too (``Names.spread``).
-- ``null`` is no entry. Of a repeated path the last value counts, path by path:
+- ``null`` makes no entry. If a path is repeated, its last value counts:
   ``{"a": {"b": 1}, "a": {"c": 2}}`` has both ``a.b`` and ``a.c``.
 
 A text that is not strict JSON (RFC 8259, in UTF-8, without lone surrogates) with an object on top

@@ -121,7 +121,7 @@ def _decimal(data: Any, at: Any, kind: Any) -> Any:
 
 @inline
 def scalar(data: Any, at: Any, stop: Any) -> Any:
-    """Read the value at ``at``, which is no object; of an array only that it is one."""
+    """Read the value at ``at``, which is not an object; an array's content is not read."""
     header = np.int64(byte_at(data, at))
     basic, kind = header & 3, header >> 2
     nothing = np.int64(0)

@@ -8,7 +8,7 @@ searched one by one and many as a column; both take the same time at about ``COL
 Memory is bounded however many regular expressions there are: Arrow keeps nothing, and the process
 keeps at most ``CACHED_REGEXES`` compiled objects of about ``REGEX_MEMORY`` at most (1 GB if every
 one of them were built to need it; ordinary ones take about 4 kB). An object that runs out of memory
-for its states goes on without them, slower: RE2 stays linear in the value.
+for its states continues without them, more slowly: RE2 stays linear in the value.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ def tables(
 
 
 def _fill_gaps(table: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
-    """Integers that are no constant lie in the cell after the constant before them."""
+    """An integer that is not a constant is in the cell after the constant before it."""
     constants = np.flatnonzero(table)
     before = np.zeros(len(table), dtype=np.int64)
     before[constants] = constants

@@ -2,7 +2,7 @@
 
 ::
 
-    views.py     one version of a catalog, on its way to tasks: a snapshot, deltas, marks
+    views.py     one version of a catalog, as sent to tasks: a snapshot, deltas, marks
     builder.py   keeps the newest view: new snapshots are made as deltas grow
     eventual.py  a running query picks up newer versions by itself
     sending.py   how the batches of a pipeline carry a view

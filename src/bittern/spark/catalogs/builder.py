@@ -128,7 +128,7 @@ class Builder:
         """The view of a version. ``sample`` gives typical events, asked for at the start.
 
         With ``carry`` small deltas are part of the view, else everything is in the store. Versions
-        usually ascend; an earlier one than the last is built anew.
+        usually ascend; a version before the last one is built again.
         """
         layers = self._layers
         if layers is None or version < layers.version or not self._advance(layers, version):

@@ -48,7 +48,7 @@ from bittern.files import to_disk, whole_file
 
 _CHUNK = 1 << 20
 _AT_ONCE = 8  # downloads: one stream of an object store is far slower than the network
-# Two letters at least: "c:/x" would be a drive. Java writes file:/x, everybody else file:///x.
+# Two letters at least: "c:/x" would be a drive. Java writes file:/x, other programs file:///x.
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
 # Hadoop's names for what pyarrow calls s3.
 _SYNONYMS = {"s3a": "s3", "s3n": "s3"}

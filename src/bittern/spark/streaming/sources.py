@@ -102,7 +102,7 @@ def files(
     one_of("format", format, FORMATS)
     folder, given = os.fspath(path), checked_options(options, _OWN_FILES)
     if format == "csv":
-        # As everybody else writes CSV: quotes inside quotes are doubled.
+        # CSV in its usual form: quotes inside quotes are doubled.
         given = {"header": "true", "escape": '"'} | given
     if format == "json" and schema is not None:
         raise OptionError(
