@@ -1,8 +1,8 @@
-"""What kernels trust: invariants of rows, postings and programs, which they never look at again.
+"""Checks of what kernels trust: invariants of rows, postings and programs.
 
-Nothing here is needed to match. A channel that is not there, a jump out of its program or a list
-item without a posting would make a kernel read beyond an array; these functions find it first and
-say which invariant is broken, in an AssertionError. All are O(rows + postings).
+Nothing here is needed to match. A channel that does not exist, a jump out of its program or a list
+item without a posting would make a kernel read beyond an array. These functions find that first,
+and an AssertionError says which invariant is broken. All are O(rows + postings).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Matches as kernels find them: buffers that grow when a kernel stops for lack of room.
 
 A kernel writes (event, class) pairs from ``state[2]`` on and stops before it might run out of room,
-leaving in ``state[0]`` and ``state[1]`` where it has to go on; then ``make_room`` and call again::
+leaving in ``state[0]`` and ``state[1]`` where to continue; then ``make_room`` and call again::
 
     rows     0 0 3 . . .      state  (3, 17, 3): event 3, its seventeenth candidate, 3 matches
     classes  5 9 5 . . .

@@ -1,7 +1,7 @@
-"""Subscription indexes by name. A strategy's module is imported when it is first asked for.
+"""Subscription indexes by name. A strategy's module is imported when it is first used.
 
 ``pivot`` is Bittern's own, ``scan`` the definition of truth; the papers' are in ``literature/``,
-which no import leads to from here: a process that never names one of them never loads it.
+which is not imported from here: a process that never names one of them never loads it.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
-"""What the strategies have in common that look cells up in a stabbing index: its choice.
+"""The choice of a stabbing index, for the strategies that look up cells in one.
 
-They trust it to find just the intervals that they have filed, under their numbers: one that finds
-others leads kernels to lists and programs that are not meant for the event. ``Chosen.check`` asks
-it for the cells of the whole axis, first only how many intervals each has and then which. A value
-is in half of all intervals where they begin or end with their channel (``<``, ``>=``), so that
-there may be too many to look at; then every second, third, ... cell is looked at.
+They trust it to find exactly the intervals that they filed, under their numbers: an index that
+finds others would lead kernels to lists and programs that are not meant for the event.
+``Chosen.check`` searches it for the cells of the whole axis, first only for the number of intervals
+of each cell and then for the intervals. A value is in half of all intervals that begin or end with
+their channel (``<``, ``>=``), so there may be too many to check; then every second, third, ... cell
+is checked.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _CHUNK = 1 << 20
 
 @kernel(b1, i4r, i8r, i4r, i4r, i4r, i4w)
 def _contain(cells: Any, offsets: Any, ids: Any, lows: Any, highs: Any, stamps: Any) -> Any:
-    """Do all intervals that were found contain their cells, none of them twice?
+    """Whether all intervals that were found contain their cells, none of them twice.
 
     ``stamps``, one for each interval, are 0 at first and know the last cell that found it.
     """
@@ -74,7 +75,7 @@ def _check_found(index: StabbingIndex, lows: Int32s, highs: Int32s) -> None:
 
 
 class Chosen:
-    """A stabbing index, and what was asked for if it was chosen."""
+    """A stabbing index, and the request if it was chosen automatically."""
 
     def __init__(self, index: StabbingIndex, asked: Mapping[str, Any]) -> None:
         self.index = index
@@ -111,12 +112,12 @@ class Chosen:
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """The name of the structure and, if it was chosen, what was asked for."""
+        """The name of the structure and, if it was chosen automatically, the request."""
         return {"stabbing": self.index.name, **self._asked}
 
     @property
     def options(self) -> dict[str, Any]:
-        """What was asked for, not what was chosen then: other classes, other intervals."""
+        """The request, not the choice: other classes have other intervals."""
         name = self._asked.get("asked", self.index.name)
         return {"stabbing": name, "stabbing_memory": self._asked.get("memory")}
 
@@ -137,17 +138,17 @@ class StabbedIndex(SubscriptionIndex):
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """The name of the stabbing index and, if it was chosen, what was asked for."""
+        """The name of the stabbing index and, if it was chosen automatically, the request."""
         return self.chosen.parameters
 
     @property
     def options(self) -> dict[str, Any]:
-        """What was asked for of the stabbing index."""
+        """The request for the stabbing index."""
         return self.chosen.options
 
     @classmethod
     def check_parameters(cls, parameters: Mapping[str, Any]) -> None:
-        """Also refuse the name of no structure, and memory for one that was not chosen by it."""
+        """Also refuse an unknown structure, and a memory limit without "auto"."""
         super().check_parameters(parameters)
         name = parameters.get("stabbing", "cei")
         if not isinstance(name, str):

@@ -1,9 +1,8 @@
 """Alternatives: what is ORed at the top of an expression is filed piece by piece.
 
 ``(a = 1 AND b = 2) OR (c = 3 AND d = 4)`` holds if one of its *alternatives* does, so that each can
-have a pivot, an inline test and rows of its own, like a class: finding it by ``c = 3`` leaves only
-``d = 4`` left to verify. An alternative is a range of the class's tests with a structure of its
-own::
+have its own pivot, inline test and rows, like a class: if it is found by ``c = 3``, only ``d = 4``
+is left to verify. An alternative is a range of the class's tests with its own structure::
 
     class 5   OR (AND T T) (AND T T)      tests 40 41 42 43
     parts     40 41  and  42 43           two plain conjunctions; owners 5 5

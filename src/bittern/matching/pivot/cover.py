@@ -55,8 +55,8 @@ def cell_mass(
     """The running sum of expected events per cell, as a share of all events.
 
     ``sample_cells`` counts, for each global cell, the sample's events in it. Without a sample,
-    attributes that many classes mention are taken to be in events often, with values spread over
-    the cells as the constants are. However often a class mentions an attribute, as in a long
+    attributes that many classes mention are assumed to be in many events, with values distributed
+    over the cells like the constants. However often a class mentions an attribute, as in a long
     ``IN``, it counts once.
     """
     bases = rank.arrays.bases.astype(np.int64)
