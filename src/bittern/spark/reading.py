@@ -1,8 +1,7 @@
 """Subscriptions read on the executors: rows in, parsed chunks out, joined on the driver.
 
-Reading a text costs more than all else that a subscription goes through, and needs no other
-subscription; so each task reads its own partition, and sends back columns instead of texts to
-parse::
+Reading a text costs more than everything else that is done with a subscription, and needs no other
+subscription. So each task reads its own partition, and returns columns instead of texts::
 
     partition 0   (1, "p < 7")  (2, "p < ")   ──►  chunk: ids 1, templates, shapes, parameters
     partition 1   (3, "p < 9")  ...           ──►  chunk: ids 3, ...         bad: 2, position 4
@@ -10,8 +9,8 @@ parse::
     driver        toArrow, in the order of rows  ◄───┘──►  join_subscriptions  ──►  all as one
 
 A chunk is a pickled ``Subscriptions`` with the templates it uses, compressed: 27 bytes for a
-subscription of 47 (Arrow's own format takes 25, and as long). It holds bad subscriptions as data:
-whatever a row holds, its task ends well.
+subscription of 47 (Arrow's own format takes 25, and the same time). It holds bad subscriptions as
+data: whatever a row holds, its task succeeds.
 
 Cost: about 6 us for each subscription on an executor, half of one on the driver.
 """
@@ -63,7 +62,7 @@ def read_partition(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch
 
 
 def chunks(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """Several batches at a time: the more in a chunk, the less is said twice."""
+    """Several batches at a time: larger chunks repeat less."""
     kept: list[pa.RecordBatch] = []
     n_rows = n_bytes = 0
     for batch in batches:
@@ -94,5 +93,5 @@ def unpack(size: int, packed: pa.Buffer | bytes) -> tuple[Subscriptions, list[Te
 
 
 def writable(value: Any) -> Any:
-    """A value as Arrow can hold it: in text that is no UTF-8, what is not is shown escaped."""
+    """A value as Arrow can hold it: bytes of a text that are not UTF-8 are escaped."""
     return value.encode(errors="backslashreplace").decode() if isinstance(value, str) else value

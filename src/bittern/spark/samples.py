@@ -26,7 +26,7 @@ _PACKED = pa.schema([("packed", pa.binary())])
 
 
 def check_sample(sample: object) -> None:
-    """Raise unless it is a sample."""
+    """Raise unless it can be a sample."""
     if not isinstance(sample, DataFrame | pa.Table | pa.RecordBatch | None):
         raise OptionError(
             f"sample must be a DataFrame or an Arrow table of events, not {type(sample).__name__}"
@@ -74,7 +74,7 @@ def _collected(sample: DataFrame) -> pa.Table | None:
 
 
 def _pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Each batch as bytes in one row, until it is enough; the rest is only read."""
+    """Each batch as bytes in one row, until there are enough; the rest is only read."""
     room = _BYTES
     for whole in batches:
         if room <= 0:
@@ -85,7 +85,7 @@ def _pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def packed(events: pa.Table | pa.RecordBatch) -> bytes:
-    """Events as bytes, with all that their columns say of themselves."""
+    """Events as bytes, with the types and metadata of their columns."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, events.schema) as stream:
         stream.write(events)

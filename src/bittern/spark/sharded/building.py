@@ -16,13 +16,13 @@
                      router, Shards      on the driver, from some runs of cells for each part
 
 ``spark/sharded/tasks.py`` has the tasks. Rows are read twice before the shuffle and once after it:
-reading costs a core some 6 us for each, and nothing has to be kept in between. The second reading
-may see other rows than the first, if the DataFrame is not deterministic; parts and regions come
-from the second alone, so that only their sizes suffer.
+reading takes a core some 6 us for each, and nothing has to be kept in between. If the DataFrame is
+not deterministic, the second reading may see other rows than the first; parts and regions come
+from the second alone, so only their sizes suffer.
 
-A part's rows are sorted by id, so a retried or speculative task builds the same snapshot, which has
-the same id in the store. A repeated id is settled before all this, as ``Index.build`` does: the
-first good row stays.
+A part's rows are sorted by id, so a retried or speculative task builds the same snapshot, with the
+same id in the store. Repeated ids are resolved before all this, as in ``Index.build``: the first
+good row stays.
 """
 
 from __future__ import annotations
@@ -78,12 +78,12 @@ def build_shards(
 ) -> tuple[Shards, list[BadSubscription]]:
     """Cut subscriptions (id, expression and optionally weight) into parts and build each.
 
-    ``on_bad`` is given the bad ones as soon as all are known, and may raise.
+    ``on_bad`` gets the bad subscriptions as soon as all are known, and may raise.
 
-    Without a ``history`` what needs one is bad; with one, it is refused as a whole.
+    Without a ``history``, subscriptions that need one are bad; with one, they raise an error.
 
-    There are at most ``n_shards`` shards; one that would be empty is left out. ``total`` is how
-    many subscriptions there are, more or less.
+    There are at most ``n_shards`` shards; empty ones are left out. ``total`` is the approximate
+    number of subscriptions.
     """
     spark = subscriptions.sparkSession
     where = destination(spark, store)
@@ -184,7 +184,7 @@ def _bad(rows: pa.Table) -> list[BadSubscription]:
 
 
 def _settled(subscriptions: DataFrame) -> tuple[DataFrame, list[BadSubscription]]:
-    """The rows with no id twice, and what that left out. One job over the ids, if none is."""
+    """The rows without repeated ids, and those left out. One job over the ids, if none repeats."""
     twice = (
         subscriptions.filter(F.col("id").isNotNull())
         .groupBy("id")

@@ -6,13 +6,13 @@
     7    [11, 5]        3           null      true             ->   7    [11, 5, 30]
     7    [30]           1           null      false
 
-Each event has one first piece, so a key with two of them stands for two events: merging them would
-be wrong, and the job fails instead.
+Each event has one first piece, so a key with two of them belongs to two events: merging them would
+be wrong, so the job fails instead.
 
-If an executor is lost with what it had shuffled, its tasks run again, and their rows may come in
-another order. Spark then compares a checksum of the rows that they send with the one before, and
-gives up a job that has begun to return rows if they differ. So pieces are sent as they are: whole,
-not half gathered with their neighbours, and each of them the same whatever it came with.
+If an executor is lost with its shuffled rows, its tasks run again, and their rows may come in
+another order. Spark then compares a checksum of the rows with the earlier one, and gives up a job
+that has begun to return rows if they differ. So pieces are sent as they are: complete, not half
+gathered with their neighbours, and each the same whatever its neighbours were.
 
 Cost: one shuffle and sort of the pieces that hold anything.
 """
@@ -41,7 +41,7 @@ def is_loose(type_: DataType) -> bool:
 
 
 def check_identified(*, identified: bool) -> None:
-    """Raise unless the user has named the columns that identify an event, by which to gather."""
+    """Raise unless the caller has named the columns that identify an event, to gather by them."""
     if not identified:
         raise OptionError(
             "sharded matching gathers an event's matches by its event_id: name the columns that "

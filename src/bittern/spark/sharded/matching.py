@@ -1,8 +1,8 @@
 """Matching against shards: route each event, visit the shards that may match it, gather.
 
-Events are read once and stay in the JVM while Python, given only what regions look at, says which
-shards each has to visit. Then there is a row for each visit, and the shuffle brings it to a task
-that holds the shard::
+Events are read once and stay in the JVM while Python, which gets only what regions look at, finds
+the shards that each event must visit. Then there is a row for each visit, and the shuffle brings it
+to a task that holds the shard::
 
     event   route        visits            task               matches         gathered
     7       [0, 2]   ->  7, 0 first   ->   0        shard 0   7  [11, 5]      7  [11, 5, 30]
@@ -211,10 +211,10 @@ def _task(tasks: Sequence[int], content: Column) -> Column:
 
 
 def salts(traffic: Sequence[float], tasks: int) -> tuple[int, ...]:
-    """How many of the tasks each shard gets: at least one, more where more events go.
+    """The number of tasks for each shard: at least one, and more where more events go.
 
-    Each task beyond the first of a shard goes where a task has most to do, so no way to share them
-    out has a smaller largest load; it is at most total traffic / (tasks - shards).
+    Each further task goes where a task has most to do, so no other distribution has a smaller
+    largest load; it is at most total traffic / (tasks - shards).
 
     >>> salts([0.9, 0.1, 0.0], 6)
     (4, 1, 1)
@@ -230,7 +230,7 @@ def salts(traffic: Sequence[float], tasks: int) -> tuple[int, ...]:
 
 
 def n_tasks(spark: SparkSession | None, shards: int) -> int:
-    """How many tasks visit so many shards: enough for the cluster, and to split hot shards."""
+    """The number of tasks for this many shards: enough for the cluster, and to split hot shards."""
     parallelism = 0
     if spark is not None:
         try:

@@ -12,10 +12,10 @@ belongs in each of two tables::
 Batches pile up to a row group before they are encoded: a reader pays for each row group, and the
 codec finds more in a larger one. A partition without rows makes no file.
 
-Spark's reader needs to know two things that Parquet does not say, and Spark's writer leaves them in
-the footer: the schema in Spark's words, for types and column metadata that Parquet has none for,
-and the release, for the calendar of dates long ago. In Arrow's schema all that is nested may be
-NULL: Arrow's writer refuses a NULL struct whose fields are NOT NULL, though they are NULL with it.
+Spark's reader needs two facts that Parquet does not hold, and Spark's writer leaves them in the
+footer: the schema in Spark's terms, for types and column metadata that Parquet does not have, and
+the release, for the calendar of early dates. In Arrow's schema all nested fields may be NULL:
+Arrow's writer refuses a NULL struct whose fields are NOT NULL, although they are NULL with it.
 
 Cost: O(rows); a task holds one row group, and for exploded output one piece of repeated keys.
 """
@@ -74,7 +74,7 @@ class Table:
 
 
 class PartFile:
-    """One Parquet file on its way. It is made when the first row comes, or ``create`` is called."""
+    """A Parquet file that is being written. The first row, or ``create``, creates it."""
 
     def __init__(self, table: Table, name: str) -> None:
         self._table = table
@@ -125,14 +125,14 @@ class PartFile:
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[None]:
-        """Name the folder, if its disk takes no more."""
+        """Errors inside name the folder, if its disk is full."""
         try:
             yield
         except OSError as error:
             raise OptionError(f"cannot write to {self._path.parent}: {error}") from error
 
     def close(self) -> tuple[str | None, int]:
-        """Have the file complete and on disk; returns its name and size, if there is one."""
+        """Finish the file and flush it to disk; returns its name and size, if there is one."""
         if self._waiting:
             self._encode()
         if self._writer is None:
@@ -255,7 +255,7 @@ class Task:
 
 
 def row_of(schema: pa.Schema, values: list[Any]) -> pa.RecordBatch:
-    """One row: what a task tells the driver."""
+    """One row: the report of a task to the driver."""
     columns = [pa.array([value], type_) for value, type_ in zip(values, schema.types, strict=True)]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 

@@ -13,15 +13,15 @@
         _SUCCESS
     matches/                             ... and gives the folder its name, in one rename
 
-A task tells the name of its file in the one row that it returns, after the file is closed and on
-disk, and Spark returns the rows of exactly one attempt of each partition. So what retried,
-speculative and forgotten attempts wrote is never listed. An attempt that is still running when the
-driver is done can only add to ``attempts``, and that folder is renamed before it is removed: no
-task makes folders, so what comes later finds no place to write to.
+A task returns one row with the name of its file, after the file is closed and on disk, and Spark
+returns the rows of exactly one attempt of each partition. So files of retried, speculative and
+forgotten attempts are never listed. An attempt that is still running when the driver is done can
+only add to ``attempts``, and that folder is renamed before it is removed: no task creates folders,
+so a late attempt finds no place to write to.
 
-Whatever fails, nothing is at the target, or what was there before; whatever kills the driver, one
-complete table or none (``files.py``), and the next writer of the same name removes the
-rest. Cost: a rename for each file.
+If anything fails, the target is as it was before. If the driver is killed, there is one complete
+table or none (``files.py``), and the next writer of the same name removes the rest. Cost: a rename
+for each file.
 """
 
 from __future__ import annotations
@@ -87,11 +87,11 @@ class Staging:
 
     @property
     def token(self) -> str:
-        """What makes the names of this run's files its own."""
+        """The part of file names that is unique to this run."""
         return self._folder.name.split(".")[-2]
 
     def accept(self, name: str, size: int) -> None:
-        """Take a file that a task wrote into the table. O(1)."""
+        """Add a file that a task wrote to the table. O(1)."""
         try:
             attempt = self.attempts / file_name(name)
         except ValueError as error:
@@ -106,7 +106,7 @@ class Staging:
         )
 
     def commit(self) -> None:
-        """Put what was accepted in place of what is at the target. O(1)."""
+        """Replace the target by the accepted files. O(1)."""
         (self._complete / "_SUCCESS").touch()
         sync(self._complete)
         with only_writer(self.target, recover=self._recover) as parent:

@@ -66,7 +66,7 @@ _CODECS = {"none": "none", "uncompressed": "none", "lz4_raw": "lz4"} | {
 
 @dataclass(frozen=True)
 class Written:
-    """What was written, and what was counted on the way."""
+    """What was written, and the counts."""
 
     path: str
     files: int
@@ -115,7 +115,7 @@ def write(
     path
         A path, or a ``file:`` URI, of a file system that driver and executors share.
     mode
-        "error" if something is at ``path``, or "overwrite" the Parquet files that are there.
+        "error": raise if ``path`` exists; "overwrite": replace the Parquet files that are there.
     rejects
         A second path, for the keys of rejected events with the reason in a column ``rejected``.
         It is put in place just before ``path`` is.
@@ -216,7 +216,7 @@ def fill(
 
 
 def _table(spark: SparkSession, staging: Staging, schema: StructType) -> Table:
-    """What tasks need to know to write files of this schema as the session would."""
+    """What tasks need to write files of this schema as the session would."""
     check_fields(schema, case_sensitive=is_case_sensitive(spark))  # or nothing could read them
     setting = "spark.sql.parquet.compression.codec"
     codec = spark.conf.get(setting, "snappy")

@@ -1,8 +1,8 @@
 """A stream matched against a changing catalog: every match once, each batch pinned to a version.
 
-One micro-batch goes ``pipeline.py`` → ``steps.py``: the catalog's newest version, written down
-before anything is matched (``pins.py``) → base snapshot and deltas of that version
-(``builder.py``, ``spark/catalogs/views.py``) → tasks match and write Parquet, the driver commits it
+One micro-batch goes ``pipeline.py`` → ``steps.py``: the catalog's newest version is recorded before
+anything is matched (``pins.py``) → base snapshot and deltas of that version
+(``spark/catalogs/builder.py``, ``views.py``) → tasks match and write Parquet, the driver commits it
 (``outbox.py``) → edges and throttles (``after.py``) → the sink (``files.py``, ``forwarding.py``,
 ``webhook.py``) → Spark's commit.
 """

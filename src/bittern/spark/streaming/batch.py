@@ -7,10 +7,9 @@
                17     wish-8        4711
                18     alert-3       4711
 
-Whatever a sink or a step does with a batch happens again, with the same batch, if the driver dies
-before Spark has noted the batch as done. All that the batch carries is then what it was: the rows,
-the catalog version and the time of the pin. So what depends on nothing else is repeatable, and
-(query, batch) tells a receiver what it has seen before.
+If the driver dies before Spark has noted a batch as done, sinks and steps get the same batch again,
+with the same rows, catalog version and time of the pin. So what depends on nothing else is
+repeatable, and (query, batch) tells a receiver what it has seen before.
 """
 
 from __future__ import annotations

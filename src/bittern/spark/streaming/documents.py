@@ -11,11 +11,11 @@
       batch=577/
       .batch=578.<token>.writing/
 
-A batch is matched with the documents of the batches before it, so its own events are written before
-it is matched: then the next batch finds them whatever happens to this one. A folder takes its name
-in one rename when all of it is on disk (``spark/sink/staging.py``), and is never written again.
-Events that cannot be read become no documents. The order of documents is that of batches, of files
-by name, and of rows; it is settled once for all when the folder has its name.
+A batch is matched with the documents of earlier batches. Its own events are written before it is
+matched, so that the next batch finds them whatever happens to this one. A folder takes its name in
+one rename when all of it is on disk (``spark/sink/staging.py``), and is never written again. Events
+that cannot be read do not become documents. The order of documents is that of batches, then of
+files by name, then of rows; it is fixed once the folder has its name.
 
 Reading thousands of small folders would be slow, so folders are folded: eight that are neighbours,
 by number of the batch, become one, and eight of those, until it has ``_FULL`` bytes. A folder of a
@@ -26,8 +26,8 @@ what is there and by n alone, and a document has the same number ever after::
     before(577)    batches=0-511   batches=512-575   batch=576
     documents      0 ... 51,199    51,200 ... 57,599  57,600 ... 57,699
 
-The batch before the one under way is left alone: only these two can be run again. With ``keep``,
-folders whose documents no longer count are removed; a new ``_begin`` says so first.
+The batch before the current one is not folded: only these two can be run again. With ``keep``,
+folders whose documents are no longer used are removed; a new ``_begin`` records that first.
 
 Cost for each batch: its events are written once, and O(log batches) times again later on; there are
 seven folders for each power of eight of batches, besides full ones.

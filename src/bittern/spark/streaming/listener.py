@@ -7,7 +7,7 @@ what Kafka tells as two sets of offsets, and no other source tells anything like
     endOffset     {"orders": {"0": 120, "1": 80}}      read so far
     latestOffset  {"orders": {"0": 150, "1": 80}}      there now            30 events behind
 
-A listener must not raise, whatever comes: Spark would log the error for every batch.
+A listener must never raise: Spark would log the error for every batch.
 """
 
 from __future__ import annotations

@@ -11,14 +11,14 @@
           00000000000000000041.json      {"version": 4710, "time": "2026-03-01T12:00:04.120+00:00"}
           00000000000000000042.json      {"version": 4711, "time": "2026-03-01T12:00:05.098+00:00"}
 
-Spark gives a batch that was not noted as done the same number and the same rows after a restart,
-and the catalog may have moved on by then. So the version is written down before anything is matched
-and taken from there ever after: two attempts at a batch find the same matches. A pin appears whole
-or not at all (it is linked to its name when it is on disk) and is never changed.
+After a restart, a batch that was not noted as done gets the same number and the same rows, but the
+catalog may have changed. So the version is recorded before anything is matched, and read from the
+record ever after: two attempts at a batch find the same matches. A pin appears whole or not at all
+(it is linked to its name when it is on disk) and is never changed.
 
-Two drivers at once are kept apart three times. The lock of ``bittern/`` cannot be got rid of
-without removing what is in it; that of the file works where folders cannot be locked (NFS). Before
-each pin both must still be what was locked. And where nothing can be locked at all, only one of two
+Two drivers at once are prevented in three ways. The lock of ``bittern/`` cannot be removed without
+removing its content; that of the file works where folders cannot be locked (NFS). Before each pin,
+both must still be what was locked. And where nothing can be locked at all, only one of two drivers
 creates a pin: the other stops.
 
 Cost: two small files and two ``fsync`` for each batch.
@@ -51,7 +51,7 @@ _KEPT = 1000
 
 @dataclass(frozen=True)
 class Pin:
-    """What a batch is bound to."""
+    """The catalog version and time that a batch is bound to."""
 
     version: int
     #: When it was bound, in UTC.
@@ -104,7 +104,7 @@ class Checkpoint:
         self._probe()
 
     def _holder(self) -> str:
-        """The holder, as far as it is known."""
+        """The process that holds the lock, as far as it is known."""
         with contextlib.suppress(OSError):
             text = (self.own / "lock").read_bytes()[:500].decode(errors="replace").strip()
             return text or "another pipeline"

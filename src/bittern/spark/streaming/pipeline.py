@@ -16,7 +16,7 @@ the folder is the delivery: exactly once. Other sinks forward from the outbox in
 where a batch stays until the next one is done.
 
 The pin decides what a batch is matched with. A subscription that was committed before the pin is
-written counts in that batch, all others in a later one; the version stands in every row.
+written is matched in that batch, all others in a later one; every row has the version.
 
 Cost of the machinery for each batch: a pin (two ``fsync``), a query for what changed, and a rename
 for each file; Spark's own bookkeeping takes more (docs/benchmarks/streaming.md).
@@ -214,7 +214,7 @@ def _check_classic(spark: SparkSession) -> None:
 
 
 class _Stopping(Exception):  # noqa: N818
-    """Ends a batch that Spark began after the pipeline was told to stop, before it has a pin."""
+    """Ends a batch that began after the pipeline was told to stop, before it has a pin."""
 
 
 class Running:

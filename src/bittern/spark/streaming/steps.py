@@ -138,7 +138,7 @@ class Steps:
         return in_order(frame, plan.order, plan.keys) if plan.order else frame
 
     def _newest(self, pin: Pin) -> int:
-        """The newest version, for metrics: a batch that is delivered does not fail for it."""
+        """The newest version, for metrics; a delivered batch does not fail because of this."""
         try:
             return self._plan.catalog.version()
         except CatalogError:  # the next batch will tell

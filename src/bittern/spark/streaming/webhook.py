@@ -21,8 +21,8 @@ What cannot be delivered goes to the dead letters, exactly once for each batch::
     <dead_letters>/query=<id>/batch=17/part-*.parquet      staged and renamed: staging.py
         version  subscriber  url  idempotency_key  attempts  status  reason  time  payload
 
-They are committed after all else is delivered. So a batch that has dead letters is known to be done
-and is not delivered again; one that has none is.
+They are committed after everything else is delivered. So a batch with dead letters is known to be
+done and is not delivered again; a batch without any is.
 
 Cost: one shuffle of the matches, and what ``delivery/lanes.py`` says for each task.
 """
