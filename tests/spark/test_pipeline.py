@@ -565,7 +565,7 @@ def test_a_batch_of_events_is_refused(world: World) -> None:
         ({"trigger": "5 bananas", "available_now": False}, "5 bananas"),
         ({"trigger": "-5 seconds", "available_now": False}, "-5 seconds"),
         ({"checkpoint": "s3://bucket/checkpoint"}, "s3://bucket/checkpoint"),
-        ({"checkpoint": "s3a://b/c"}, "checkpoint is a folder of a file system .* mounted"),
+        ({"checkpoint": "s3a://b/c"}, "checkpoint must be a folder of a file system .* mounted"),
         ({"sink": "s3://bucket/matches"}, "s3://bucket/matches"),
         ({"rejects": "s3://bucket/rejects"}, "s3://bucket/rejects"),
         ({"sink": "FOLDER/checkpoint/matches"}, "separate folders"),
