@@ -163,7 +163,7 @@ def check_constants(encoded: Encoded, kind: str, most: int) -> None:
         why = f"longer than {most} bytes, the most for pages of this size: use larger pages"
     else:
         wrong = lengths != NUMBER_BYTES
-        why = f"not a {kind} key of 64 bits: use another kind"
+        why = f"not a key of kind {kind} in 64 bits: use another kind"
     if wrong.any():
         row = int(np.argmax(wrong))
         data = encoded.data[row]
