@@ -28,7 +28,7 @@ ROOMS = (
 )
 #: No room, and no part of the foundation: they name modules, and import none.
 BESIDE = ("__init__", "precompile")
-MAX_LINES = 420
+MAX_LINES = 450
 
 MODULES = sorted(path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py"))
 
@@ -61,6 +61,8 @@ def test_every_module_is_in_a_room() -> None:
 
 def test_imports_only_point_left() -> None:
     for module in MODULES:
+        if module.stem in BESIDE and len(module.parts) == 1:
+            continue
         room = module.parts[0]
         left = ROOMS[: ROOMS.index(room) + 1] if room in ROOMS else ()
         allowed = [f"bittern.{each}" for each in (*FOUNDATION, *left)]

@@ -160,7 +160,7 @@ PUBLIC = (
 PRIVATE = {"_jvm", "_jdf", "_jsc", "_sc", "_jsparkSession", "_jconf", "_jc", "_gateway", "_jrdd"}
 EXCEPTIONS = {
     # PySpark tells nobody whether a context was stopped, short of running a job.
-    ("streaming/eventual.py", "_jsc"),
+    ("catalogs/eventual.py", "_jsc"),
     # Nor whether an expression is deterministic: only the plan says so. Classic sessions alone.
     ("streaming/sources.py", "_jdf"),
 }
