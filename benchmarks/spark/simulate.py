@@ -28,7 +28,7 @@ from benchmarks.spark.session import Setting, progress
 from bittern.engine.matcher import Matcher
 from bittern.engine.sharding.chunks import Chunk
 from bittern.engine.sharding.cutting import cut
-from bittern.engine.sharding.regions import Runs, build_router, presence
+from bittern.engine.sharding.regions import CellRuns, build_router, presence
 from bittern.engine.subscriptions import read_subscriptions
 from bittern.language.shapes import Shapes
 from bittern.spark.sharded.matching import routes, salts
@@ -139,11 +139,11 @@ class World:
         }
 
 
-def regions_of(plan: Cut, assigned: Assigned) -> list[Runs]:
+def regions_of(plan: Cut, assigned: Assigned) -> list[CellRuns]:
     """The regions of each shard; home has none."""
     owners = assigned.region_parts
     return [
-        Runs(assigned.regions.firsts[owners == shard], assigned.regions.lasts[owners == shard])
+        CellRuns(assigned.regions.firsts[owners == shard], assigned.regions.lasts[owners == shard])
         for shard in range(plan.n_shards)
     ]
 

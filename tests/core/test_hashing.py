@@ -13,7 +13,7 @@ import bittern
 from bittern.history import History, passes
 from bittern.history.groups import renew
 from bittern.jit import _folded_product
-from bittern.literature.counting.intervals import Intervals
+from bittern.literature.counting.intervals import DistinctIntervals
 from bittern.literature.predicates.key_table import KEY_SLOTS, KeyTable
 from bittern.model.hashing import KEY_WORDS, hash_pair, hash_word, key_of, secret_key
 from bittern.model.rank.tables import build_tables, find_cell
@@ -185,7 +185,7 @@ def test_an_event_with_chosen_attributes_is_found_its_cells():
 def test_intervals_that_were_chosen_are_found_at_once():
     n = 1 << 10
     lows = chosen_integers(n, lambda c: mixed_key(c.astype(np.int64) << 32))
-    intervals = Intervals(lows << 32)
+    intervals = DistinctIntervals(lows << 32)
     assert np.array_equal(intervals.find(lows << 32), np.arange(n))
     assert longest_run(intervals._slots, -1) < 64
 

@@ -19,7 +19,7 @@ from bittern.catalog.catalog import Catalog
 from bittern.errors import CatalogError, OptionError, PipelineError
 from bittern.spark.catalogs import builder as builder_module
 from bittern.spark.catalogs import eventual
-from bittern.spark.catalogs.eventual import Follower
+from bittern.spark.catalogs.eventual import CatalogFollower
 from bittern.spark.snapshots import cache_folder, transport
 from bittern.spark.streaming import Edge, Files, Metrics, Pipeline, sources, steps
 from bittern.spark.streaming.batch import Batch, Sink
@@ -196,7 +196,7 @@ def test_a_delta_that_is_current_again_stays(
     store = tmp_path / "store"
     with Catalog(tmp_path / "shop.db") as catalog:
         catalog.add("base", "a = 1")
-        follower = Follower(LocalSession(), catalog, str(store))  # type: ignore[arg-type]
+        follower = CatalogFollower(LocalSession(), catalog, str(store))  # type: ignore[arg-type]
         for text in ("a = 2", "a = 3", "a = 2"):
             catalog.add("switched", text, replace=True)
             follower._refresh()

@@ -22,11 +22,11 @@ from bittern.errors import OptionError
 from bittern.literature.counting import match as counting_match
 from bittern.literature.counting.clauses import MOST_COUNTED
 from bittern.literature.counting.index import Counting
-from bittern.literature.counting.intervals import UNUSED, Intervals, ends_of, keys_of
+from bittern.literature.counting.intervals import UNUSED, DistinctIntervals, ends_of, keys_of
 from bittern.matching import stabbed
 from bittern.matching.compile import Compiled
 from bittern.matching.contract import Refused
-from bittern.matching.growing import Column, longer
+from bittern.matching.growing import GrowingColumn, longer
 from bittern.stabbing.registry import STRUCTURES, build_named
 from matching_cases import SHAPES, small_events
 from subscription_contract import (
@@ -497,7 +497,7 @@ def test_intervals_are_found_under_their_numbers(data: st.DataObject) -> None:
         ends = np.array(drawn, dtype=np.int32).reshape(-1, 2)
         return keys_of(ends[:, 0], ends[:, 1], np.zeros(len(ends), np.bool_))
 
-    intervals = Intervals(np.empty(0, np.int64))
+    intervals = DistinctIntervals(np.empty(0, np.int64))
     known: dict[int, int] = {}
     for _ in range(data.draw(st.integers(1, 12))):
         step = data.draw(st.sampled_from(["add", "add", "remove", "share"]))
@@ -517,7 +517,7 @@ def test_intervals_are_found_under_their_numbers(data: st.DataObject) -> None:
             intervals.add(keys([[0, 39]]))
             intervals.remove(intervals.find(keys([[0, 39]])))
             assert np.array_equal(shared, before)
-            intervals = Intervals(shared)
+            intervals = DistinctIntervals(shared)
         intervals.check(bases)
         assert len(set(known.values())) == len(known)
         asked = keys(data.draw(some))
@@ -529,7 +529,7 @@ def test_intervals_are_found_under_their_numbers(data: st.DataObject) -> None:
 def test_a_column_never_changes_what_it_handed_out() -> None:
     given_array = np.arange(3, dtype=np.int32)
     given_array.flags.writeable = False
-    column = Column(given_array)
+    column = GrowingColumn(given_array)
     column.append(np.array([7, 8], dtype=np.int32))
     shared = column.share()
     column.extended(0)[0] = 9

@@ -15,7 +15,13 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from bittern.errors import OptionError
-from bittern.literature.pb_tree.keys import Encoded, check_constants, encode, encode_one, keys_of
+from bittern.literature.pb_tree.keys import (
+    EncodedKeys,
+    check_constants,
+    encode,
+    encode_one,
+    keys_of,
+)
 from predicate_oracle import rank
 
 INF, NAN = math.inf, math.nan
@@ -68,7 +74,7 @@ moments = st.one_of(
 )
 
 
-def key(encoded: Encoded, i: int) -> tuple[int, bytes, int]:
+def key(encoded: EncodedKeys, i: int) -> tuple[int, bytes, int]:
     """Key i in a form that Python compares as the tree does: prefix, tail, length."""
     keys = encoded.keys
     if not len(keys.lengths):
@@ -87,7 +93,7 @@ def check_order(kind: str, values: list[Any]) -> None:
         assert key(encode(kind, [values[i]], "values"), 0) == own  # whoever comes with it
         one = encode_one(kind, values[i], "values")
         assert one is not None
-        alone = Encoded(keys_of(one), np.ones(1, np.bool_), None)
+        alone = EncodedKeys(keys_of(one), np.ones(1, np.bool_), None)
         assert key(alone, 0) == own
         for b, other in zip(ranks[:i], keys[:i], strict=True):
             is_constant = kind == "string" or 8 in (own[2], other[2])
@@ -100,7 +106,7 @@ def check_order(kind: str, values: list[Any]) -> None:
     order = encoded.order().tolist()
     assert sorted(order) == list(range(len(values)))
     assert [keys[i] for i in order] == sorted(keys)
-    taken = Encoded(encoded.take(np.array(order)), encoded.valid, None)
+    taken = EncodedKeys(encoded.take(np.array(order)), encoded.valid, None)
     assert [key(taken, i) for i in range(len(values))] == sorted(keys)
 
 

@@ -20,7 +20,7 @@ import bittern.spark
 from bittern.catalog.catalog import Catalog
 from bittern.errors import CatalogError, OptionError, SnapshotError
 from bittern.spark.catalogs import eventual
-from bittern.spark.catalogs.eventual import Follower
+from bittern.spark.catalogs.eventual import CatalogFollower
 from bittern.spark.snapshots import store as stores
 from bittern.spark.snapshots import transport
 from steady import PATIENCE, wait_until
@@ -67,13 +67,13 @@ def catalog(tmp_path: Path) -> Iterator[Catalog]:
 
 
 @pytest.fixture
-def following(store: Path) -> Iterator[Callable[[Any], Follower]]:
+def following(store: Path) -> Iterator[Callable[[Any], CatalogFollower]]:
     """Starts followers, and ends them."""
-    started: list[Follower] = []
+    started: list[CatalogFollower] = []
     session = LocalSession()
 
-    def start(catalog: Any) -> Follower:
-        follower = Follower(session, catalog, str(store))  # type: ignore[arg-type]
+    def start(catalog: Any) -> CatalogFollower:
+        follower = CatalogFollower(session, catalog, str(store))  # type: ignore[arg-type]
         follower.start()
         started.append(follower)
         return follower
@@ -85,13 +85,13 @@ def following(store: Path) -> Iterator[Callable[[Any], Follower]]:
         assert not follower.is_alive()
 
 
-def found(follower: Follower) -> list[list[str]]:
+def found(follower: CatalogFollower) -> list[list[str]]:
     """What a worker finds now."""
     return matches(follower.following.matcher(), EVENTS)
 
 
 def test_workers_find_newer_versions(
-    catalog: Catalog, following: Callable[[Any], Follower]
+    catalog: Catalog, following: Callable[[Any], CatalogFollower]
 ) -> None:
     follower = following(catalog)
     assert found(follower) == [["x"], []]
@@ -113,7 +113,7 @@ def test_workers_find_newer_versions(
 )
 def test_a_follower_survives_a_failure(
     catalog: Catalog,
-    following: Callable[[Any], Follower],
+    following: Callable[[Any], CatalogFollower],
     caplog: pytest.LogCaptureFixture,
     failure: Exception,
 ) -> None:
@@ -135,7 +135,7 @@ def test_a_follower_survives_a_failure(
 
 def test_a_follower_ends_with_its_session(catalog: Catalog, store: Path) -> None:
     session = LocalSession()
-    follower = Follower(session, catalog, str(store))  # type: ignore[arg-type]
+    follower = CatalogFollower(session, catalog, str(store))  # type: ignore[arg-type]
     follower.start()
     session._jsc = None
     follower.join(PATIENCE)
@@ -151,7 +151,7 @@ def test_deltas_that_are_no_longer_current_go(
     for name, texts in (("empty", {}), ("full", {"x": "a = 1"})):
         with Catalog(tmp_path / f"{name}.db") as catalog:
             catalog.load(texts)
-            follower = Follower(LocalSession(), catalog, str(store / name))  # type: ignore[arg-type]
+            follower = CatalogFollower(LocalSession(), catalog, str(store / name))  # type: ignore[arg-type]
             for n in range(5):
                 catalog.add(f"n{n}", "a = 2")
                 time.sleep(0.01)  # lingering is over
@@ -168,7 +168,7 @@ def stored(store: Path) -> set[str]:
     return {entry.name for entry in store.iterdir() if transport.is_id(entry.name)}
 
 
-def pointed_at(follower: Follower) -> set[str]:
+def pointed_at(follower: CatalogFollower) -> set[str]:
     pointer = json.loads(Path(follower.following.pointer).read_text())
     return {layer["snapshot"] for layer in pointer["layers"]}
 
@@ -200,7 +200,7 @@ def removing(monkeypatch: pytest.MonkeyPatch) -> Removing:
 def test_a_removal_that_fails_is_tried_again(
     catalog: Catalog, store: Path, removing: Removing
 ) -> None:
-    follower = Follower(LocalSession(), catalog, str(store))  # type: ignore[arg-type]
+    follower = CatalogFollower(LocalSession(), catalog, str(store))  # type: ignore[arg-type]
     for n in range(3):
         catalog.add(f"n{n}", "a = 2")
         follower._refresh()
@@ -215,7 +215,7 @@ def test_a_removal_that_fails_is_tried_again(
 def test_a_removal_that_always_fails_is_given_up(
     catalog: Catalog, store: Path, removing: Removing, caplog: pytest.LogCaptureFixture
 ) -> None:
-    follower = Follower(LocalSession(), catalog, str(store))  # type: ignore[arg-type]
+    follower = CatalogFollower(LocalSession(), catalog, str(store))  # type: ignore[arg-type]
     for n in range(2):
         catalog.add(f"n{n}", "a = 2")
         follower._refresh()
@@ -252,7 +252,7 @@ def test_a_pointer_that_cannot_be_read(
     catalog: Catalog, store: Path, caplog: pytest.LogCaptureFixture, text: str
 ) -> None:
     """A worker that has a view goes on with it; one that has none says so."""
-    follower = Follower(LocalSession(), catalog, str(store))  # type: ignore[arg-type]
+    follower = CatalogFollower(LocalSession(), catalog, str(store))  # type: ignore[arg-type]
     assert found(follower) == [["x"], []]
     [layer] = json.loads(Path(follower.following.pointer).read_text())["layers"]
     text = text.replace("SNAPSHOT", layer["snapshot"]).replace("URI", layer["uri"])
@@ -269,7 +269,7 @@ def test_a_pointer_that_cannot_be_read(
 
 def test_the_pointer_is_as_documented(catalog: Catalog, store: Path) -> None:
     catalog.add("y", "a = 2")
-    follower = Follower(LocalSession(), catalog, str(store))  # type: ignore[arg-type]
+    follower = CatalogFollower(LocalSession(), catalog, str(store))  # type: ignore[arg-type]
     catalog.remove("x")
     follower._refresh()
     told = json.loads((store / "catalogs" / catalog.uid / "current.json").read_text())

@@ -24,7 +24,7 @@ from bittern.spark.streaming.exporters import (
     Served,
     prometheus_text,
 )
-from bittern.spark.streaming.metrics import BatchReport, Figures, Metrics, Progress
+from bittern.spark.streaming.metrics import BatchReport, Figures, Metrics, TriggerProgress
 from steady import PATIENCE
 
 STAGES = {"pin": 0.25, "view": 0.25, "match": 1.0, "deliver": 0.5}
@@ -126,7 +126,7 @@ def test_quantiles_of_the_latency(clock: Clock) -> None:
 def test_spark_tells_the_rest_of_a_batch(clock: Clock) -> None:
     metrics = Metrics(clock=clock)
     metrics.batch(report(7))
-    metrics.progress(Progress(7, rows=100, whole=3.0, commit=0.75, behind=40))
+    metrics.progress(TriggerProgress(7, rows=100, whole=3.0, commit=0.75, behind=40))
     figures = metrics.figures()
     assert figures.recent[-1].latency == 3.0
     assert figures.seconds == {**STAGES, "commit": 0.75, "other": 0.25}
@@ -135,11 +135,11 @@ def test_spark_tells_the_rest_of_a_batch(clock: Clock) -> None:
 
 def test_what_spark_tells_of_other_batches_changes_no_latency(clock: Clock) -> None:
     metrics = Metrics(clock=clock)
-    metrics.progress(Progress(7, rows=3, whole=9.0))  # nothing was reported at all
+    metrics.progress(TriggerProgress(7, rows=3, whole=9.0))  # nothing was reported at all
     metrics.batch(report(7))
-    metrics.progress(Progress(8, whole=9.0))
-    metrics.progress(Progress(7))  # without a duration
-    metrics.progress(Progress(7, whole=9.0))  # told twice
+    metrics.progress(TriggerProgress(8, whole=9.0))
+    metrics.progress(TriggerProgress(7))  # without a duration
+    metrics.progress(TriggerProgress(7, whole=9.0))  # told twice
     assert metrics.figures().recent[-1].latency == 2.0
     assert metrics.figures().rows == 3
 
@@ -147,15 +147,15 @@ def test_what_spark_tells_of_other_batches_changes_no_latency(clock: Clock) -> N
 def test_spark_that_counts_less_than_the_stages_took(clock: Clock) -> None:
     metrics = Metrics(clock=clock)
     metrics.batch(report(7))
-    metrics.progress(Progress(7, whole=1.999, commit=0.0))
+    metrics.progress(TriggerProgress(7, whole=1.999, commit=0.0))
     assert metrics.figures().recent[-1].latency == 2.0
     assert metrics.figures().seconds["other"] == 0
 
 
 def test_a_source_that_is_silent_for_a_while_keeps_its_lag(clock: Clock) -> None:
     metrics = Metrics(clock=clock)
-    metrics.progress(Progress(0, behind=12))
-    metrics.progress(Progress(1))
+    metrics.progress(TriggerProgress(0, behind=12))
+    metrics.progress(TriggerProgress(1))
     assert metrics.figures().behind == 12
 
 
@@ -165,7 +165,7 @@ def test_many_threads_lose_nothing() -> None:
     def work(first: int) -> None:
         for i in range(200):
             metrics.batch(report(first + i, seconds={"match": 0.001}))
-            metrics.progress(Progress(first + i, rows=1))
+            metrics.progress(TriggerProgress(first + i, rows=1))
             metrics.figures()
 
     threads = [threading.Thread(target=work, args=(1000 * n,)) for n in range(4)]
@@ -190,7 +190,7 @@ def test_one_line_per_batch_once_it_is_complete(tmp_path: Any) -> None:
     metrics = Metrics([JsonLines(path, "shop")], wall=lambda: 1_700_000_000.125)
     metrics.batch(report(0))
     assert lines_of(path) == []  # Spark may still tell its part
-    metrics.progress(Progress(0, whole=2.5, commit=0.25, behind=3))
+    metrics.progress(TriggerProgress(0, whole=2.5, commit=0.25, behind=3))
     metrics.batch(report(1))
     metrics.batch(report(2, rejects=1, replayed=True))  # Spark never told of batch 1
     metrics.close()
@@ -305,7 +305,7 @@ def samples(text: str) -> dict[str, float]:
 def test_prometheus_text_tells_what_the_figures_tell() -> None:
     metrics = Metrics()
     metrics.batch(report(4, rejects=2, version=3, newest=5, delta=9, segments=1))
-    metrics.progress(Progress(4, rows=100, whole=3.0, commit=0.75, behind=7))
+    metrics.progress(TriggerProgress(4, rows=100, whole=3.0, commit=0.75, behind=7))
     found = samples(prometheus_text(metrics.figures(), "shop"))
     expected = {
         'events_total pipeline="shop"': 100,
@@ -461,9 +461,9 @@ def test_progress_of_spark() -> None:
     listener = pytest.importorskip("bittern.spark.streaming.listener")
     kafka = source('{"t": {"0": 150, "1": 80}}', '{"t": {"0": 120, "1": 80}}')
     told = progress(sources=[kafka, source(None, '{"logOffset": 3}')])
-    assert listener.as_progress(told) == Progress(7, 100, 3.0, 0.75, 30)
+    assert listener.as_progress(told) == TriggerProgress(7, 100, 3.0, 0.75, 30)
     empty = progress(sources=None, durationMs={}, numInputRows=None)
-    assert listener.as_progress(empty) == Progress(7, 0, None, None, None)
+    assert listener.as_progress(empty) == TriggerProgress(7, 0, None, None, None)
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ from bittern.spark.streaming.metrics import BatchReport, Metrics
 from bittern.spark.streaming.outbox import Outbox
 from bittern.spark.streaming.pins import Checkpoint
 from bittern.spark.streaming.pipeline import Pipeline
-from bittern.spark.streaming.steps import Plan, Steps
+from bittern.spark.streaming.steps import PipelinePlan, Steps
 from steady import PATIENCE, come, wait_until
 
 pytestmark = [pytest.mark.spark, pytest.mark.smoke]
@@ -455,12 +455,12 @@ def test_the_folder_of_another_is_not_written_to(world: World) -> None:
 # ------------------------------------------------------------------ a batch again
 
 
-def plan(world: World, sink: Sink, **options: Any) -> Plan:
+def plan(world: World, sink: Sink, **options: Any) -> PipelinePlan:
     """What a pipeline was told, for steps that no stream calls."""
     world.checkpoint.mkdir(exist_ok=True)
     (world.checkpoint / "metadata").write_text('{"id": "q1"}')
     chosen = {"limit": None, "rejects": None, "after": (), "metrics": Reports(), **options}
-    return Plan(
+    return PipelinePlan(
         spark=world.spark,
         catalog=world.catalog,
         sink=sink,

@@ -27,9 +27,9 @@ import spark_sessions
 from bittern.errors import PipelineError, SnapshotError
 from bittern.service import pipeline_file
 from bittern.service import run as running_pipelines
-from bittern.service.live_view import View, as_line, picture
+from bittern.service.live_view import LiveView, as_line, picture
 from bittern.service.run import Signals, attend, raise_failure, summary
-from bittern.spark.streaming.metrics import BatchReport, Figures, Metrics, Progress
+from bittern.spark.streaming.metrics import BatchReport, Figures, Metrics, TriggerProgress
 from bittern.spark.streaming.pins import Checkpoint
 from steady import PATIENCE, free_port, wait_until
 
@@ -40,7 +40,7 @@ def busy(batches: int = 12, error: str | None = None) -> Figures:
     metrics = Metrics()
     for i in range(batches):
         metrics.batch(BatchReport(i, 40, 42, 1000 + i, 120, i % 2, STAGES))
-        metrics.progress(Progress(i, rows=1000, whole=0.75, commit=0.09, behind=1234))
+        metrics.progress(TriggerProgress(i, rows=1000, whole=0.75, commit=0.09, behind=1234))
     if error is not None:
         metrics.ended(error)
     return metrics.figures()
@@ -121,7 +121,7 @@ class Clock:
 
 def test_plain_lines_come_now_and_then() -> None:
     stream, clock = io.StringIO(), Clock()
-    view = View("shop", stream, clock)
+    view = LiveView("shop", stream, clock)
     for second in range(241):
         clock.now = float(second)
         view.show(busy(1 + min(second, 20)))  # a batch each second, and then none
@@ -141,7 +141,7 @@ def test_a_terminal_is_drawn_on_in_place(monkeypatch: Any) -> None:
     monkeypatch.setenv("COLUMNS", "90")
     monkeypatch.setenv("LINES", "12")
     stream, clock = Terminal(), Clock()
-    view = View("shop", stream, clock)
+    view = LiveView("shop", stream, clock)
     for i in range(20):
         clock.now += 0.1
         view.show(busy(1 + i))
@@ -158,7 +158,7 @@ def test_a_terminal_is_drawn_on_in_place(monkeypatch: Any) -> None:
 def test_a_terminal_that_cannot_move_its_cursor_gets_lines(monkeypatch: Any, variable: str) -> None:
     monkeypatch.setenv("TERM", variable)
     stream = Terminal()
-    view = View("shop", stream)
+    view = LiveView("shop", stream)
     view.show(busy())
     view.close(busy())
     assert re.fullmatch(r"batch 11: .* rejects\n", stream.getvalue())
@@ -167,7 +167,7 @@ def test_a_terminal_that_cannot_move_its_cursor_gets_lines(monkeypatch: Any, var
 def test_a_pipe_is_no_terminal_whatever_the_environment_says(monkeypatch: Any) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
     stream = io.StringIO()
-    view = View("shop", stream)
+    view = LiveView("shop", stream)
     view.show(busy())
     view.close(busy())
     assert "\x1b" not in stream.getvalue()
@@ -177,7 +177,7 @@ def test_whoever_watches_may_go_away() -> None:
     reads, writes = os.pipe()
     with os.fdopen(writes, "w") as stream:
         clock = Clock()
-        view = View("shop", stream, clock)
+        view = LiveView("shop", stream, clock)
         view.show(busy())
         os.close(reads)
         for _ in range(3):
@@ -194,7 +194,7 @@ def test_a_terminal_that_hangs_up(monkeypatch: Any) -> None:
             raise OSError(5, "Input/output error")
 
     monkeypatch.setenv("TERM", "xterm")
-    view = View("shop", Gone())
+    view = LiveView("shop", Gone())
     view.show(busy())
     view.close(busy())
 

@@ -21,9 +21,9 @@ from bittern.engine.sharding.regions import (
     EVERY_EVENT,
     NO_EVENT,
     REGION_BITS,
-    Key,
+    CellRuns,
     Ruler,
-    Runs,
+    RulerKey,
     build_router,
     compared,
     literal,
@@ -333,14 +333,20 @@ def test_thinned_keeps_the_sums_and_the_heavy(points, width):
 
 def test_regions_read_as_expressions():
     ruler = Ruler(
-        (EVERY_EVENT, NO_EVENT, Key("color", STRING), Key("price", NUMBER), Key("size", ANY)),
+        (
+            EVERY_EVENT,
+            NO_EVENT,
+            RulerKey("color", STRING),
+            RulerKey("price", NUMBER),
+            RulerKey("size", ANY),
+        ),
         ((), (), ("red",), (Decimal("9.5"), 20), ()),
     )
     assert ruler.bases.tolist() == [0, 1, 2, 5, 10, 11]
 
     def texts(*runs):
         firsts, lasts = zip(*runs, strict=True)
-        return ruler.expressions(Runs(np.array(firsts), np.array(lasts)))
+        return ruler.expressions(CellRuns(np.array(firsts), np.array(lasts)))
 
     assert texts((6, 8)) == ["price >= 9.5 AND price <= 20"]
     assert texts((7, 7)) == ["price > 9.5 AND price < 20"]
@@ -352,7 +358,7 @@ def test_regions_read_as_expressions():
 
     def attributes(*runs):
         firsts, lasts = zip(*runs, strict=True)
-        return ruler.attributes(Runs(np.array(firsts), np.array(lasts)))
+        return ruler.attributes(CellRuns(np.array(firsts), np.array(lasts)))
 
     assert attributes((6, 8)) == {"price"}
     assert attributes((4, 6), (10, 10)) == {"color", "price", "size"}
@@ -386,7 +392,7 @@ def test_a_router_with_witnesses_routes_as_without():
     texts = {i: f"a = {i} AND b = 'x' OR c > {i}" for i in range(30)}
     parts = Parts(texts, 3)
     keys = compared(Index.build(texts | {99: "z IS NULL"}))
-    runs = [Runs(np.array([base]), np.array([base + 3])) for base in parts.cut.ruler.bases[2:4]]
+    runs = [CellRuns(np.array([base]), np.array([base + 3])) for base in parts.cut.ruler.bases[2:4]]
     events = [{"a": a, "c": c, "b": "x"} for a in range(-1, 31, 3) for c in (None, 1.5, 40)]
     plain, told = (
         Matcher(build_router(parts.cut.ruler, runs, None, known)) for known in ((), keys)

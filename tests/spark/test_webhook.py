@@ -33,7 +33,7 @@ from bittern.delivery.lanes import Delivery, Outcome, Terms, Time
 from bittern.delivery.posting import Answer, Post, Request, UnreachableError, check_headers
 from bittern.errors import OptionError
 from bittern.spark.sink.part_files import Table
-from bittern.spark.streaming.letters import Task, pieces
+from bittern.spark.streaming.letters import LetterTask, pieces
 from bittern.spark.streaming.webhook import Webhook, url_in
 from steady import PATIENCE, free_port
 from webhook_receivers import (
@@ -78,7 +78,7 @@ def outcomes(
     requests: list[Request],
     post: delivery.Poster | None = None,
     time: Time | None = None,
-    suspects: tuple[delivery.Pair, ...] = (),
+    suspects: tuple[delivery.Endpoint, ...] = (),
     **terms: float,
 ) -> list[Outcome]:
     given = Terms(**({"concurrency": 1, "timeout": 60.0} | terms))  # type: ignore[arg-type]
@@ -851,7 +851,7 @@ def test_an_endpoint_that_speaks_no_tls(receiver: Receiver) -> None:
 # What a task does
 
 
-def task_of(folder: Path, **changes) -> Task:
+def task_of(folder: Path, **changes) -> LetterTask:
     given = {
         "query_id": "q",
         "batch_id": 9,
@@ -865,7 +865,7 @@ def task_of(folder: Path, **changes) -> Task:
         "secret": SECRET.encode(),
         "dead_letters": Table(str(folder), "t", "zstd", {}),
     }
-    return Task(**(given | changes))
+    return LetterTask(**(given | changes))
 
 
 def rows_of(*rows: tuple[str, str | None, str]) -> list[pa.RecordBatch]:

@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import pyarrow as pa
 
 from bittern.catalog import files
-from bittern.catalog.rows import Door, Row, Subscription, checked_id
+from bittern.catalog.rows import CatalogRow, Door, Subscription, checked_id
 from bittern.catalog.sources import row_of, rows_of
-from bittern.engine.subscriptions import REPEATED, Progress
+from bittern.engine.subscriptions import REPEATED, OnProgress
 from bittern.errors import (
     BadSubscription,
     OptionError,
@@ -197,7 +197,7 @@ class Catalog:
         *,
         mode: str = "upsert",
         on_error: str = "raise",
-        progress: Progress | None = None,
+        progress: OnProgress | None = None,
     ) -> Loaded:
         """Load many subscriptions as one version, all or nothing. O(source).
 
@@ -361,7 +361,7 @@ def _reopened(url: str, timeout: float) -> Catalog:
     return Catalog(url, create=False, timeout=timeout)
 
 
-def _valid(checked: list[Row | BadSubscription]) -> list[Row]:
+def _valid(checked: list[CatalogRow | BadSubscription]) -> list[CatalogRow]:
     bad = [row for row in checked if isinstance(row, BadSubscription)]
     if bad:
         raise SubscriptionError(bad)
@@ -393,8 +393,8 @@ def _is_id(id_: str) -> bool:
 
 
 def _good(
-    door: Door, rows: files.Rows, bad: list[BadSubscription], report: Progress
-) -> Iterator[Row]:
+    door: Door, rows: files.Incoming, bad: list[BadSubscription], report: OnProgress
+) -> Iterator[CatalogRow]:
     """The rows that are valid; the others go to ``bad``."""
     done = 0
     for done, row in enumerate(rows.values, 1):

@@ -48,7 +48,7 @@ _BOM = b"\xef\xbb\xbf"
 _TRUTH = {"true": True, "false": False}
 
 
-class Rows(NamedTuple):
+class Incoming(NamedTuple):
     """Rows that are read: about how many (0: not known), and the values of FIELDS of each.
 
     What is not even a row becomes a ``BadSubscription`` in its place.
@@ -67,7 +67,7 @@ def format_of(name: str) -> str:
     return SUFFIXES[suffix]
 
 
-def read_file(name: str | os.PathLike[str], form: str | None = None) -> Rows:
+def read_file(name: str | os.PathLike[str], form: str | None = None) -> Incoming:
     """The rows of a file; the extension tells its format if none is given."""
     name = os.fspath(name)
     form = form or format_of(name)
@@ -79,7 +79,7 @@ def read_file(name: str | os.PathLike[str], form: str | None = None) -> Rows:
             total = _lines(name)
     except OSError as error:
         raise OptionError(f"{name}: {error.strerror or error}") from error
-    return Rows(total, read_rows(name, form))
+    return Incoming(total, read_rows(name, form))
 
 
 def read_rows(source: str | IO[bytes], form: str) -> Iterator[tuple[Any, ...] | BadSubscription]:

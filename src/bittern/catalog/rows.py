@@ -58,7 +58,7 @@ REMEDY = "remove it, add it again, and forget earlier versions"
 _SHAPES_FOR = 200_000
 
 #: The values of FIELDS, checked, and the bits of those that are absent: metadata is JSON text here.
-Row = tuple[str, str, str | None, float | None, str | None, bool, int]
+CatalogRow = tuple[str, str, str | None, float | None, str | None, bool, int]
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class Door:
         self._shapes = Shapes()
         self._read = 0
 
-    def check(self, row: tuple[Any, ...]) -> Row | BadSubscription:
+    def check(self, row: tuple[Any, ...]) -> CatalogRow | BadSubscription:
         """The row as it is stored, or what is wrong with it. O(length)."""
         id_, expression, subscriber, weight, metadata, enabled = row
         absent = 0

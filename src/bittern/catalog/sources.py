@@ -24,7 +24,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from bittern.catalog.files import Rows, batch_rows, present, read_file
+from bittern.catalog.files import Incoming, batch_rows, present, read_file
 from bittern.catalog.rows import ABSENT, FIELDS, Subscription, values_of
 from bittern.errors import BadSubscription, OptionError
 from bittern.model.events.columns import from_frame
@@ -36,18 +36,18 @@ _FORMS = (
 )
 
 
-def rows_of(source: Any) -> Rows:
+def rows_of(source: Any) -> Incoming:
     """The rows of any source."""
-    if isinstance(source, Rows):
+    if isinstance(source, Incoming):
         return source
     if isinstance(source, str | os.PathLike):
         return read_file(source)
     if hasattr(source, "toLocalIterator"):
-        return Rows(0, _spark_rows(source))
+        return Incoming(0, _spark_rows(source))
     if isinstance(source, pa.Table | pa.RecordBatch):
         return _table_rows(source)
     if isinstance(source, pa.RecordBatchReader):
-        return Rows(0, _batches_rows(source))
+        return Incoming(0, _batches_rows(source))
     if hasattr(source, "__dataframe__"):
         try:
             return _table_rows(from_frame(source))
@@ -55,18 +55,18 @@ def rows_of(source: Any) -> Rows:
             raise OptionError(str(wrong)) from None
     if isinstance(source, Mapping):
         absent = [ABSENT] * (len(FIELDS) - 2)
-        return Rows(len(source), ((id_, text, *absent) for id_, text in source.items()))
+        return Incoming(len(source), ((id_, text, *absent) for id_, text in source.items()))
     if isinstance(source, bytes) or not isinstance(source, Iterable):
         raise OptionError(f"a catalog can be loaded from {_FORMS}, not {type(source).__name__}")
-    return Rows(len(source) if isinstance(source, Sized) else 0, _iterable_rows(source))
+    return Incoming(len(source) if isinstance(source, Sized) else 0, _iterable_rows(source))
 
 
-def _table_rows(table: pa.Table | pa.RecordBatch) -> Rows:
+def _table_rows(table: pa.Table | pa.RecordBatch) -> Incoming:
     columns = present(table.schema.names, "the table")
     if isinstance(table, pa.RecordBatch):
         table = pa.Table.from_batches([table])
     batches = table.select(columns).to_batches(max_chunksize=_PART)
-    return Rows(table.num_rows, chain.from_iterable(map(batch_rows, batches)))
+    return Incoming(table.num_rows, chain.from_iterable(map(batch_rows, batches)))
 
 
 def _batches_rows(

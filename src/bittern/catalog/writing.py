@@ -42,7 +42,7 @@ from bittern.catalog.layout import (
     versions,
 )
 from bittern.catalog.reading import QUANTIFIER_VALUES, QUANTIFIERS, known
-from bittern.catalog.rows import ABSENT_BITS, FIELDS, Row
+from bittern.catalog.rows import ABSENT_BITS, FIELDS, CatalogRow
 
 _CHUNK = 10_000
 #: From so many rows on, PostgreSQL is told how many there are before it plans the merge.
@@ -151,7 +151,7 @@ class Stage:
         self.puts = self.removes = 0
         self._position = 0
 
-    def put(self, rows: Iterable[Row]) -> None:
+    def put(self, rows: Iterable[CatalogRow]) -> None:
         """Stage rows to be added or changed. O(rows)."""
         self.puts += self._add(PUT, rows)
 
@@ -267,7 +267,7 @@ def is_there(connection: sa.Connection, id_: str) -> bool:
     return connection.execute(sa.select(subscriptions.c.id).where(*taken)).first() is not None
 
 
-def current(connection: sa.Connection, id_: str) -> Row | None:
+def current(connection: sa.Connection, id_: str) -> CatalogRow | None:
     """The current row of a subscription, in the form of a staged one. O(log rows)."""
     query = sa.select(*(subscriptions.c[name] for name in FIELDS)).where(
         subscriptions.c.id == id_, _is_current(subscriptions)

@@ -56,7 +56,7 @@ _REQUEST_BYTES = 1 << 10  # what a request takes besides its body
 _RETRIED = {408, 425, 429}
 
 #: A URL and the subscriber whose requests go there.
-Pair = tuple[str, str | None]
+Endpoint = tuple[str, str | None]
 #: Makes one request within so many seconds (``posting.Post``).
 Poster = Callable[[Target, Request, float], Answer]
 
@@ -127,7 +127,7 @@ class Delivery:
         self,
         post: Poster,
         terms: Terms,
-        suspects: Collection[Pair] = (),
+        suspects: Collection[Endpoint] = (),
         clock: Time | None = None,
     ) -> None:
         self._post = post

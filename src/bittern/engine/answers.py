@@ -22,7 +22,7 @@ from bittern.model.events.reads import Read
 Mask = npt.NDArray[np.bool_]
 
 
-class Remembered(Protocol):
+class SeenBefore(Protocol):
     """Earlier documents: ``bittern.history.History``."""
 
     @property
@@ -35,11 +35,11 @@ class Remembered(Protocol):
         """Remember the events that ``which`` marks; returns the number of the first of them."""
 
 
-class Answers(Protocol):
+class Answering(Protocol):
     """Answers quantified predicates, for one matcher."""
 
     @property
-    def history(self) -> Remembered:
+    def history(self) -> SeenBefore:
         """Where the documents are."""
 
     @property
@@ -70,7 +70,7 @@ class Answers(Protocol):
         """Let the history serve another matcher."""
 
 
-def answers_from(history: Remembered | str | os.PathLike[str]) -> Answers:
+def answers_from(history: SeenBefore | str | os.PathLike[str]) -> Answering:
     """Answers from a history, or from the history in a folder, which is closed with them."""
-    found: Answers = import_module("bittern.history.joins").Joins(history)
+    found: Answering = import_module("bittern.history.joins").Joins(history)
     return found

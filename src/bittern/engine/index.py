@@ -19,7 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from bittern.engine.snapshot.folder import read_snapshot, write_snapshot
-from bittern.engine.subscriptions import Progress, Subscriptions, read_subscriptions
+from bittern.engine.subscriptions import OnProgress, Subscriptions, read_subscriptions
 from bittern.errors import (
     BadSubscription,
     OptionError,
@@ -90,7 +90,7 @@ class Index:
         stabbing_memory: int | None = None,
         parameters: Mapping[str, Any] | None = None,
         on_error: str = "raise",
-        progress: Progress | None = None,
+        progress: OnProgress | None = None,
     ) -> Index:
         """Compile subscriptions.
 

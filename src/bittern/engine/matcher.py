@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from bittern.engine.answers import Answers
+from bittern.engine.answers import Answering
 from bittern.engine.index import Index
 from bittern.engine.live.delta import State, state_weights
 from bittern.engine.unanswered import alive_and_answered, answered, tell_unanswered
@@ -72,7 +72,7 @@ class StateMatcher:
     Without joins, subscriptions with EXISTS or FORALL match nothing.
     """
 
-    def __init__(self, state: State, joins: Answers | None = None) -> None:
+    def __init__(self, state: State, joins: Answering | None = None) -> None:
         self._state = state
         self._joins = joins
         self.last_statistics: dict[str, int] = {}

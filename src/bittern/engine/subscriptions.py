@@ -31,7 +31,7 @@ from bittern.model.ids import Ids, id_problem, normal_id
 from bittern.options import one_of
 
 #: Called with (stage, done, total); total is 0 where it is not known.
-Progress = Callable[[str, int, int], None]
+OnProgress = Callable[[str, int, int], None]
 _CHUNK = 50_000
 #: What is said of an id that stands there twice.
 REPEATED = "this id was given before; ids are unique"
@@ -127,7 +127,7 @@ def _pair_rows(pairs: Iterable[Any]) -> _Rows:
 
 
 def read_subscriptions(
-    source: Any, shapes: Shapes, *, on_error: str, progress: Progress | None
+    source: Any, shapes: Shapes, *, on_error: str, progress: OnProgress | None
 ) -> Subscriptions:
     """Read everything; all bad subscriptions are collected. O(total text)."""
     one_of("on_error", on_error, ("raise", "skip"))

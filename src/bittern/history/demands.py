@@ -13,8 +13,8 @@ import numpy.typing as npt
 
 from bittern.history.implied import Constraint
 from bittern.history.prefilter import PreFilter
-from bittern.history.sections import Batch, ConditionsOf
-from bittern.history.table import MOST_SECTIONS, Stored, stored_batches
+from bittern.history.sections import ConditionsOf, EventBatch
+from bittern.history.table import MOST_SECTIONS, StoredDocuments, stored_batches
 
 Numbers = npt.NDArray[np.int64]
 
@@ -22,7 +22,9 @@ Numbers = npt.NDArray[np.int64]
 class Demands:
     """Which demands the documents meet, by number. One thread at a time."""
 
-    def __init__(self, documents: Stored, conditions_of: ConditionsOf, keep: int | None) -> None:
+    def __init__(
+        self, documents: StoredDocuments, conditions_of: ConditionsOf, keep: int | None
+    ) -> None:
         self._documents = documents
         self._conditions_of = conditions_of
         self._keep = keep
@@ -45,7 +47,7 @@ class Demands:
             self._filters, self._numbers = [*self._filters, made], self._numbers | numbers
         return np.array([self._numbers[each] for each in constraints], dtype=np.int64)
 
-    def take(self, batch: Batch) -> npt.NDArray[np.bool_]:
+    def take(self, batch: EventBatch) -> npt.NDArray[np.bool_]:
         """Take a batch's documents; returns which demands are met at some moment of it."""
         met = [each.take(batch) for each in self._filters]
         return np.concatenate([np.empty(0, dtype=np.bool_), *met])

@@ -49,7 +49,7 @@ from bittern.model.events.typed import (
     put_string,
     string_stop,
 )
-from bittern.model.hashing import Key, hash_pair, secret_key
+from bittern.model.hashing import HashKey, hash_pair, secret_key
 
 #: What a summary is asked about a document (``history/summaries.py``).
 NEWEST, MAX, MIN, DISTINCT, KINDS, COUNT, LIST = range(7)
@@ -95,7 +95,7 @@ class Groups(NamedTuple):
     steps: npt.NDArray[np.int64]
     heap: npt.NDArray[np.uint8]
     used: npt.NDArray[np.int64]
-    key: Key  # of the hash
+    key: HashKey  # of the hash
 
 
 class Operands(NamedTuple):

@@ -24,7 +24,7 @@ import numpy as np
 from bittern.errors import OptionError
 from bittern.history.documents import Documents
 from bittern.history.passes import live_from
-from bittern.history.sections import Batch, Mask
+from bittern.history.sections import EventBatch, Mask
 from bittern.model.events.reads import readable_rows
 from bittern.model.events.typed import TypedReader
 from bittern.options import whole_number
@@ -39,7 +39,7 @@ def check_keep(keep: int | None) -> None:
 class Follower(Protocol):
     """What is told about every new document: a matcher's joins."""
 
-    def take(self, batch: Batch) -> None:
+    def take(self, batch: EventBatch) -> None:
         """Documents have come."""
 
     def forget(self) -> None:
@@ -125,14 +125,14 @@ class History:
                 follower.lost()
             raise
 
-    def remember(self, events: Any, json: Any, asks: Mask, joins: Mask) -> Batch:
+    def remember(self, events: Any, json: Any, asks: Mask, joins: Mask) -> EventBatch:
         """Store the events that become documents; returns them as a batch for the join table."""
         number, first = self.documents.end, self.documents.first
         if joins.any():
             self.documents.append(events, json, joins)
             if self.keep is not None:
                 self._let_go()
-        return Batch(events, json, len(asks), asks, joins, number, first, self.keep)
+        return EventBatch(events, json, len(asks), asks, joins, number, first, self.keep)
 
     def _let_go(self) -> None:
         """Delete documents that are no longer used, many at a time."""

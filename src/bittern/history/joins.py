@@ -29,9 +29,9 @@ from bittern.history.conditions import IndexedConditions
 from bittern.history.demands import Demands
 from bittern.history.guards import Guards
 from bittern.history.history import History
-from bittern.history.phases import AUTO, CONSTANTS, Estimate, check_phases
+from bittern.history.phases import AUTO, CONSTANTS, PhaseEstimate, check_phases
 from bittern.history.rows import Rows
-from bittern.history.sections import Batch, Mask
+from bittern.history.sections import EventBatch, Mask
 from bittern.history.table import JoinTable
 from bittern.language.quantifiers import hidden_name
 from bittern.language.syntax import Quantified
@@ -88,7 +88,7 @@ class Joins:
         self._is_behind = self._is_closed = False
         self._last: tuple[Mask, list[Mask | None], Mask] | None = None
         #: The counts that chose the phase of the last block; None before the first.
-        self.estimate: Estimate | None = None
+        self.estimate: PhaseEstimate | None = None
         history.follow(self)
 
     @property
@@ -112,7 +112,7 @@ class Joins:
         if self._own is not None:
             self._own.close()
 
-    def take(self, batch: Batch) -> None:
+    def take(self, batch: EventBatch) -> None:
         """Documents have come that were not matched."""
         if self._is_behind:
             return  # the rebuild will see them
@@ -186,14 +186,14 @@ class Joins:
             asked = self._needed
         return max(1, min(most, int(_MOST_ANSWERS / max(1.0, asked))))
 
-    def outlook(self, indexes: Sequence[Index], attributes: float) -> Estimate:
+    def outlook(self, indexes: Sequence[Index], attributes: float) -> PhaseEstimate:
         """The counts of the last block, or what they are now if there was none."""
         with self.history.lock:
             self.prepare(indexes)
             return self.estimate or self._choice(attributes, len(self._table))
 
-    def _choice(self, attributes: float, entries: int) -> Estimate:
-        return Estimate(
+    def _choice(self, attributes: float, entries: int) -> PhaseEstimate:
+        return PhaseEstimate(
             sum(map(len, self._indexes)),
             len(self.history),
             entries,

@@ -33,7 +33,7 @@ import pyarrow.compute as pc
 
 from bittern.errors import EventError
 from bittern.model.events.mappings import MAX_DEPTH, Flattened, Names, flatten
-from bittern.model.events.sinks import Sink
+from bittern.model.events.sinks import ValueSink
 from bittern.model.numbers import Number
 from bittern.model.strings import arrow_strings, gather_strings
 from bittern.model.tagged import EXACT, STRING, TaggedValues
@@ -64,7 +64,9 @@ def rows_of(events: Sequence[Any]) -> tuple[pa.Table, npt.NDArray[np.int32]]:
     return pa.table(columns), values.rows
 
 
-def add_values(rows: pa.Table, places: npt.NDArray[np.int32], names: Names, sink: Sink) -> None:
+def add_values(
+    rows: pa.Table, places: npt.NDArray[np.int32], names: Names, sink: ValueSink
+) -> None:
     """Add what the rows say about these attributes. O(rows)."""
     path, tag, payload, text = (column.combine_chunks() for column in rows.columns)
     paths = [*names.numbers, *(prefix + _BELOW for prefix in names.prefixes)]

@@ -128,7 +128,7 @@ def _keep(
     return n
 
 
-class Found:
+class FoundDocuments:
     """The documents that compare with a value in some way: counted, and as far as asked made.
 
     ``count`` is exact for all documents held. Of an equality alone the places are ascending.
@@ -255,9 +255,9 @@ class OrderedIndex:
                 if len(places):
                     self._push(runs, kind, places)
 
-    def found(self, outcomes: int, value: TypedValue) -> Found:
+    def found(self, outcomes: int, value: TypedValue) -> FoundDocuments:
         """The documents whose value compares with this one in one of these ways."""
-        return Found(self, outcomes, value)
+        return FoundDocuments(self, outcomes, value)
 
     def ranks(self, run: Run, value: TypedValue) -> tuple[int, int]:
         """How many values of the run are below this one, and how many below or equal."""

@@ -22,7 +22,7 @@ from bittern.options import one_of
 AUTO, JOINS, CONSTANTS = "auto", "joins first", "constants first"
 
 
-class Estimate(NamedTuple):
+class PhaseEstimate(NamedTuple):
     """The counts, and which phase goes first."""
 
     subscriptions: int

@@ -70,7 +70,7 @@ class SetTerm(NamedTuple):
     window: Window
 
 
-class Plan(NamedTuple):
+class JoinPlan(NamedTuple):
     """What must be known about events and documents, and how it answers entries."""
 
     attributes: list[str]  # the rows of the batch's values
@@ -79,7 +79,7 @@ class Plan(NamedTuple):
     set_terms: list[SetTerm]
 
 
-def plan_of(entries: Sequence[Entry], *, forgets: bool) -> Plan:
+def plan_of(entries: Sequence[Entry], *, forgets: bool) -> JoinPlan:
     """How to answer these entries; ``forgets``: the history keeps a limited number of documents."""
     maker = _Maker(forgets=forgets)
     for number, entry in enumerate(entries):
@@ -269,7 +269,7 @@ class _Maker:
         self._alike[alike] = self._alike.get(alike, 0) + 1
         return self._alike[alike] <= MOST_ALIKE
 
-    def plan(self, entries: Sequence[Entry]) -> Plan:
+    def plan(self, entries: Sequence[Entry]) -> JoinPlan:
         n_rows, n_conditions = len(self._attributes), len(self._conditions)
         run = Pass(
             self._all_specs(),
@@ -278,7 +278,7 @@ class _Maker:
             _typed([value for _, value in self._constants]),
             n_conditions,
         )
-        return Plan(list(self._attributes), list(self._conditions), run, self._set_terms)
+        return JoinPlan(list(self._attributes), list(self._conditions), run, self._set_terms)
 
     def _all_specs(self) -> Specs:
         specs = list(self._specs)

@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from bittern.history.implied import Constraint
 from bittern.history.rows import Rows
-from bittern.history.sections import Batch, Conditions, ConditionsOf
+from bittern.history.sections import Conditions, ConditionsOf, EventBatch
 from bittern.jit import i8, i8r, i8w, kernel, u1r, void
 
 Int64s = npt.NDArray[np.int64]
@@ -59,7 +59,7 @@ class PreFilter:
         self._met = np.full(len(texts), -1, dtype=np.int64)
         self._failed = np.full(len(texts), -1, dtype=np.int64)
 
-    def take(self, batch: Batch) -> npt.NDArray[np.bool_]:
+    def take(self, batch: EventBatch) -> npt.NDArray[np.bool_]:
         """Take a batch's documents; returns which demands are met at some moment of it."""
         before = self._failed.copy()
         n_joins = int(np.count_nonzero(batch.joins))

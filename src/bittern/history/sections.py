@@ -21,7 +21,7 @@ import numpy.typing as npt
 from bittern.history.groups import empty_groups
 from bittern.history.mapping_rows import readable
 from bittern.history.passes import Answers, live_from
-from bittern.history.plans import Plan, SetTerm, plan_of
+from bittern.history.plans import JoinPlan, SetTerm, plan_of
 from bittern.history.rows import Rows
 from bittern.history.sets import DocumentSets
 from bittern.language.syntax import Pair
@@ -42,7 +42,7 @@ class Conditions(Protocol):
 ConditionsOf = Callable[[Sequence[str]], Conditions]
 
 
-class Batch(NamedTuple):
+class EventBatch(NamedTuple):
     """A batch of events that passes through the table."""
 
     events: Any
@@ -70,7 +70,7 @@ class Section:
         self, entries: Sequence[Entry], conditions_of: ConditionsOf, *, keep: int | None
     ) -> None:
         self.n_entries = len(entries)
-        self.plan: Plan = plan_of(entries, forgets=keep is not None)
+        self.plan: JoinPlan = plan_of(entries, forgets=keep is not None)
         self._reader = TypedReader(self.plan.attributes)
         texts = self.plan.conditions
         self._conditions = conditions_of(texts) if texts else None
@@ -79,7 +79,7 @@ class Section:
         #: Lookups and searches of document sets so far.
         self.lookups = self.searches = 0
 
-    def run(self, batch: Batch, active: Mask, needed: Rows | None) -> Rows:
+    def run(self, batch: EventBatch, active: Mask, needed: Rows | None) -> Rows:
         """Take a batch; returns the entries that hold, by event. Only ``active`` ones are asked."""
         typed, _, rejects = self._reader.read(batch.events, batch.json)
         if rejects:
@@ -133,7 +133,7 @@ class Section:
 class _Sets:
     """The document sets of a section, with the numbers that they know things by."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: JoinPlan) -> None:
         self._rows = {name: row for row, name in enumerate(plan.attributes)}
         self._texts = plan.conditions
         self._terms: dict[int, list[SetTerm]] = {}
@@ -156,7 +156,7 @@ class _Sets:
         own = {text: number for number, text in enumerate(conditions)}
         self._own_conditions = np.array([own.get(text, -1) for text in plan.conditions] or [-1])
 
-    def append(self, batch: Batch, typed: Typed, true: Rows) -> None:
+    def append(self, batch: EventBatch, typed: Typed, true: Rows) -> None:
         """Take the events that become documents."""
         events, own = true.events(), self._own_conditions[true.numbers]
         kept = (own >= 0) & batch.joins[events]
@@ -168,7 +168,7 @@ class _Sets:
         self.sets.append(batch.number, chosen.take(batch.joins), satisfied)
 
     def search(
-        self, batch: Batch, typed: Typed, true: Rows, pending: Rows
+        self, batch: EventBatch, typed: Typed, true: Rows, pending: Rows
     ) -> npt.NDArray[np.bool_]:
         """For each pending entry, whether a document satisfies one of its set terms."""
         stops = batch.numbers()

@@ -43,7 +43,7 @@ from bittern.model.events.documents import is_json, is_variant_column
 from bittern.model.events.encoder import EventReader
 from bittern.model.events.mappings import Names, path_part
 from bittern.model.events.reads import Rejects
-from bittern.model.events.sinks import Sink
+from bittern.model.events.sinks import ValueSink
 
 #: What a block's rows are: events of a table, of an array, or the values of mappings.
 TABLE, ARRAY, MAPPINGS = "table", "array", "mappings"
@@ -143,7 +143,7 @@ class StoredEvents:
         self._data = data
         self.n_documents = n_documents
 
-    def read_into(self, attributes: Attributes, sink: Sink) -> tuple[int, Rejects]:
+    def read_into(self, attributes: Attributes, sink: ValueSink) -> tuple[int, Rejects]:
         """Read values of these attributes; returns the number of events and the unreadable ones."""
         rejects: Rejects = []
         for form, json, places, rows in unpack(self._data, attributes.names):

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bittern.history.rows import Rows
-from bittern.history.sections import Batch, ConditionsOf, Mask, Section
+from bittern.history.sections import ConditionsOf, EventBatch, Mask, Section
 from bittern.language.quantifiers import quantified_of
 from bittern.language.terms import entry_of
 
@@ -29,7 +29,7 @@ MOST_SECTIONS = 6
 Numbers = npt.NDArray[np.int64]
 
 
-class Stored(Protocol):
+class StoredDocuments(Protocol):
     """Documents that exist already (``history/documents.py``)."""
 
     @property
@@ -44,19 +44,21 @@ class Stored(Protocol):
         """(number of the first, events), in order of arrival; the first ones may have expired."""
 
 
-def stored_batches(documents: Stored, keep: int | None) -> Iterator[Batch]:
+def stored_batches(documents: StoredDocuments, keep: int | None) -> Iterator[EventBatch]:
     """Existing documents, as batches that ask nothing."""
     for number, events in documents.stored():
         n, first = events.n_documents, documents.first
         joins = np.arange(number, number + n) >= first
         nobody = np.zeros(n, dtype=np.bool_)
-        yield Batch(events, (), n, nobody, joins, max(number, first), first, keep)
+        yield EventBatch(events, (), n, nobody, joins, max(number, first), first, keep)
 
 
 class JoinTable:
     """Which entries hold for events, given the documents before them. One thread at a time."""
 
-    def __init__(self, documents: Stored, conditions_of: ConditionsOf, keep: int | None) -> None:
+    def __init__(
+        self, documents: StoredDocuments, conditions_of: ConditionsOf, keep: int | None
+    ) -> None:
         self._documents = documents
         self._conditions_of = conditions_of
         self._keep = keep
@@ -110,7 +112,9 @@ class JoinTable:
         for batch in stored_batches(self._documents, self._keep):
             section.run(batch, nobody, None)
 
-    def run(self, batch: Batch, active: Mask | None = None, needed: Rows | None = None) -> Rows:
+    def run(
+        self, batch: EventBatch, active: Mask | None = None, needed: Rows | None = None
+    ) -> Rows:
         """Take a batch through all sections; the entries that hold, by event.
 
         ``needed`` has the entries to ask for each event, else all that are ``active`` are asked.

@@ -6,7 +6,7 @@ so that n items appended one by one cost O(n) moves in all::
     items   4 7 9            longer(items, 1)     4 7 9 0
     room    4 7 9 . . .                           4 7 9 0 . .      the same memory
 
-A ``Column`` is such an array that is sometimes handed out (mapped, saved, compared): the first
+A ``GrowingColumn`` is such an array that is sometimes handed out (mapped, saved, compared): the first
 change after that is made in a copy.
 """
 
@@ -45,7 +45,7 @@ def longer(array: npt.NDArray[Any], n: int) -> npt.NDArray[Any]:
     return _start_of(room, size + n)
 
 
-class Column:
+class GrowingColumn:
     """An array that grows, and that is copied before it changes if others may have it."""
 
     def __init__(self, items: npt.NDArray[Any]) -> None:

@@ -28,12 +28,12 @@ import numpy.typing as npt
 
 from bittern.jit import folded_product, inline
 
-Key: TypeAlias = npt.NDArray[np.uint64]
+HashKey: TypeAlias = npt.NDArray[np.uint64]
 
 KEY_WORDS = 3
 
 
-def key_of(*content: npt.NDArray[Any]) -> Key:
+def key_of(*content: npt.NDArray[Any]) -> HashKey:
     """The key of a table with this content. O(bytes)."""
     digest = hashlib.blake2b(digest_size=8 * KEY_WORDS)
     for array in content:
@@ -42,7 +42,7 @@ def key_of(*content: npt.NDArray[Any]) -> Key:
     return np.frombuffer(digest.digest(), "<u8").astype(np.uint64)
 
 
-def secret_key() -> Key:
+def secret_key() -> HashKey:
     """A random key."""
     return np.frombuffer(secrets.token_bytes(8 * KEY_WORDS), np.uint64).copy()
 

@@ -46,7 +46,7 @@ def parameter(text: str) -> tuple[str, Any]:
         return name, value
 
 
-class Version(argparse.Action):
+class VersionAction(argparse.Action):
     """Print the release; only this option spends the time to look it up."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: Any, **__: Any) -> None:

@@ -253,7 +253,7 @@ def _load(catalog: Catalog, options: argparse.Namespace) -> int:
 
     started = time.monotonic()
     if options.file == "-":
-        source = files.Rows(0, files.read_rows(standard_input(), options.format or "jsonl"))
+        source = files.Incoming(0, files.read_rows(standard_input(), options.format or "jsonl"))
     else:
         source = files.read_file(options.file, options.format)
     progress = None if options.quiet else Progress(sys.stderr)

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 import bittern
 from bittern.errors import BitternError, OptionError, SubscriptionError
 from bittern.service.parser import parser
-from bittern.service.report import Rejects, count, list_bad, print_table, say
+from bittern.service.report import RejectReport, count, list_bad, print_table, say
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -192,7 +192,7 @@ def _match(options: argparse.Namespace) -> int:
         raise OptionError("Parquet needs a file: use --output FILE")
     history_commands.check_options(options)
     index = _open(options.snapshot)
-    rejects = Rejects()
+    rejects = RejectReport()
     n_rows = n_matches = 0
     with (
         history_commands.matching(index, options) as match,

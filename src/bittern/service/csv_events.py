@@ -39,7 +39,7 @@ _CHUNK = 1 << 20
 _MARK = "\uffff"  # a noncharacter: no text has it
 
 
-class Rows(NamedTuple):
+class CsvEvents(NamedTuple):
     """A batch of events, and their positions among the rows of the file that it covers."""
 
     events: pa.RecordBatch | pa.Array
@@ -47,7 +47,7 @@ class Rows(NamedTuple):
     n_rows: int
 
     @classmethod
-    def all_of(cls, events: pa.RecordBatch | pa.Array) -> Rows:
+    def all_of(cls, events: pa.RecordBatch | pa.Array) -> CsvEvents:
         """A batch in which every row is an event."""
         return cls(events, np.arange(len(events)), len(events))
 
@@ -61,7 +61,7 @@ class Rows(NamedTuple):
 
 def read_csv(
     file: IO[bytes], batch_size: int, reject: Callable[[str, str], None]
-) -> Iterator[Rows]:
+) -> Iterator[CsvEvents]:
     """Batches of at most ``batch_size`` events; calls ``reject(place, reason)`` for bad rows."""
     skipped: list[int] = []  # by Arrow, ascending, not yet covered by a batch
 
@@ -97,12 +97,12 @@ def read_csv(
             for start in range(0, len(batch), batch_size):
                 own = numbers[start : start + batch_size]
                 n_rows = int(own[-1]) + 1 - covered
-                yield Rows(batch.slice(start, batch_size), own - covered, n_rows)
+                yield CsvEvents(batch.slice(start, batch_size), own - covered, n_rows)
                 covered += n_rows
         last = skipped[-1] + 1 if skipped else following
         if last > covered:
             none = pa.RecordBatch.from_pylist([], schema=reader.schema)
-            yield Rows(none, np.empty(0, np.int64), last - covered)
+            yield CsvEvents(none, np.empty(0, np.int64), last - covered)
 
 
 def _marked(batch: pa.RecordBatch) -> npt.NDArray[np.bool_]:

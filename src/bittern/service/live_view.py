@@ -45,7 +45,7 @@ _STAGES = ("match", "deliver", "commit", "view", "pin")  # those that take long 
 _GAP = 2  # between two columns
 
 
-class View:
+class LiveView:
     """Shows figures. ``show`` may be called any number of times, ``close`` once."""
 
     def __init__(

@@ -9,7 +9,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from bittern.service import catalog_commands
-from bittern.service.arguments import Version, n_bytes, parameter, positive
+from bittern.service.arguments import VersionAction, n_bytes, parameter, positive
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -40,7 +40,9 @@ exit codes: 0 success, 1 wrong data, 2 wrong command, 130 interrupted,
 143 terminated""",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    whole.add_argument("--version", action=Version, nargs=0, help="print the release and exit")
+    whole.add_argument(
+        "--version", action=VersionAction, nargs=0, help="print the release and exit"
+    )
     commands = whole.add_subparsers(title="commands", metavar="COMMAND", required=True)
     _add_build(commands)
     _add_match(commands)

@@ -34,7 +34,7 @@ def list_bad(bad: Sequence[BadSubscription]) -> None:
         print(f"  ... and {len(bad) - SHOWN_BAD:,} more", file=sys.stderr)
 
 
-class Rejects:
+class RejectReport:
     """Reports the first rejected rows as they come, and counts all of them."""
 
     def __init__(self) -> None:

@@ -34,7 +34,7 @@ from typing import Any, Self
 from bittern.catalog.catalog import Catalog
 from bittern.errors import BitternError, OptionError, PipelineError
 from bittern.service import pipeline_file
-from bittern.service.live_view import View
+from bittern.service.live_view import LiveView
 from bittern.service.pipeline_file import PipelineFile
 from bittern.service.report import count, say
 from bittern.spark import session, streaming
@@ -139,7 +139,7 @@ def _attended(
 ) -> int:
     metrics.begin()  # starting Spark took its time
     running = pipeline.start()
-    view = None if quiet else View(file.name, sys.stderr)
+    view = None if quiet else LiveView(file.name, sys.stderr)
     try:
         code = attend(running, metrics, signals, view)
     except Exception as failure:
@@ -155,7 +155,7 @@ def _attended(
     return code
 
 
-def attend(running: Any, metrics: Metrics, signals: Signals, view: View | None) -> int:
+def attend(running: Any, metrics: Metrics, signals: Signals, view: LiveView | None) -> int:
     """Show figures until the query ends or is stopped; returns the exit code, 130 if given up."""
 
     def look() -> None:

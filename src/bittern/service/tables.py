@@ -33,7 +33,7 @@ import pyarrow.parquet
 from bittern.catalog.files import SUFFIXES, told
 from bittern.errors import BitternError, OptionError
 from bittern.files import whole_file
-from bittern.service.csv_events import Rows, read_csv
+from bittern.service.csv_events import CsvEvents, read_csv
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -232,20 +232,20 @@ def read_intervals(name: str, form: str) -> tuple[pa.ChunkedArray, pa.ChunkedArr
 
 def read_events(
     name: str, form: str, batch_size: int, reject: Callable[[str, str], None]
-) -> Iterator[Rows]:
+) -> Iterator[CsvEvents]:
     """Batches of events; calls ``reject(place, reason)`` for rows that cannot be read."""
     with told(_shown(name)):
         if form == "parquet":
             source = pa.BufferReader(_read_all(name)) if name == "-" else name
             yield from map(
-                Rows.all_of, pyarrow.parquet.ParquetFile(source).iter_batches(batch_size)
+                CsvEvents.all_of, pyarrow.parquet.ParquetFile(source).iter_batches(batch_size)
             )
             return
         with _opened(name) as file:
             if form == "csv":
                 yield from read_csv(file, batch_size, reject)
             else:
-                yield from map(Rows.all_of, _json_text(file, batch_size))
+                yield from map(CsvEvents.all_of, _json_text(file, batch_size))
 
 
 def _json_text(file: IO[bytes], batch_size: int) -> Iterator[pa.Array]:

@@ -41,7 +41,7 @@ from pyspark.sql.types import (
 )
 
 from bittern.engine.index import Index
-from bittern.engine.subscriptions import Progress, check_columns
+from bittern.engine.subscriptions import OnProgress, check_columns
 from bittern.errors import BadSubscription, OptionError, SubscriptionError
 from bittern.options import one_of
 from bittern.spark.attributes import names_of
@@ -111,7 +111,7 @@ def build(
     shards: str | int | None = "auto",
     on_error: str = "skip",
     stabbing: str = "cei",
-    progress: Progress | None = None,
+    progress: OnProgress | None = None,
     history: bool = True,
 ) -> Built:
     """Build an index of subscriptions with Spark, and publish it to the executors.
@@ -215,7 +215,7 @@ def build(
 class _Watch:
     """Times the stages, and reports them to ``progress``."""
 
-    def __init__(self, progress: Progress | None) -> None:
+    def __init__(self, progress: OnProgress | None) -> None:
         self.seconds: dict[str, float] = {}
         self._progress = progress
         self._last = time.perf_counter()

@@ -61,7 +61,7 @@ _OUTPUT = {SUBSCRIPTIONS, SUBSCRIPTION, CANDIDATES, REJECTED, FIRST}
 
 
 @dataclass(frozen=True)
-class Source:
+class Resolved:
     """Subscriptions ready to be matched: where they are, and which attributes they need."""
 
     ref: Reference | Shards
@@ -71,7 +71,7 @@ class Source:
 
 def resolve(
     spark: SparkSession, subscriptions: Any, asked: Asked, *, history: bool = False
-) -> Source:
+) -> Resolved:
     """Build subscriptions of any form, and publish them where executors find them.
 
     Without a ``history``, subscriptions of a DataFrame or a catalog that need one are bad.
@@ -88,25 +88,25 @@ def resolve(
             history=history,
         )
     if isinstance(subscriptions, Built):
-        return Source(subscriptions.ref, subscriptions.attributes, subscriptions.integer_ids)
+        return Resolved(subscriptions.ref, subscriptions.attributes, subscriptions.integer_ids)
     if isinstance(subscriptions, Shards):
-        return Source(subscriptions, subscriptions.attributes, subscriptions.integer_ids)
+        return Resolved(subscriptions, subscriptions.attributes, subscriptions.integer_ids)
     if isinstance(subscriptions, Catalog):
         return _of_catalog(spark, subscriptions, asked, history=history)
     if isinstance(subscriptions, Index | str | Path):
         ref = publish(spark, subscriptions, asked.store)
         index = subscriptions if isinstance(subscriptions, Index) else attach(ref)
-        return Source(ref, tuple(index.rank.attribute_names()), index.all_ids.is_int64)
+        return Resolved(ref, tuple(index.rank.attribute_names()), index.all_ids.is_int64)
     raise refusal(subscriptions)
 
 
-def _of_catalog(spark: SparkSession, catalog: Catalog, asked: Asked, *, history: bool) -> Source:
+def _of_catalog(spark: SparkSession, catalog: Catalog, asked: Asked, *, history: bool) -> Resolved:
     """The newest version of a catalog, fixed from now on."""
     builder = Builder(spark, catalog, asked.store, history=history)
     documents = names_of(asked.json, "json")
     try:
         view = builder.view(catalog.version(), lambda: sample_table(asked.sample, documents))
-        return Source(view, builder.attributes(), integer_ids=False)
+        return Resolved(view, builder.attributes(), integer_ids=False)
     finally:
         builder.close()
 
@@ -124,7 +124,7 @@ def refusal(subscriptions: Any) -> OptionError:
 class Job:
     """A matching that is about to run: the projected events and the names that matter."""
 
-    source: Source
+    source: Resolved
     events: DataFrame  # keys first, then what else carries attributes
     keys: tuple[str, ...]
     json: tuple[str, ...]
@@ -177,7 +177,7 @@ def prepare(events: DataFrame, subscriptions: Any, asked: Asked) -> Job:
     _warn_of_types(events, source, documents)
     if has_quantifiers(source.attributes):
         ref, attributes = past.subscribed(source.ref, source.attributes, documents, asked.store)
-        source = Source(ref, attributes, source.integer_ids)
+        source = Resolved(ref, attributes, source.integer_ids)
         events = past.ordered(events, keys)
     projected = project(events, keys, source.attributes, documents)
     identified = asked.event_id is not None
@@ -195,7 +195,7 @@ def _eventual(
     check_workers(events.sparkSession)
     attributes = tuple(path_part(name) for name in events.columns)
     ref = follow(events.sparkSession, catalog, asked.store)
-    source = Source(ref, attributes, integer_ids=False)
+    source = Resolved(ref, attributes, integer_ids=False)
     projected = project(events, keys, attributes, json)
     return Job(source, projected, tuple(keys), tuple(json), asked.limit, identified=True)
 
@@ -229,7 +229,7 @@ def mistyped(index: Index, schema: StructType, json: Sequence[str]) -> list[str]
     return [reason for _, reason in index.encoder.mistyped_columns(carrying, own)]
 
 
-def _warn_of_types(events: DataFrame, source: Source, json: Sequence[str]) -> None:
+def _warn_of_types(events: DataFrame, source: Resolved, json: Sequence[str]) -> None:
     # The router knows what any shard compares.
     ref = source.ref.router if isinstance(source.ref, Shards) else source.ref
     if not isinstance(ref, SnapshotRef):

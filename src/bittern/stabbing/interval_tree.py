@@ -76,7 +76,7 @@ from bittern.stabbing.runs import Runs, add_run
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-Table: TypeAlias = NDArray[np.int32]
+Int32Table: TypeAlias = NDArray[np.int32]
 """Two-dimensional."""
 
 _LEAST_ROOM = 64
@@ -147,7 +147,7 @@ class IntervalTree(StabbingIndex):
 
     name = "interval-tree"
 
-    def __init__(self, nodes: Table, lists: Table, *, domain: int) -> None:
+    def __init__(self, nodes: Int32Table, lists: Int32Table, *, domain: int) -> None:
         """Take the arrays of a built tree as they are, read-only or not: O(1)."""
         self.domain = domain
         self.nodes, self.lists = nodes, lists
@@ -166,7 +166,7 @@ class IntervalTree(StabbingIndex):
         index._plant_all(np.stack((lows, highs, ids)), room=0)
         return index
 
-    def _plant_all(self, intervals: Table, room: int) -> None:
+    def _plant_all(self, intervals: Int32Table, room: int) -> None:
         """Replace the whole tree, with free room to grow, or none to be searched only.
 
         The old one is left as it is, and given up when the new one is complete.
@@ -347,14 +347,14 @@ class IntervalTree(StabbingIndex):
         return cls(read_only(nodes), read_only(lists), domain=int(shape[0]))
 
 
-def _with_room(rows: Table, length: int) -> Table:
+def _with_room(rows: Int32Table, length: int) -> Int32Table:
     """Copy rows, to so many of which only the first are used."""
     grown = np.empty((length, rows.shape[1]), np.int32)
     grown[: len(rows)] = rows
     return grown
 
 
-def _orders(intervals: Table) -> tuple[Int32s, Int32s]:
+def _orders(intervals: Int32Table) -> tuple[Int32s, Int32s]:
     """The intervals by ascending low and by descending high."""
     by_low = np.argsort(intervals[0], kind="stable").astype(np.int32)
     by_high = np.argsort(-intervals[1], kind="stable").astype(np.int32)

@@ -107,7 +107,7 @@ class Change(NamedTuple):
     position: int = -1
 
 
-class Found(NamedTuple):
+class IdState(NamedTuple):
     """Whether an id is subscribed, its row if it is not sealed, and its place as in ``Change``."""
 
     is_subscribed: bool
@@ -137,15 +137,15 @@ class Held:
         """The same, to be changed in several steps. O(changes)."""
         return replace(self, changes=self.changes.copy())
 
-    def find(self, id_: str | int) -> Found:
+    def find(self, id_: str | int) -> IdState:
         """What is known about an id."""
         change = self.changes.get(id_)
         if change is not None:
-            return Found(change.row is not None, *change)
+            return IdState(change.row is not None, *change)
         segment, position = self.state.find(id_)
-        return Found(segment >= 0, None, segment, position)
+        return IdState(segment >= 0, None, segment, position)
 
-    def put(self, row: Row, found: Found) -> None:
+    def put(self, row: Row, found: IdState) -> None:
         """Subscribe a row; it replaces what was found, if anything."""
         count = self.count + (not found.is_subscribed)
         change = Change(row, found.segment, found.position)
@@ -153,7 +153,7 @@ class Held:
         self.changes[row.id] = change
         self.count = count
 
-    def drop(self, id_: str | int, found: Found) -> None:
+    def drop(self, id_: str | int, found: IdState) -> None:
         """Unsubscribe what was found."""
         count = self.count - 1
         change = Change(None, found.segment, found.position)
@@ -163,14 +163,14 @@ class Held:
             self.changes[id_] = change
         self.count = count
 
-    def text(self, found: Found) -> str:
+    def text(self, found: IdState) -> str:
         """The expression of what was found."""
         if found.row is not None:
             return found.row.text
         texts = self.state.segments[found.segment].index.texts
         return str(texts[found.position].as_py())
 
-    def weight(self, found: Found) -> float | None:
+    def weight(self, found: IdState) -> float | None:
         """The weight of what was found; None if it has none."""
         if found.row is not None:
             return found.row.weight

@@ -39,8 +39,8 @@ from bittern.engine.index import Index
 from bittern.engine.live.compact import Compaction
 from bittern.engine.live.delta import (
     ALL_ALIVE,
-    Found,
     Held,
+    IdState,
     Row,
     Segment,
     State,
@@ -75,7 +75,7 @@ SPARE_SHAPES = 10_000
 #: Seconds that ``close`` waits for a compaction before it stops it.
 CLOSE_SECONDS = 60.0
 
-_NOWHERE = Found(is_subscribed=False, row=None, segment=-1, position=-1)
+_NOWHERE = IdState(is_subscribed=False, row=None, segment=-1, position=-1)
 
 
 class Layers:
@@ -201,10 +201,10 @@ class Layers:
             raise SubscriptionError([refused(id_, expression, self._without_history)])
         return Row(id_, expression, weight, template, parameters)
 
-    def _find(self, id_: Any) -> Found:
+    def _find(self, id_: Any) -> IdState:
         return _find(self._held, id_)
 
-    def _known(self, id_: Any) -> Found:
+    def _known(self, id_: Any) -> IdState:
         found = self._find(id_)
         if not found.is_subscribed:
             raise UnknownSubscriptionError(f"no subscription has the id {id_!r}")
@@ -395,7 +395,7 @@ def _after_fork() -> None:
 os.register_at_fork(after_in_child=_after_fork)
 
 
-def _find(held: Held, id_: Any) -> Found:
+def _find(held: Held, id_: Any) -> IdState:
     return held.find(id_) if id_problem(id_) is None else _NOWHERE
 
 

@@ -14,7 +14,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from bittern.engine.answers import Remembered, answers_from
+from bittern.engine.answers import SeenBefore, answers_from
 from bittern.engine.index import Index
 from bittern.engine.live.layers import Layers
 from bittern.engine.matcher import StateMatcher
@@ -46,7 +46,7 @@ class LiveMatcher(Layers):
         index: Index | None = None,
         version: int = 0,
         *,
-        history: Remembered | str | os.PathLike[str] | None = None,
+        history: SeenBefore | str | os.PathLike[str] | None = None,
     ) -> None:
         """Start with an index; ``history`` is a history of documents, or the folder that holds it.
 

@@ -36,10 +36,10 @@ from bittern.engine.sharding.regions import (
     MARK_CHARACTERS,
     NO_CELL,
     NO_EVENT,
+    CellRuns,
     Int64s,
-    Key,
     Ruler,
-    Runs,
+    RulerKey,
     shared_kind,
     united,
     value_text,
@@ -60,7 +60,7 @@ class Assigned(NamedTuple):
 
     parts: npt.NDArray[np.int32]
     region_parts: npt.NDArray[np.int32]
-    regions: Runs  # of each part in turn
+    regions: CellRuns  # of each part in turn
 
 
 class Chunk:
@@ -90,11 +90,11 @@ class Chunk:
         self._channels = np.searchsorted(self._bases, self._lows, "right") - 1
 
     @cached_property
-    def _keys(self) -> tuple[list[Key], Int64s]:
+    def _keys(self) -> tuple[list[RulerKey], Int64s]:
         """The keys of this chunk in order, and which of them each channel belongs to."""
         rank, names = self._rank, self._rank.attribute_names()
         channels = [
-            Key(names[attribute], shared_kind(kind))
+            RulerKey(names[attribute], shared_kind(kind))
             for attribute, kind in zip(
                 rank.channel_attributes.tolist(), rank.channel_kinds.tolist(), strict=True
             )
@@ -223,7 +223,7 @@ class Chunk:
             np.repeat(lows, copies) + offsets, np.repeat(highs, copies) + offsets
         )
         region_parts = firsts // stride
-        regions = Runs(firsts - region_parts * stride, lasts - region_parts * stride)
+        regions = CellRuns(firsts - region_parts * stride, lasts - region_parts * stride)
         return Assigned(parts, region_parts.astype(np.int32), regions)
 
     def _on(self, ruler: Ruler) -> tuple[Int64s, Int64s, npt.NDArray[np.bool_]]:

@@ -46,9 +46,9 @@ from bittern.engine.sharding.regions import (
     EVERY_EVENT,
     NO_EVENT,
     Int64s,
-    Key,
+    MarkValue,
     Ruler,
-    Value,
+    RulerKey,
     text_value,
     value_text,
 )
@@ -105,7 +105,7 @@ class _Place(NamedTuple):
     """Where pivots begin or end."""
 
     side: int
-    value: Value | None
+    value: MarkValue | None
     shift: int
 
     def order(self) -> tuple[Any, ...]:
@@ -118,7 +118,7 @@ class _Sums(NamedTuple):
     nbytes: float
 
 
-_Places = Mapping[Key, Mapping[_Place, _Sums]]
+_Places = Mapping[RulerKey, Mapping[_Place, _Sums]]
 
 
 def thinned(groups: Int64s, loads: Float64s, width: float) -> Int64s:
@@ -182,11 +182,11 @@ def cut(
 
 def _places(points: pa.Table) -> _Places:
     """Points by key, in order of the keys; equal ones are summed."""
-    out: dict[Key, dict[_Place, _Sums]] = {EVERY_EVENT: {}, NO_EVENT: {}}
+    out: dict[RulerKey, dict[_Place, _Sums]] = {EVERY_EVENT: {}, NO_EVENT: {}}
     for attribute, kind, side, text, shift, load, nbytes in zip(
         *(points[name].to_pylist() for name in POINTS.names), strict=True
     ):
-        own = out.setdefault(Key(attribute, kind), {})
+        own = out.setdefault(RulerKey(attribute, kind), {})
         place = _Place(side, None if text is None else text_value(kind, text), shift)
         before = own.get(place, _Sums(0.0, 0.0))
         own[place] = _Sums(before.load + load, before.nbytes + nbytes)
@@ -197,9 +197,9 @@ def _ruler(places: _Places, budget: int) -> Ruler:
     """About ``budget`` marks at quantiles of the load, at least one for each key with a value."""
     groups: list[int] = []
     loads: list[float] = []
-    values: list[Value] = []
+    values: list[MarkValue] = []
     for group, own in enumerate(places.values()):
-        load_of: dict[Value, float] = {}
+        load_of: dict[MarkValue, float] = {}
         for place, sums in own.items():
             if place.value is not None:
                 load_of[place.value] = load_of.get(place.value, 0.0) + sums.load
@@ -208,7 +208,7 @@ def _ruler(places: _Places, budget: int) -> Ruler:
         loads += [load_of[value] for value in ordered]
         groups += [group] * len(ordered)
     width = max(sum(loads) / budget, 1e-300)
-    marks: list[list[Value]] = [[] for _ in places]
+    marks: list[list[MarkValue]] = [[] for _ in places]
     for i in thinned(np.array(groups, dtype=np.int64), np.array(loads), width).tolist():
         marks[groups[i]].append(values[i])
     return Ruler(tuple(places), tuple(map(tuple, marks)))

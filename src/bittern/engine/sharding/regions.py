@@ -53,7 +53,7 @@ from bittern.model.rank.space import ANY, BOOLEAN, NUMBER, PATTERN, REVERSED, ST
 
 Int64s: TypeAlias = npt.NDArray[np.int64]
 #: An exact number, microseconds since 1970 UTC, 0 or 1 for a boolean, or text.
-Value: TypeAlias = int | Decimal | str
+MarkValue: TypeAlias = int | Decimal | str
 
 #: Kinds that are no attribute's: what no predicate covers, and what never holds.
 ALWAYS, NEVER = PATTERN + 1, PATTERN + 2
@@ -62,7 +62,7 @@ MARK_CHARACTERS = 1_024
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 #: Two values of each kind, which nothing equals both of.
-_TWO_VALUES: dict[int, tuple[Value, Value]] = {
+_TWO_VALUES: dict[int, tuple[MarkValue, MarkValue]] = {
     NUMBER: (0, 1),
     TIME: (0, 1),
     BOOLEAN: (0, 1),
@@ -73,7 +73,7 @@ _TWO_VALUES: dict[int, tuple[Value, Value]] = {
 REGION_BITS = 20
 
 
-class Key(NamedTuple):
+class RulerKey(NamedTuple):
     """What a section of the ruler covers: an attribute's values of one kind."""
 
     attribute: str
@@ -81,11 +81,11 @@ class Key(NamedTuple):
 
 
 #: They sort before all others: no attribute's name is empty.
-EVERY_EVENT, NO_EVENT = Key("", ALWAYS), Key("", NEVER)
+EVERY_EVENT, NO_EVENT = RulerKey("", ALWAYS), RulerKey("", NEVER)
 EVERY_CELL, NO_CELL = 0, 1
 
 
-class Runs(NamedTuple):
+class CellRuns(NamedTuple):
     """Closed, disjoint intervals of cells, ascending, no two of them adjacent."""
 
     firsts: Int64s
@@ -96,8 +96,8 @@ class Runs(NamedTuple):
 class Ruler:
     """The cells that all chunks share. Keys ascend, from ``EVERY_EVENT`` and ``NO_EVENT`` on."""
 
-    keys: tuple[Key, ...]
-    marks: tuple[tuple[Value, ...], ...]  # of each key, ascending
+    keys: tuple[RulerKey, ...]
+    marks: tuple[tuple[MarkValue, ...], ...]  # of each key, ascending
 
     @cached_property
     def bases(self) -> Int64s:
@@ -107,7 +107,7 @@ class Ruler:
         return bases
 
     @cached_property
-    def places(self) -> dict[Key, int]:
+    def places(self) -> dict[RulerKey, int]:
         """Where each key stands among the keys."""
         return {key: place for place, key in enumerate(self.keys)}
 
@@ -117,7 +117,7 @@ class Ruler:
         return np.append(0, np.cumsum([len(marks) for marks in self.marks], dtype=np.int64))
 
     @cached_property
-    def values(self) -> list[Value]:
+    def values(self) -> list[MarkValue]:
         """All marks, key by key."""
         return [mark for marks in self.marks for mark in marks]
 
@@ -131,7 +131,7 @@ class Ruler:
         """How many cells there are."""
         return int(self.bases[-1])
 
-    def expressions(self, runs: Runs) -> list[str]:
+    def expressions(self, runs: CellRuns) -> list[str]:
         """Runs of cells as expressions, at most ``2 ** REGION_BITS``; a run may span keys."""
         owners, (firsts, lasts) = self._owned(runs)
         if _are_everywhere(firsts):
@@ -146,14 +146,14 @@ class Ruler:
             )
         ]
 
-    def attributes(self, runs: Runs) -> set[str]:
+    def attributes(self, runs: CellRuns) -> set[str]:
         """The attributes in the expressions of these runs."""
         owners, (firsts, _) = self._owned(runs)
         if _are_everywhere(firsts):
             return set()
         return {self.keys[owner].attribute for owner in np.unique(owners).tolist()}
 
-    def _owned(self, runs: Runs) -> tuple[Int64s, Runs]:
+    def _owned(self, runs: CellRuns) -> tuple[Int64s, CellRuns]:
         """The same cells in runs of one key each, and the places of these keys."""
         split = _split(runs, self.bases)
         return np.searchsorted(self.bases, split.firsts, "right") - 1, split
@@ -179,29 +179,29 @@ def _are_everywhere(firsts: Int64s) -> bool:
     return len(firsts) >= 1 << REGION_BITS or bool((firsts == EVERY_CELL).any())
 
 
-def _split(runs: Runs, bases: Int64s) -> Runs:
+def _split(runs: CellRuns, bases: Int64s) -> CellRuns:
     """The same cells, in runs that do not reach from one key into another."""
     firsts, lasts = runs
     owners = np.searchsorted(bases, firsts, "right") - 1
     counts = np.searchsorted(bases, lasts, "right") - owners
     keys = ranges(owners, counts)
-    return Runs(
+    return CellRuns(
         np.maximum(np.repeat(firsts, counts), bases[keys]),
         np.minimum(np.repeat(lasts, counts), bases[keys + 1] - 1),
     )
 
 
-def united(firsts: Int64s, lasts: Int64s) -> Runs:
+def united(firsts: Int64s, lasts: Int64s) -> CellRuns:
     """The union of intervals. O(n log n)."""
     order = np.argsort(firsts, kind="stable")
     firsts, lasts = firsts[order], np.maximum.accumulate(lasts[order])
     apart = np.ones(len(firsts), dtype=np.bool_)
     apart[1:] = firsts[1:] > lasts[:-1] + 1
     ends = np.append(apart[1:], True)[: len(firsts)]
-    return Runs(firsts[apart], lasts[ends])
+    return CellRuns(firsts[apart], lasts[ends])
 
 
-def literal(kind: int, value: Value) -> Literal:
+def literal(kind: int, value: MarkValue) -> Literal:
     """A mark as a literal that reads back as exactly this value."""
     if kind == BOOLEAN:
         return Literal(bool(value))
@@ -217,12 +217,12 @@ def literal(kind: int, value: Value) -> Literal:
     return Literal(value if len(digits) - 1 <= MAX_DECIMAL_DIGITS else float(value))
 
 
-def value_text(value: Value) -> str:
+def value_text(value: MarkValue) -> str:
     """A value as text, for a column of them."""
     return value if isinstance(value, str) else str(value)
 
 
-def text_value(kind: int, text: str) -> Value:
+def text_value(kind: int, text: str) -> MarkValue:
     """The value again."""
     if kind == STRING:
         return text
@@ -234,15 +234,15 @@ def shared_kind(kind: int) -> int:
     return kind if kind <= STRING else ANY
 
 
-def compared(index: Index) -> list[Key]:
+def compared(index: Index) -> list[RulerKey]:
     """The attributes of an index, with each kind that it compares them with, or ``ANY``."""
     names, rank = index.rank.attribute_names(), index.rank
     kinds = np.where(np.isin(rank.channel_kinds, (REVERSED, PATTERN)), STRING, rank.channel_kinds)
     pairs = np.unique(np.stack((rank.channel_attributes, kinds), axis=1), axis=0)
-    return [Key(names[attribute], kind) for attribute, kind in pairs.tolist()]
+    return [RulerKey(names[attribute], kind) for attribute, kind in pairs.tolist()]
 
 
-def witnesses(keys: Iterable[Key]) -> list[str]:
+def witnesses(keys: Iterable[RulerKey]) -> list[str]:
     """Expressions that never hold, and that make these attributes and kinds known."""
     distinct = set(keys)
     with_kind = {key.attribute for key in distinct if key.kind != ANY}
@@ -260,7 +260,7 @@ def _witness(attribute: str, kind: int) -> Expression:
 
 
 def build_router(
-    ruler: Ruler, regions: Sequence[Runs], sample: Any, keys: Iterable[Key] = ()
+    ruler: Ruler, regions: Sequence[CellRuns], sample: Any, keys: Iterable[RulerKey] = ()
 ) -> Index:
     """The index that tells which shards an event visits; ``regions`` are those of each shard.
 

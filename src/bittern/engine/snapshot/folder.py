@@ -43,7 +43,7 @@ from bittern.engine.snapshot.manifest import (
     KIND,
     MANIFEST,
     MAX_BYTES,
-    Entry,
+    ArrayEntry,
     canonical,
     check_array,
     check_format,
@@ -211,7 +211,7 @@ def _write_files(folder: Path, arrays: Mapping[str, np.ndarray], meta: Any) -> s
     return str(manifest["id"])
 
 
-def _write_array(folder: Path, name: str, array: np.ndarray) -> Entry:
+def _write_array(folder: Path, name: str, array: np.ndarray) -> ArrayEntry:
     header = npy_header(array.dtype.str, array.shape)
     data = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
     digest = hashlib.blake2b(header, digest_size=32)
@@ -322,7 +322,7 @@ def _chunks(file: int) -> Iterator[bytes]:
         position += len(chunk)
 
 
-def _map_array(folder: int, entry: Entry, *, verify: bool) -> np.ndarray:
+def _map_array(folder: int, entry: ArrayEntry, *, verify: bool) -> np.ndarray:
     header = npy_header(entry.dtype, entry.shape)
     with _regular(entry.name + ".npy", folder) as (file, size):
         if size != entry.bytes:

@@ -43,7 +43,7 @@ _MAX_DIMENSIONS = 32
 
 
 @dataclass(frozen=True)
-class Entry:
+class ArrayEntry:
     """One array as the manifest describes it; the fields are the manifest's keys."""
 
     name: str
@@ -63,11 +63,11 @@ def check_array(name: str, array: np.ndarray) -> None:
         raise SnapshotError(f"array {name!r} has {array.ndim} dimensions; 1 to 32 are possible")
 
 
-def describe(name: str, array: np.ndarray, digest: str) -> Entry:
+def describe(name: str, array: np.ndarray, digest: str) -> ArrayEntry:
     """Describe an array whose file has this digest."""
     shape = tuple(int(size) for size in array.shape)
     size = len(npy_header(array.dtype.str, shape)) + array.nbytes
-    return Entry(name, array.dtype.str, shape, size, digest)
+    return ArrayEntry(name, array.dtype.str, shape, size, digest)
 
 
 def npy_header(dtype: str, shape: tuple[int, ...]) -> bytes:
@@ -98,7 +98,7 @@ def release() -> str:
         return "unknown"
 
 
-def new_manifest(meta: Any, entries: Sequence[Entry]) -> dict[str, Any]:
+def new_manifest(meta: Any, entries: Sequence[ArrayEntry]) -> dict[str, Any]:
     """Return the manifest of these arrays, in this release's format."""
     arrays = [asdict(entry) for entry in entries]
     return {
@@ -157,7 +157,7 @@ def check_format(manifest: dict[str, Any]) -> None:
         )
 
 
-def check_manifest(manifest: dict[str, Any]) -> tuple[dict[str, Any], list[Entry], str]:
+def check_manifest(manifest: dict[str, Any]) -> tuple[dict[str, Any], list[ArrayEntry], str]:
     """Check a manifest against its own id, so that no damage in it goes unnoticed."""
     meta, arrays, identity = (manifest.get(key) for key in ("meta", "arrays", "id"))
     if not isinstance(meta, dict) or not isinstance(arrays, list) or not isinstance(identity, str):
@@ -174,7 +174,7 @@ def check_manifest(manifest: dict[str, Any]) -> tuple[dict[str, Any], list[Entry
     return meta, entries, identity
 
 
-def _entry(item: Any) -> Entry:
+def _entry(item: Any) -> ArrayEntry:
     """Read an array's description and check all of it: an id stops damage, not malice."""
     fields = item if isinstance(item, dict) else {}
     name, dtype, shape, size, digest = (
@@ -193,4 +193,4 @@ def _entry(item: Any) -> Entry:
     expected = len(npy_header(dtype, tuple(shape))) + math.prod(shape) * np.dtype(dtype).itemsize
     if type(size) is not int or size != expected or not isinstance(digest, str):
         raise SnapshotError(f"{MANIFEST} gives array {name!r} a size that is not its shape's")
-    return Entry(name, dtype, tuple(shape), size, digest)
+    return ArrayEntry(name, dtype, tuple(shape), size, digest)

@@ -89,7 +89,7 @@ from bittern.matching.contract import (
     are_numbers,
     check_size,
 )
-from bittern.matching.growing import Column, longer
+from bittern.matching.growing import GrowingColumn, longer
 from bittern.matching.output import Output
 from bittern.model.hashing import secret_multiplier
 from bittern.model.rank.encoded import EncodedEvents, event_entries
@@ -111,7 +111,7 @@ class BETree(ChangingIndex):
     ) -> None:
         """Take packed arrays as they are."""
         self._nodes, self._items, self._rows = arrays["nodes"], arrays["items"], arrays["rows"]
-        self._slots, self._firsts = arrays["slots"], Column(arrays["firsts"])
+        self._slots, self._firsts = arrays["slots"], GrowingColumn(arrays["firsts"])
         self._bases, self._frequencies = arrays["bases"], arrays["frequencies"]
         self._figures = arrays["figures"].copy()
         self._always = always

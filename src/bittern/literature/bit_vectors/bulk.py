@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from bittern.stabbing.contract import Int32s, Int64s
 
 UInt64s: TypeAlias = NDArray[np.uint64]
-Rows: TypeAlias = "tuple[Int32s, Int32s, UInt64s]"
+PackedRows: TypeAlias = "tuple[Int32s, Int32s, UInt64s]"
 """Packed rows: offsets, and the numbers and words between them."""
 
 
@@ -107,7 +107,7 @@ def _place_runs(
                     ends[row] += 1
 
 
-def rows_of_pairs(rows: Int32s, slots: Int32s, n_rows: int, *, refuse: bool) -> Rows:
+def rows_of_pairs(rows: Int32s, slots: Int32s, n_rows: int, *, refuse: bool) -> PackedRows:
     """Bit slots[i] of rows[i] for all i; the slots of one row are ascending: O(pairs + rows)."""
     counts = np.zeros(n_rows, np.int64)
     _count_pairs(rows, slots, np.full(n_rows, -1, np.int32), counts)
@@ -116,7 +116,7 @@ def rows_of_pairs(rows: Int32s, slots: Int32s, n_rows: int, *, refuse: bool) -> 
     return offsets.astype(np.int32), numbers, words
 
 
-def rows_of_runs(firsts: Int32s, lasts: Int32s, n_rows: int, *, refuse: bool) -> Rows:
+def rows_of_runs(firsts: Int32s, lasts: Int32s, n_rows: int, *, refuse: bool) -> PackedRows:
     """Bit s of rows firsts[s] .. lasts[s] (none if reversed): O(slots + rows + words)."""
     toggled = np.empty(128, np.int64), np.empty(128, np.uint64)
     changes = np.zeros(n_rows + 1, np.int64)

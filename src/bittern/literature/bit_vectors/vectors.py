@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from bittern.literature.bit_vectors.bulk import (
-    Rows,
+    PackedRows,
     UInt64s,
     refuse_too_many,
     rows_of_pairs,
@@ -199,7 +199,7 @@ class BitVectors:
             and np.array_equal(words, others[2])
         )
 
-    def gather(self, rows: Int32s, room: int = 0) -> Rows:
+    def gather(self, rows: Int32s, room: int = 0) -> PackedRows:
         """Copy these rows one behind the other: offsets, numbers and words, and unused room."""
         n_words = int((self.ends[rows].astype(np.int64) - self.begins[rows]).sum())
         offsets = np.empty(len(rows) + 1, np.int32)
@@ -207,7 +207,7 @@ class BitVectors:
         gather(rows, self.begins, self.ends, self.numbers, self.words, offsets, numbers, words)
         return offsets, numbers, words
 
-    def pack(self) -> Rows:
+    def pack(self) -> PackedRows:
         """Offsets, numbers and words of the packed form, entering it if needed: O(1) or O(all)."""
         if self._offsets is None:
             self._take(*self.gather(self._every_row()))

@@ -36,7 +36,7 @@ MOST_PREDICATES = 1 << 16
 MOST_CNF_CLAUSES = 64
 
 #: One channel's part of a clause: groups of test numbers, united within, intersected among them.
-Predicate: TypeAlias = tuple[tuple[int, ...], ...]
+ClausePredicate: TypeAlias = tuple[tuple[int, ...], ...]
 #: A clause while it is put together: groups of test numbers, each test in one place only.
 _Clause: TypeAlias = tuple[tuple[int, ...], ...]
 #: What tests share that go into one predicate: the channel, and whether they are "missing".
@@ -47,7 +47,7 @@ class Form(NamedTuple):
     """How the tests of some classes make up clauses: predicates of test numbers."""
 
     conjunctive: bool
-    clauses: list[list[Predicate]]
+    clauses: list[list[ClausePredicate]]
 
 
 @kernel(void, i4r, i4r, i8r, i4r, i4r, i4r, i4w, u8r, u8w)
@@ -217,7 +217,9 @@ def _contradicts(clause: _Clause, labels: list[_Label]) -> bool:
     return any((channel, not missing) in asked for channel, missing in asked)
 
 
-def _predicates(clause: _Clause, labels: list[_Label], *, conjunctive: bool) -> list[Predicate]:
+def _predicates(
+    clause: _Clause, labels: list[_Label], *, conjunctive: bool
+) -> list[ClausePredicate]:
     """The groups of a clause by channel: intersected in a conjunction, united in a disjunction."""
     by_channel: dict[_Label, list[tuple[int, ...]]] = {}
     for group in sorted(clause):

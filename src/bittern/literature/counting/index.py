@@ -44,7 +44,7 @@ import numpy.typing as npt
 from bittern.errors import OptionError
 from bittern.literature.counting.checking import DELETED, check_counters, check_lists
 from bittern.literature.counting.clauses import Filed
-from bittern.literature.counting.intervals import Int32s, Intervals, ends_of, numbered
+from bittern.literature.counting.intervals import DistinctIntervals, Int32s, ends_of, numbered
 from bittern.literature.counting.match import Scratch, count_all
 from bittern.literature.sorted_lists.lists import SortedLists
 from bittern.matching.always import Always
@@ -58,7 +58,7 @@ from bittern.matching.contract import (
     are_numbers,
     check_size,
 )
-from bittern.matching.growing import Column
+from bittern.matching.growing import GrowingColumn
 from bittern.matching.output import Output
 from bittern.matching.stabbed import Chosen, StabbedIndex
 from bittern.model.rank.encoded import EncodedEvents
@@ -78,9 +78,9 @@ class Counting(StabbedIndex, ChangingIndex):
         chosen: Chosen,
     ) -> None:
         self._bases: Int32s = own["bases"]
-        self._intervals = Intervals(own["keys"])
-        self._starts, self._entries = Column(own["starts"]), Column(own["entries"])
-        self._sizes = Column(own["sizes"])
+        self._intervals = DistinctIntervals(own["keys"])
+        self._starts, self._entries = GrowingColumn(own["starts"]), GrowingColumn(own["entries"])
+        self._sizes = GrowingColumn(own["sizes"])
         self._lists = lists
         self._always = always
         self.chosen = chosen

@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bittern.jit import i4r, i4w, i8, i8r, i8w, inline, kernel, u8, void
-from bittern.matching.growing import Column
+from bittern.matching.growing import GrowingColumn
 from bittern.model.hashing import hash_word, secret_multiplier
 
 Int32s: TypeAlias = npt.NDArray[np.int32]
@@ -136,12 +136,12 @@ def _remove(keys: Any, slots: Any, multiplier: Any, numbers: Any) -> None:
         slots[hole] = -1
 
 
-class Intervals:
+class DistinctIntervals:
     """Keys by number, and numbers by key; see the module."""
 
     def __init__(self, keys: Int64s) -> None:
         """Take keys as they are, read-only or not: O(1)."""
-        self._keys = Column(keys)
+        self._keys = GrowingColumn(keys)
         self._slots: Int32s | None = None
         self._multiplier = secret_multiplier()
         self._free = np.empty(0, np.int32)

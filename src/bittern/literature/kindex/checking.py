@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bittern.jit import i4r, i4w, i8, i8r, i8w, inline, kernel, u1r, u8w
-from bittern.literature.kindex.directory import Directory, Z
+from bittern.literature.kindex.directory import CellDirectory, Z
 from bittern.literature.kindex.items import Items
 from bittern.literature.sorted_lists.blocks import LISTS, following, start_of
 from bittern.literature.sorted_lists.lists import SortedLists
@@ -168,7 +168,7 @@ def _first_broken(
 
 def check_postings(
     bases: npt.NDArray[np.int32],
-    directory: Directory,
+    directory: CellDirectory,
     lists: SortedLists,
     items: Items,
     code_items: npt.NDArray[np.int64],

@@ -90,7 +90,7 @@ def _fill(lists: Any, keys: Any, values: Any, free: Any, list_keys: Any, list_va
         free[n] += 1
 
 
-class Directory(NamedTuple):
+class CellDirectory(NamedTuple):
     """The lists of each cell; see the module."""
 
     codes: Int32s  # that occur, ascending
@@ -115,14 +115,14 @@ class Directory(NamedTuple):
         cells = ranges(firsts, ends - firsts)
         return cells[self.first[cells] < 0]
 
-    def with_cells(self, cells: npt.NDArray[np.int64], n: int) -> Directory:
+    def with_cells(self, cells: npt.NDArray[np.int64], n: int) -> CellDirectory:
         """Give cells that have none their lists, from list ``n`` on."""
         sizes = len(self.codes) * self.counts[cells].astype(np.int64)
         first = self.first if self.first.flags.writeable else self.first.copy()
         first[cells] = n + np.cumsum(sizes) - sizes
         return self._replace(first=first)
 
-    def with_codes(self, codes: Int32s, lists: SortedLists) -> tuple[Directory, SortedLists]:
+    def with_codes(self, codes: Int32s, lists: SortedLists) -> tuple[CellDirectory, SortedLists]:
         """Make room for the lists of more codes. O(lists), and packing those that have changed."""
         old = len(self.codes)
         if old == 0:

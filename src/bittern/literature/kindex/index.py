@@ -39,11 +39,11 @@ import numpy.typing as npt
 from bittern.errors import OptionError
 from bittern.jit import frozen, read_only
 from bittern.literature.kindex.checking import check_postings
-from bittern.literature.kindex.directory import Directory, Triple, Z
+from bittern.literature.kindex.directory import CellDirectory, Triple, Z
 from bittern.literature.kindex.items import Items
 from bittern.literature.kindex.match import SearchArrays, match_events
 from bittern.literature.kindex.postings import Rewritten, rewrite
-from bittern.literature.kindex.values import Domain, Values, checked_domain
+from bittern.literature.kindex.values import CellValues, Domain, checked_domain
 from bittern.literature.sorted_lists.lists import MAX_PAIRS, SortedLists
 from bittern.matching.always import Always
 from bittern.matching.classes import Classes
@@ -73,8 +73,8 @@ class KIndex(ChangingIndex):
     def __init__(
         self,
         domain: Domain | None,
-        values: Values,
-        directory: Directory,
+        values: CellValues,
+        directory: CellDirectory,
         code_items: npt.NDArray[np.int64],
         lists: SortedLists,
         items: Items,
@@ -103,11 +103,11 @@ class KIndex(ChangingIndex):
         ``OptionError`` says so where there would be too many postings.
         """
         domain = checked_domain(domain)
-        values = Values.of(rank, domain)
+        values = CellValues.of(rank, domain)
         new = rewrite(classes, values)
         codes, code_items = np.unique(new.item_codes(), return_counts=True)
         first = np.full(rank.n_cells, -1, dtype=np.int32)
-        directory = Directory(codes, first, values.counts)
+        directory = CellDirectory(codes, first, values.counts)
         cells = directory.new_cells(new.parts)
         n_lists = Z + 1 + len(codes) * int(values.counts[cells].sum(dtype=np.int64))
         _check_room(new.n_postings, n_lists)
@@ -190,7 +190,7 @@ class KIndex(ChangingIndex):
 
     def _with_codes(
         self, codes: npt.NDArray[np.int32]
-    ) -> tuple[Directory, SortedLists, npt.NDArray[np.int64]]:
+    ) -> tuple[CellDirectory, SortedLists, npt.NDArray[np.int64]]:
         """Directory, lists and items by code, for these codes."""
         code_items = np.zeros(len(codes), dtype=np.int64)
         code_items[np.searchsorted(codes, self._directory.codes)] = self._code_items
@@ -265,8 +265,8 @@ class KIndex(ChangingIndex):
         counts = arrays["counts"]
         return cls(
             checked_domain(parameters["domain"]),
-            Values.from_arrays(arrays["bases"], counts, arrays["objections"]),
-            Directory(read_only(arrays["codes"]), read_only(arrays["first"]), counts),
+            CellValues.from_arrays(arrays["bases"], counts, arrays["objections"]),
+            CellDirectory(read_only(arrays["codes"]), read_only(arrays["first"]), counts),
             arrays["code_items"].copy(),
             SortedLists.from_arrays(under(arrays, "lists.")),
             Items.from_arrays(arrays),

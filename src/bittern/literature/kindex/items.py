@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bittern.jit import frozen
-from bittern.matching.growing import Column
+from bittern.matching.growing import GrowingColumn
 
 DELETED = -1
 
@@ -39,7 +39,7 @@ class Items:
     """Items that may be added and marked as deleted; the arrays it is given never change."""
 
     def __init__(self, arrays: ItemArrays) -> None:
-        self._columns = tuple(Column(array) for array in arrays)
+        self._columns = tuple(GrowingColumn(array) for array in arrays)
         #: Whether a class has several items, and whether one is in conjunctive form.
         self.several, self.conjunctive = _kinds(arrays)
 

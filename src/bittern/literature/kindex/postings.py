@@ -30,7 +30,7 @@ import numpy.typing as npt
 from bittern.jit import frozen, i4r, i8r, i8w, kernel, tuple_type, u1r, void
 from bittern.literature.clauses.normal import Clauses, NormalForms, forms_and_refusals, take
 from bittern.literature.kindex.items import ItemArrays
-from bittern.literature.kindex.values import Values
+from bittern.literature.kindex.values import CellValues
 from bittern.literature.sorted_lists.lists import MAX_PAIRS
 from bittern.matching.classes import Classes
 from bittern.matching.compile import ranges
@@ -106,7 +106,7 @@ def _count(
         totals[k] = total
 
 
-def rewrite(classes: Classes, values: Values) -> Rewritten:
+def rewrite(classes: Classes, values: CellValues) -> Rewritten:
     """All classes as items. ``Refused`` names those whose form or range cannot be had."""
     forms, refused = forms_and_refusals(classes, cnf=True)
     for clauses in (forms.dnf, forms.cnf):
@@ -138,7 +138,7 @@ def _with_missing(classes: Classes, forms: NormalForms) -> NormalForms:
     return NormalForms(take(joined, order), forms.cnf, forms.always[~plain])
 
 
-def _as_items(forms: NormalForms, n_classes: int, values: Values) -> Rewritten:
+def _as_items(forms: NormalForms, n_classes: int, values: CellValues) -> Rewritten:
     """Number the items of all classes, in the order of classes, and count what they post."""
     whole, whole_of, clauses = np.unique(forms.cnf.owners, return_inverse=True, return_counts=True)
     posted = np.concatenate((forms.dnf.owners, whole))
@@ -170,7 +170,7 @@ def _as_items(forms: NormalForms, n_classes: int, values: Values) -> Rewritten:
     return Rewritten(items, conjunctions, disjunctions, forms.always)
 
 
-def _conjunctions(clauses: Clauses, items: npt.NDArray[np.int32], values: Values) -> Postings:
+def _conjunctions(clauses: Clauses, items: npt.NDArray[np.int32], values: CellValues) -> Postings:
     """Conjunctions; a predicate that asks for "missing" is a negative one of the one cell."""
     first_intervals = clauses.interval_starts[:-1]
     negative = clauses.lows[first_intervals] < 0
@@ -201,7 +201,7 @@ def _posted(
     sizes: npt.NDArray[np.int64],
     numbers: npt.NDArray[np.int64],
     negative: npt.NDArray[np.bool_],
-    values: Values,
+    values: CellValues,
 ) -> Postings:
     totals = np.empty(len(clauses), dtype=np.int64)
     spans = clauses.starts, clauses.interval_starts, clauses.lows, clauses.highs

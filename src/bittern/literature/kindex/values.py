@@ -62,7 +62,7 @@ _REASONS = {
 }
 
 
-class Values(NamedTuple):
+class CellValues(NamedTuple):
     """What cells stand for, and which ranges they object to."""
 
     bases: npt.NDArray[np.int32]  # first cell of each channel, and the end
@@ -76,14 +76,14 @@ class Values(NamedTuple):
         bases: npt.NDArray[np.int32],
         counts: npt.NDArray[np.int32],
         objections: npt.NDArray[np.uint8],
-    ) -> Values:
+    ) -> CellValues:
         """What is saved, and the running sum. O(cells)."""
         before = np.zeros(len(counts) + 1, dtype=np.int64)
         np.cumsum(counts, out=before[1:])
         return cls(bases, counts, objections, before)
 
     @classmethod
-    def of(cls, rank: RankSpace, domain: Domain | None) -> Values:
+    def of(cls, rank: RankSpace, domain: Domain | None) -> CellValues:
         """The values of all cells. O(cells)."""
         bases = rank.arrays.bases
         kinds = np.repeat(rank.channel_kinds, np.diff(bases))

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from bittern.literature.opindex.counters import Counters
-from bittern.literature.opindex.directory import Directory
-from bittern.literature.opindex.entries import Entries
+from bittern.literature.opindex.directory import PivotDirectory
+from bittern.literature.opindex.entries import ListEntries
 from bittern.literature.opindex.operators import (
     AT_LEAST,
     AT_MOST,
@@ -29,7 +29,7 @@ from bittern.model.rank.space import PATTERN, REVERSED, STRING
 
 
 def check_entries(
-    entries: Entries, counters: Counters, directory: Directory, space: Space, held: Int32s
+    entries: ListEntries, counters: Counters, directory: PivotDirectory, space: Space, held: Int32s
 ) -> None:
     """Verify all entries, and what counters need of them. O(n log n)."""
     _check_keys(entries, directory, space)
@@ -45,7 +45,7 @@ def check_entries(
     _check_needs(entries, counters, directory, positions)
 
 
-def _check_keys(entries: Entries, directory: Directory, space: Space) -> None:
+def _check_keys(entries: ListEntries, directory: PivotDirectory, space: Space) -> None:
     """Operands are of the kind that their operator has, in the segment of their attribute."""
     operators, channels, keys = entries.operators, entries.channels, entries.keys
     known = (channels >= 0) & (channels < len(space.kinds))
@@ -64,7 +64,7 @@ def _check_keys(entries: Entries, directory: Directory, space: Space) -> None:
     assert np.array_equal(kinds[of_nodes], strings), "a prefix is not of a string"
 
 
-def _check_slots(entries: Entries, counters: Counters) -> Int64s:
+def _check_slots(entries: ListEntries, counters: Counters) -> Int64s:
     """Each entry has a counter that is no hole; where it is."""
     begins, ends, _, needs = counters.searched
     positions = begins[entries.pivots].astype(np.int64) + entries.slots
@@ -75,7 +75,7 @@ def _check_slots(entries: Entries, counters: Counters) -> Int64s:
 
 
 def _check_needs(
-    entries: Entries, counters: Counters, directory: Directory, positions: Int64s
+    entries: ListEntries, counters: Counters, directory: PivotDirectory, positions: Int64s
 ) -> None:
     """Counters need as many hits as their entries have counts, or all of their bits."""
     needs = counters.searched.needs
@@ -95,7 +95,7 @@ def _check_needs(
     assert np.array_equal(expected[live], needs[live]), "a counter needs what it cannot have"
 
 
-def _hits(entries: Entries, positions: Int64s, n: int) -> npt.NDArray[np.int64]:
+def _hits(entries: ListEntries, positions: Int64s, n: int) -> npt.NDArray[np.int64]:
     """The counts that the entries of each counter make, channel by channel.
 
     Single operands of one channel are one count. Of bounds, the lowest one is a count of its own

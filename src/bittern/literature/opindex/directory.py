@@ -68,7 +68,7 @@ def _places(pivots: npt.NDArray[Any], filings: Filings) -> Int32s:
     return of_pivots + np.where(of_pivots < 0, 0, filings.operators).astype(np.int32)
 
 
-class Directory:
+class PivotDirectory:
     """Pivots, the numbers of their lists, and the signatures of these; see the module."""
 
     searched: DirectoryArrays
@@ -151,11 +151,11 @@ class Directory:
         if self.n_bits:
             _sign(lists, operators, channels, keys, self.n_bits, self._changing().signatures)
 
-    def unsigned(self) -> Directory:
+    def unsigned(self) -> PivotDirectory:
         """The same with clean signatures."""
         pivot_of, firsts, signatures = self._own
         arrays = DirectoryArrays(pivot_of, firsts, np.zeros_like(signatures))
-        return Directory(arrays, self.segments, self.n_bits)
+        return PivotDirectory(arrays, self.segments, self.n_bits)
 
     def _changing(self) -> DirectoryArrays:
         """The arrays to change: copied where they may be someone else's."""

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from bittern.errors import OptionError
 from bittern.literature.opindex.counters import Counters
-from bittern.literature.opindex.directory import Directory
+from bittern.literature.opindex.directory import PivotDirectory
 from bittern.literature.opindex.operators import N_OPERATORS, NODES, OPERATORS, Int32s
 from bittern.literature.opindex.space import Space
 from bittern.literature.sorted_lists.lists import SortedLists
@@ -24,7 +24,7 @@ from bittern.literature.sorted_lists.lists import SortedLists
 _MOST_SLOTS_OF_BITS = 1 << 25
 
 
-class Entries(NamedTuple):
+class ListEntries(NamedTuple):
     """Entries in order of their lists."""
 
     lists: Int32s
@@ -36,7 +36,7 @@ class Entries(NamedTuple):
     bits: Int32s  # or -1
 
 
-def entries_of(lists: SortedLists, directory: Directory, space: Space) -> Entries:
+def entries_of(lists: SortedLists, directory: PivotDirectory, space: Space) -> ListEntries:
     """All entries. O(lists + entries)."""
     numbers, keys, values = lists.pairs()
     places = directory.blocks()[numbers // directory.n_segments]
@@ -52,7 +52,7 @@ def entries_of(lists: SortedLists, directory: Directory, space: Space) -> Entrie
     packed = np.where(is_bit, ~values, values)
     slots = np.where(is_bit, packed >> 6, packed)
     bits = np.where(is_bit, packed & 63, np.int32(-1))
-    return Entries(numbers, places // N_OPERATORS, operators, channels, keys, slots, bits)
+    return ListEntries(numbers, places // N_OPERATORS, operators, channels, keys, slots, bits)
 
 
 def values_of(slots: Int32s, bits: Int32s) -> Int32s:
@@ -69,7 +69,7 @@ def check_slots(n_slots: int, bits: Int32s) -> None:
         )
 
 
-def pivot_lists(counters: Counters, directory: Directory) -> dict[int, list[int]]:
+def pivot_lists(counters: Counters, directory: PivotDirectory) -> dict[int, list[int]]:
     """Of each pivot channel the classes that are filed under it, in order."""
     positions, of_pivot = counters.live()
     owners = counters.searched.owners[positions]
@@ -80,7 +80,7 @@ def pivot_lists(counters: Counters, directory: Directory) -> dict[int, list[int]
 
 
 def predicate_lists(
-    entries: Entries, counters: Counters, directory: Directory
+    entries: ListEntries, counters: Counters, directory: PivotDirectory
 ) -> dict[tuple[int, str, int], list[tuple[int, int, int]]]:
     """Of each (pivot channel, operator, segment) its rows (channel, operand, class) in order."""
     begins, _, owners, _ = counters.searched

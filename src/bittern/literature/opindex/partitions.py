@@ -26,9 +26,9 @@ import numpy.typing as npt
 from bittern.errors import OptionError
 from bittern.literature.opindex.checking import check_entries
 from bittern.literature.opindex.counters import Counters
-from bittern.literature.opindex.directory import Directory
+from bittern.literature.opindex.directory import PivotDirectory
 from bittern.literature.opindex.entries import (
-    Entries,
+    ListEntries,
     check_slots,
     entries_of,
     pivot_lists,
@@ -50,7 +50,7 @@ from bittern.matching.contract import (
     are_numbers,
     check_size,
 )
-from bittern.matching.growing import Column
+from bittern.matching.growing import GrowingColumn
 from bittern.matching.output import Output
 from bittern.model.rank.encoded import EncodedEvents, event_entries
 from bittern.model.rank.space import RankSpace, under
@@ -65,7 +65,7 @@ class _Parts(NamedTuple):
     """What an index consists of."""
 
     space: Space
-    directory: Directory
+    directory: PivotDirectory
     lists: SortedLists
     counters: Counters
     held: Int32s
@@ -81,7 +81,7 @@ class Partitioned(ChangingIndex):
         self._directory = parts.directory
         self._lists = parts.lists
         self._counters = parts.counters
-        self._held = Column(parts.held)
+        self._held = GrowingColumn(parts.held)
         self._n_several = parts.n_several
         self._always = parts.always
 
@@ -96,7 +96,7 @@ class Partitioned(ChangingIndex):
     ) -> tuple[Self, Int32s]:
         space = Space.of(rank, mass)
         filings, always = file_classes(classes, space)
-        directory = Directory.empty(rank.n_channels, segments, n_bits)
+        directory = PivotDirectory.empty(rank.n_channels, segments, n_bits)
         directory.add(filings)
         pivots, lists = directory.look_up(filings)
         order = np.argsort(filings.owners, kind="stable")
@@ -238,7 +238,7 @@ class Partitioned(ChangingIndex):
         directory.sign(entries.lists, entries.operators, entries.channels, entries.keys)
         self._directory, self._lists, self._counters = directory, lists, counters
 
-    def _entries(self) -> Entries:
+    def _entries(self) -> ListEntries:
         return entries_of(self._lists, self._directory, self._space)
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
@@ -265,7 +265,7 @@ class Partitioned(ChangingIndex):
         return cls(
             _Parts(
                 Space.from_arrays(under(arrays, "space.")),
-                Directory.from_arrays(under(arrays, "directory."), segments, n_bits),
+                PivotDirectory.from_arrays(under(arrays, "directory."), segments, n_bits),
                 SortedLists.from_arrays(under(arrays, "lists.")),
                 Counters.from_arrays(under(arrays, "counters.")),
                 arrays["held"],

@@ -70,7 +70,7 @@ if TYPE_CHECKING:
 _python = {each: getattr(each, "py_func", each) for each in (stride_of, tail_words)}
 
 
-Key: TypeAlias = tuple[int, bytes, int]
+SortKey: TypeAlias = tuple[int, bytes, int]
 """Prefix, tail and length of a key, which sort as keys do."""
 
 
@@ -83,7 +83,7 @@ def _fetched(pool: Any, longs: Any, page: Any) -> Any:
 class Item(NamedTuple):
     """An item of a page; the key is None if it is a sentinel."""
 
-    key: Key | None
+    key: SortKey | None
     words: Int32s
     """Of the slot."""
 
@@ -97,7 +97,7 @@ class Page(NamedTuple):
     ints: Int32s
 
     @property
-    def keys(self) -> list[Key]:
+    def keys(self) -> list[SortKey]:
         """Keys that are not sentinels."""
         return [item.key for item in self.items if item.key is not None]
 
@@ -147,7 +147,7 @@ def read_page(pages: Pages, number: int) -> Page:
     return Page(number, ints[:HEADER], items, ints)
 
 
-def _key(ints: Int32s, longs: Any, slot: int, length: int, tail: int) -> Key:
+def _key(ints: Int32s, longs: Any, slot: int, length: int, tail: int) -> SortKey:
     rest = ints[tail : tail + _python[tail_words](length)].astype(">i4").tobytes()
     return int(longs[slot // 2]), rest, length
 
@@ -236,7 +236,7 @@ def check_tree(pages: Pages) -> None:
     keys = _check_sentinels(items, "the leaf list")
     assert len(keys) == tree[KEYS], "the tree has another number of keys"
     assert sum(map(checked.sids, items)) == tree[LEAF_SIDS], "leaves have another number of sids"
-    in_lists: set[Key] = set()
+    in_lists: set[SortKey] = set()
     for which in range(3):
         nodes = checked.chain(int(tree[HEADS + which]), LIST)
         _check_linked(nodes, f"list {which}")
@@ -274,7 +274,7 @@ def _check_linked(pages: list[Page], what: str) -> None:
         assert page.items, f"a page of {what} is empty"
 
 
-def _check_sentinels(items: list[Item], what: str) -> list[Key]:
+def _check_sentinels(items: list[Item], what: str) -> list[SortKey]:
     assert items[0].key is items[-1].key is None, f"{what} has no sentinel at an end"
     assert items[0].words[N_SIDS] == items[-1].words[N_SIDS] == 0, "a sentinel has sids"
     keys = [item.key for item in items[1:-1] if item.key is not None]
@@ -285,7 +285,7 @@ def _check_sentinels(items: list[Item], what: str) -> list[Key]:
 
 def _check_pointers(items: list[Item], nodes: list[Page], which: int) -> None:
     """Each leaf item points to the node that has the largest key not above it, or the smallest."""
-    keys: list[Key] = []
+    keys: list[SortKey] = []
     owners: list[int] = []
     for node in nodes:
         keys += node.keys

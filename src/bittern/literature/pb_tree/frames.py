@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from bittern.errors import OptionError
-from bittern.literature.pb_tree.page_table import Entries, sums_of
+from bittern.literature.pb_tree.page_table import PageEntries, sums_of
 from bittern.literature.pb_tree.pool import (
     ADDRESS,
     DIRTY,
@@ -112,11 +112,11 @@ class Frames:
         self._dirty[frames] = 0
         self.pool[DIRTY] -= len(frames)
 
-    def adopt(self, table: Entries, version: int) -> None:
+    def adopt(self, table: PageEntries, version: int) -> None:
         """Move to another version: unchanged pages at the same place stay in memory."""
         frames = np.flatnonzero(self.owners)
         pages = self.owners[frames]
-        known = Entries.none(len(self.slots))
+        known = PageEntries.none(len(self.slots))
         known.places[: len(table.places)], known.sums[: len(table.sums)] = table
         same = (self.slots[pages] & PLACE_BITS == known.places[pages]) & (self._dirty[frames] == 0)
         same &= self.sums[pages] == known.sums[pages]

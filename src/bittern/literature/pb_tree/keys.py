@@ -37,7 +37,7 @@ from numpy.typing import NDArray
 from bittern.errors import OptionError
 from bittern.jit import i4w, i8r, kernel, u1r, u8w, void
 from bittern.literature.pb_tree.pages import NUMBER_BYTES
-from bittern.literature.pb_tree.tree import Keys, of_numbers
+from bittern.literature.pb_tree.tree import TreeKeys, of_numbers
 from bittern.model.numbers import INT64_MAX, INT64_MIN, WHOLE_FLOATS, exact
 from bittern.model.rank.space import NUMBER, STRING, TIME
 from bittern.stabbing.contract import Int32s, Int64s
@@ -56,10 +56,10 @@ _NUMBERS = of_numbers(np.empty(0, np.int64))
 _ZERO = np.zeros(1, np.int32)
 
 
-class Encoded(NamedTuple):
+class EncodedKeys(NamedTuple):
     """Keys, and which of them are not NULL; ``data`` sorts as they do."""
 
-    keys: Keys
+    keys: TreeKeys
     valid: NDArray[np.bool_]
     data: Any
 
@@ -76,15 +76,15 @@ class Encoded(NamedTuple):
             order = np.argsort(prefixes, kind="stable")
         return np.asarray(order[self.valid[order]], np.int64)
 
-    def take(self, order: Int64s) -> Keys:
+    def take(self, order: Int64s) -> TreeKeys:
         """Some of the keys."""
         keys = self.keys
         if not len(keys.lengths):
             return keys._replace(prefixes=keys.prefixes[order])
-        return Keys(keys.prefixes[order], keys.lengths[order], keys.starts[order], keys.tails)
+        return TreeKeys(keys.prefixes[order], keys.lengths[order], keys.starts[order], keys.tails)
 
 
-def encode(kind: str, values: Any, what: str) -> Encoded:
+def encode(kind: str, values: Any, what: str) -> EncodedKeys:
     """Values of any form as keys of a kind; OptionError if they are of another kind. O(n)."""
     given = read(values, what)
     if given.kind is None:
@@ -94,7 +94,7 @@ def encode(kind: str, values: Any, what: str) -> Encoded:
         raise OptionError(f"{what} are {kind_name(given.kind)}, but the index has {kind} keys")
     if kind == "string":
         data = given.data.cast(pa.large_binary())
-        return Encoded(_of_strings(data), given.is_valid, data)
+        return EncodedKeys(_of_strings(data), given.is_valid, data)
     data = decimals(given) if given.kind == NUMBER and given.scale else given.data
     if kind == "timestamp":
         keys = _of_times(data, given.scale)
@@ -102,7 +102,7 @@ def encode(kind: str, values: Any, what: str) -> Encoded:
         keys = _of_integers(data)
     else:
         keys = _of_floats(data)
-    return Encoded(keys, given.is_valid, data)
+    return EncodedKeys(keys, given.is_valid, data)
 
 
 class OneKey(NamedTuple):
@@ -132,7 +132,7 @@ def encode_one(kind: str, value: Any, what: str) -> OneKey | None:
     return OneKey(number, int(keys.lengths[0]), keys.tails) if len(keys.lengths) else OneKey(number)
 
 
-def keys_of(key: OneKey) -> Keys:
+def keys_of(key: OneKey) -> TreeKeys:
     """One key as an array of keys."""
     prefixes = np.array([key.number], np.int64)
     if key.length == NUMBER_BYTES:
@@ -150,7 +150,7 @@ def _one_string(text: bytes) -> OneKey:
     return OneKey(number, len(text), np.frombuffer(rest, ">i4").astype(np.int32))
 
 
-def check_constants(encoded: Encoded, kind: str, most: int) -> None:
+def check_constants(encoded: EncodedKeys, kind: str, most: int) -> None:
     """Refuse what is NULL, no key of this kind, or longer than ``most`` bytes."""
     if not encoded.valid.all():
         row = int(np.argmin(encoded.valid))
@@ -189,7 +189,7 @@ def _float_number(number: float) -> int:
     return int(bits) if bits >= 0 else int(bits) ^ INT64_MAX
 
 
-def _of_integers(data: NDArray[Any]) -> Keys:
+def _of_integers(data: NDArray[Any]) -> TreeKeys:
     if data.dtype == np.float64:
         with np.errstate(invalid="ignore"):  # what is not finite is not small either
             whole = (np.abs(data) < WHOLE_FLOATS) & (data == np.floor(data))
@@ -198,7 +198,7 @@ def _of_integers(data: NDArray[Any]) -> Keys:
     return of_numbers(data) if data.dtype == np.int64 else _of_each(data, _whole)
 
 
-def _of_floats(data: NDArray[Any]) -> Keys:
+def _of_floats(data: NDArray[Any]) -> TreeKeys:
     if data.dtype == np.float64:
         return _NUMBERS._replace(prefixes=float_prefixes(data))
     if data.dtype == np.int64 and _within(data, int(WHOLE_FLOATS)):
@@ -206,7 +206,7 @@ def _of_floats(data: NDArray[Any]) -> Keys:
     return _of_each(data, _between_floats)
 
 
-def _of_times(data: Int64s, scale: int) -> Keys:
+def _of_times(data: Int64s, scale: int) -> TreeKeys:
     if scale == 0:
         return of_numbers(data)
     if scale == NANOSECONDS:
@@ -227,12 +227,12 @@ def _within(data: Int64s, limit: int) -> bool:
     return bool(((data >= -limit) & (data <= limit)).all())
 
 
-def _of_each(data: NDArray[Any], key_of: Callable[[Any], tuple[int, int]]) -> Keys:
+def _of_each(data: NDArray[Any], key_of: Callable[[Any], tuple[int, int]]) -> TreeKeys:
     """One by one, where no array of 64 bits holds them all."""
     pairs = [key_of(each) for each in data.tolist()]
     prefixes = np.array([prefix for prefix, _ in pairs], np.uint64)
     lengths = np.array([length for _, length in pairs], np.int32)
-    return Keys(prefixes, lengths, np.zeros(len(pairs), np.int64), _ZERO)
+    return TreeKeys(prefixes, lengths, np.zeros(len(pairs), np.int64), _ZERO)
 
 
 def _whole(number: Any) -> tuple[int, int]:
@@ -264,7 +264,7 @@ def _between_floats(number: Any) -> tuple[int, int]:
 # -- strings -----------------------------------------------------------------------------------
 
 
-def _of_strings(data: pa.Array) -> Keys:
+def _of_strings(data: pa.Array) -> TreeKeys:
     offsets = np.frombuffer(data.buffers()[1], np.int64)[data.offset : data.offset + len(data) + 1]
     held = data.buffers()[2]
     text = np.frombuffer(held, np.uint8) if held is not None else np.empty(0, np.uint8)
@@ -273,7 +273,7 @@ def _of_strings(data: pa.Array) -> Keys:
     starts = np.cumsum(words) - words
     prefixes, tails = np.empty(len(data), np.uint64), np.empty(int(words.sum()), np.int32)
     _pack(offsets, text, starts, prefixes, tails)
-    return Keys(prefixes, lengths.astype(np.int32), starts, tails)
+    return TreeKeys(prefixes, lengths.astype(np.int32), starts, tails)
 
 
 @kernel(void, i8r, u1r, i8r, u8w, i4w)

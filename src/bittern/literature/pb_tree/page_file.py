@@ -38,8 +38,8 @@ from bittern.literature.pb_tree.frames import Frames
 from bittern.literature.pb_tree.page_table import (
     MOST_PAGES,
     MOST_RECORD,
-    Entries,
     Meta,
+    PageEntries,
     checked_page_bytes,
     first_place,
     meta_offset,
@@ -64,7 +64,7 @@ from bittern.literature.pb_tree.pool import (
     PageFault,
     fault,
 )
-from bittern.literature.pb_tree.views import View, oldest_view
+from bittern.literature.pb_tree.views import ReaderView, oldest_view
 from bittern.stabbing.contract import Int64s
 
 _ROOM = 1024
@@ -96,9 +96,9 @@ class PageFile:
         """A stack of ``tree[N_FREE]`` free page numbers; below, there is room for more."""
         self._disk = disk
         self._writable = writable
-        self._view: View | None = None
+        self._view: ReaderView | None = None
         self._meta: Meta
-        self._maps: list[Entries] = []
+        self._maps: list[PageEntries] = []
         self._changed: list[Int64s] = []
         self._begun = False
         metas = read_metas(disk)
@@ -176,7 +176,7 @@ class PageFile:
             meta = read_metas(self._disk)[0]
             if self._view is not None and meta.version == self.version:
                 return False
-            view = View(self._disk.path, meta.version)
+            view = ReaderView(self._disk.path, meta.version)
             try:
                 # A writer that does not know of the view spares the newest version and the one
                 # before it, so that this one is safe unless two commits happened meanwhile. The
@@ -350,9 +350,9 @@ class PageFile:
         return self._frames.slots[: self.tree[N_PAGES]]
 
     @property
-    def _table(self) -> Entries:
+    def _table(self) -> PageEntries:
         slots = self._slots
-        return Entries(slots & PLACE_BITS, self._frames.sums[: len(slots)])
+        return PageEntries(slots & PLACE_BITS, self._frames.sums[: len(slots)])
 
     @property
     def version(self) -> int:

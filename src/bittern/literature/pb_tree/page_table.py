@@ -68,7 +68,7 @@ _MAP_START = 16
 _LEVEL_WORD = 5
 
 
-class Entries(NamedTuple):
+class PageEntries(NamedTuple):
     """Where pages or maps are, and the low halves of their checksums."""
 
     places: Int64s
@@ -204,17 +204,17 @@ def _sizes(n_pages: int, page_bytes: int) -> list[int]:
     return sizes
 
 
-def read_table(disk: Disk, meta: Meta) -> list[Entries]:
+def read_table(disk: Disk, meta: Meta) -> list[PageEntries]:
     """The table of a version: of its pages, of the maps of level 0, of level 1, ..."""
     path = disk.path
     sizes = _sizes(meta.n_pages, meta.page_bytes)
     if meta.page_bytes != disk.page_bytes or sum(sizes[1:]) > meta.end:
         raise PageError(f"{path} is damaged: its meta makes no sense")
     if len(sizes) == 1:
-        return [Entries.none(1)]
+        return [PageEntries.none(1)]
     words, per = meta.page_bytes // 4, _per_map(meta.page_bytes)
     first = first_place(meta.page_bytes)
-    levels = [Entries(np.array([meta.root]), np.array([meta.root_sum]))]
+    levels = [PageEntries(np.array([meta.root]), np.array([meta.root_sum]))]
     for level in range(len(sizes) - 2, -1, -1):
         maps = disk.read_pages(levels[0].places)
         numbers = -1 - np.arange(len(maps))
@@ -229,7 +229,7 @@ def read_table(disk: Disk, meta: Meta) -> list[Entries]:
             outside &= places != 0
         if outside.any():
             raise PageError(f"{path} is damaged: a place in its table lies outside the file")
-        levels.insert(0, Entries(places, sums))
+        levels.insert(0, PageEntries(places, sums))
     return levels
 
 
@@ -255,20 +255,20 @@ def write_table(
     disk: Disk,
     places: Places,
     version: int,
-    table: Entries,
-    maps: list[Entries],
+    table: PageEntries,
+    maps: list[PageEntries],
     changed: Int64s,
-) -> list[Entries]:
+) -> list[PageEntries]:
     """Write the maps with changed pages, and those above; the entries of all maps, level by level.
 
     ``maps`` are those of the version before, whose table may have been shorter.
     """
     words = disk.page_bytes // 4
     per = _per_map(disk.page_bytes)
-    written: list[Entries] = []
+    written: list[PageEntries] = []
     for level, size in enumerate(_sizes(len(table.places), disk.page_bytes)[1:]):
-        old = maps[level] if level < len(maps) else Entries.none(0)
-        new = Entries.none(size)
+        old = maps[level] if level < len(maps) else PageEntries.none(0)
+        new = PageEntries.none(size)
         new.places[: len(old.places)], new.sums[: len(old.sums)] = old
         blocks = np.union1d(changed // per, np.arange(len(old.places), size))
         pages = np.zeros((len(blocks), words), np.int32)

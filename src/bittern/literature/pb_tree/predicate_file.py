@@ -51,7 +51,7 @@ from bittern.literature.pb_tree.page_table import checked_page_bytes
 from bittern.literature.pb_tree.pages import NUMBER_BYTES, ROOT
 from bittern.literature.pb_tree.pool import PageFault
 from bittern.literature.pb_tree.search import search_one
-from bittern.literature.pb_tree.tree import PAGE_BYTES, Keys, Tree, new_tree
+from bittern.literature.pb_tree.tree import PAGE_BYTES, Tree, TreeKeys, new_tree
 from bittern.literature.predicates.contract import OPERATORS
 from bittern.stabbing.contract import Int32s, Int64s, as_int32
 
@@ -69,10 +69,10 @@ _MOST_ROOM = 1 << 20
 _LAST_SID = 2**31 - 1
 
 
-class Rows(NamedTuple):
+class SortedPredicates(NamedTuple):
     """Predicates in the order of their constants, as a tree takes them."""
 
-    keys: Keys
+    keys: TreeKeys
     operators: NDArray[np.uint8]
     sids: Int32s
 
@@ -187,7 +187,7 @@ class PredicateFile:
             self._file.rollback()
             self._torn = False
 
-    def _one(self, operator: str, constant: Any, sid: int) -> Rows:
+    def _one(self, operator: str, constant: Any, sid: int) -> SortedPredicates:
         """One predicate, read on a shorter way if it is of the usual types."""
         key = encode_one(self.kind, constant, "constants")
         is_key = key is not None and (self.kind == "string" or key.length == NUMBER_BYTES)
@@ -195,9 +195,9 @@ class PredicateFile:
         if key is None or not is_key or not is_sid or key.length > self._most_bytes:
             return self._many(operator, [constant], [sid])[0]  # which says what is wrong
         codes, sids = np.array([_code(operator)], np.uint8), np.array([sid], np.int32)
-        return Rows(keys_of(key), codes, sids)
+        return SortedPredicates(keys_of(key), codes, sids)
 
-    def _many(self, operators: Any, constants: Any, sids: Any) -> tuple[Rows, Int64s]:
+    def _many(self, operators: Any, constants: Any, sids: Any) -> tuple[SortedPredicates, Int64s]:
         """Predicates, and where each was among those given; OptionError if one is none."""
         encoded = encode(self.kind, constants, "constants")
         check_constants(encoded, self.kind, self._most_bytes)
@@ -211,7 +211,7 @@ class PredicateFile:
                 f"{len(numbers)} items: give one of each per predicate"
             )
         order = encoded.order()
-        return Rows(encoded.take(order), codes[order], numbers[order]), order
+        return SortedPredicates(encoded.take(order), codes[order], numbers[order]), order
 
     @property
     def _most_bytes(self) -> int:

@@ -62,7 +62,7 @@ class Bounds(NamedTuple):
 _NO_BOUNDS = Bounds(np.empty(0, np.uint64), np.empty(0, np.uint64))
 
 
-class Keys(NamedTuple):
+class TreeKeys(NamedTuple):
     """Keys in their order-preserving form: see ``keys``; without lengths, all are numbers."""
 
     prefixes: NDArray[np.uint64]
@@ -98,10 +98,10 @@ class Pages(Protocol):
         """Provide pages to allocate and clean frames; the arrays may change."""
 
 
-def of_numbers(numbers: Int64s) -> Keys:
+def of_numbers(numbers: Int64s) -> TreeKeys:
     """Whole numbers as keys."""
     prefixes = numbers.view(np.uint64) ^ np.uint64(1 << 63)
-    return Keys(prefixes, np.empty(0, np.int32), np.empty(0, np.int64), np.empty(0, np.int32))
+    return TreeKeys(prefixes, np.empty(0, np.int32), np.empty(0, np.int64), np.empty(0, np.int32))
 
 
 def new_tree(page_bytes: int) -> Int64s:
@@ -125,7 +125,7 @@ class Tree:
         pages = self.pages
         plant(pages.pool, pages.ints, pages.longs, pages.tree, pages.free)
 
-    def insert(self, keys: Keys, operators: NDArray[np.uint8], sids: Int32s) -> None:
+    def insert(self, keys: TreeKeys, operators: NDArray[np.uint8], sids: Int32s) -> None:
         """Add predicates, one after the other; ascending keys leave full pages."""
         row, pages = 0, self.pages
         while row < len(sids) or pages.tree[PENDING]:
@@ -136,7 +136,9 @@ class Tree:
             if row < len(sids) or pages.tree[PENDING]:
                 pages.make_room()
 
-    def delete(self, keys: Keys, operators: NDArray[np.uint8], sids: Int32s) -> NDArray[np.uint8]:
+    def delete(
+        self, keys: TreeKeys, operators: NDArray[np.uint8], sids: Int32s
+    ) -> NDArray[np.uint8]:
         """Take predicates out, one after the other; 1 for each that was there."""
         row, pages = 0, self.pages
         done = np.zeros(len(sids), np.uint8)
@@ -151,7 +153,7 @@ class Tree:
 
     def search(
         self,
-        values: Keys,
+        values: TreeKeys,
         cursors: Int64s,
         sids: Int32s | None = None,
         *,

@@ -29,7 +29,7 @@ def folder_of(path: Path) -> Path:
     return path.with_name(f"{path.name}.views")
 
 
-class View:
+class ReaderView:
     """A registered reader of this version, until it is closed."""
 
     def __init__(self, path: Path, version: int) -> None:

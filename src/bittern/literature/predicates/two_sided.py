@@ -56,7 +56,7 @@ def _keep(
     return n
 
 
-class Matches(NamedTuple):
+class FoundIds(NamedTuple):
     """The ids of a batch of values, or only where they would be."""
 
     offsets: Int64s
@@ -125,7 +125,7 @@ class TwoSided:
 
     def matches(
         self, values: Int64s, firsts: Int64s, lasts: Int64s, most: int | None = None
-    ) -> Matches:
+    ) -> FoundIds:
         """The ids of ascending values: O(candidates), in pieces of bounded memory.
 
         If there are more than ``most`` of them, they are only counted.
@@ -152,7 +152,7 @@ class TwoSided:
                 found.append(kept[:n].copy())
         offsets = np.zeros(len(values) + 1, np.int64)
         np.cumsum(counts, out=offsets[1:])
-        return Matches(offsets, None if found is None else np.concatenate(found))
+        return FoundIds(offsets, None if found is None else np.concatenate(found))
 
     def held(self) -> tuple[NDArray[Any], ...]:
         """Name the arrays that occupy memory, each once."""

@@ -30,7 +30,7 @@ from bittern.model.strings import StringTable, arrow_strings
 Taken = npt.NDArray[np.uint8]  # by attribute: 1 if it has a column of its own
 
 
-class Keys(NamedTuple):
+class PathKeys(NamedTuple):
     """The keys that lead to attributes from some path: number by key, and by number the rest."""
 
     table: StringTable
@@ -46,13 +46,13 @@ class Attributes:
         self.names = Names(names)
         groups = np.repeat(np.array([0, 1], dtype=np.int32), [len(names), len(self.names.prefixes)])
         self.table = _table([*names, *self.names.prefixes], groups)
-        self._keys: dict[str, Keys] = {}  # made when first asked for
+        self._keys: dict[str, PathKeys] = {}  # made when first asked for
 
     def none_taken(self) -> Taken:
         """No attribute has a column of its own yet."""
         return np.zeros(max(1, len(self.names.numbers)), dtype=np.uint8)
 
-    def keys(self, prefix: str) -> Keys:
+    def keys(self, prefix: str) -> PathKeys:
         """The keys that lead on from a prefix; from "" those of whole events."""
         keys = self._keys.get(prefix)
         if keys is None:
@@ -62,7 +62,7 @@ class Attributes:
             found = list(dict.fromkeys(attribute_parts(name)[len(start)] for name in names))
             paths = [attribute_of([*start, key]) for key in found]
             attributes = [self.names.numbers.get(path, -1) for path in paths]
-            keys = Keys(_table(found, 0), paths, np.array(attributes, dtype=np.int64))
+            keys = PathKeys(_table(found, 0), paths, np.array(attributes, dtype=np.int64))
             self._keys[prefix] = keys
         return keys
 

@@ -46,7 +46,7 @@ from bittern.model.tagged import EXACT, EXACT_TIME, TaggedValues
 from bittern.model.tagged import STRING as STRING_TAG
 
 Pairs = npt.NDArray[np.uint64]
-Rows = npt.NDArray[Any]
+EventRows = npt.NDArray[Any]
 _SHIFT = np.uint64(32)
 _ROW_MASK = np.uint64(0xFFFFFFFF)
 #: A float this much, in proportion, from an approximation lies on the same side of the number.
@@ -97,7 +97,7 @@ class Constants:
         return self.arrays.floors[first : first + count].astype(np.float64)
 
 
-class Batch:
+class PairBatch:
     """Pairs that pile up as columns and tagged values are added."""
 
     def __init__(self, constants: Constants) -> None:
@@ -109,7 +109,7 @@ class Batch:
         """Where the next pairs will be, for ``move_rows``."""
         return len(self._pairs)
 
-    def move_rows(self, mark: int, rows: Rows) -> None:
+    def move_rows(self, mark: int, rows: EventRows) -> None:
         """Pairs since ``mark`` that are in row i belong in ``rows[i]``."""
         for i in range(mark, len(self._pairs)):
             pairs = self._pairs[i]
@@ -165,7 +165,7 @@ class Batch:
         if attribute in self._constants.patterns:
             self._match_patterns(attribute, column.rows, column.array.drop_null())
 
-    def _match_patterns(self, attribute: int, rows: Rows, strings: pa.Array) -> None:
+    def _match_patterns(self, attribute: int, rows: EventRows, strings: pa.Array) -> None:
         """Match each distinct string once, then give every row its string's patterns."""
         encoded = strings.dictionary_encode()
         data, offsets, _ = arrow_strings(encoded.dictionary)
@@ -179,12 +179,12 @@ class Batch:
         cells = self._rank.bases[first + found].astype(np.uint64)
         self._pairs.append(cells << _SHIFT | np.repeat(rows, counts).astype(np.uint64))
 
-    def _add_cells(self, channel: int, rows: Rows, cells: npt.NDArray[np.int64]) -> None:
+    def _add_cells(self, channel: int, rows: EventRows, cells: npt.NDArray[np.int64]) -> None:
         packed = (cells + int(self._rank.bases[channel])).astype(np.uint64) << _SHIFT
         self._pairs.append(packed | rows.astype(np.uint64))
 
     def _add_scaled(
-        self, channel: int, rows: Rows, values: npt.NDArray[np.int64], scale: int
+        self, channel: int, rows: EventRows, values: npt.NDArray[np.int64], scale: int
     ) -> None:
         """Integers in another unit than the constants: compare with the constants in that unit."""
         floors, whole = self._constants.floors(channel, scale)
@@ -225,7 +225,7 @@ class Batch:
                     decimals = LongDecimals.read(values.data, values.payloads[own])
                     self._add_decimals(channel, values.rows[own], decimals)
 
-    def _add_decimals(self, channel: int, rows: Rows, decimals: LongDecimals) -> None:
+    def _add_decimals(self, channel: int, rows: EventRows, decimals: LongDecimals) -> None:
         """Approximations tell where a decimal is, unless a constant is as good as equal to it."""
         about = decimals.approximate()
         doubles = self._constants.doubles(channel)

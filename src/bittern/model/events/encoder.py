@@ -44,7 +44,7 @@ import pyarrow.compute as pc
 from bittern.errors import EventError, OptionError
 from bittern.language.literals import HIDDEN
 from bittern.model.events.attributes import Attributes, Taken, refuse_twins
-from bittern.model.events.batch import Batch, Constants, cells_of, rows_of
+from bittern.model.events.batch import Constants, PairBatch, cells_of, rows_of
 from bittern.model.events.columns import from_frame, is_list, is_nested, plain, read_column
 from bittern.model.events.documents import (
     Document,
@@ -60,13 +60,13 @@ from bittern.model.events.mappings import flatten, path_part
 from bittern.model.events.maps import map_entries, rows_of_places, tag_entries
 from bittern.model.events.mistyped import Kinds, Strays, joined
 from bittern.model.events.reads import Encoded, Read, Rejects, readable_rows
-from bittern.model.events.sinks import Sink, Stored
+from bittern.model.events.sinks import StoredEvents, ValueSink
 from bittern.model.events.utf8 import broken_strings
 from bittern.model.patterns.sets import PatternSet
 from bittern.model.rank.space import ANY, STRING, RankSpace
 from bittern.model.tagged import TaggedValues
 
-Rows = npt.NDArray[Any]
+EventRows = npt.NDArray[Any]
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -94,7 +94,7 @@ class Encoder(Attributes):
 
     def read(self, events: Any, json: str | Sequence[str] = ()) -> Read:
         """The first half of ``encode``, for callers that have pairs to add."""
-        batch = Batch(self.constants)
+        batch = PairBatch(self.constants)
         reader = EventReader(self, batch, json, self.kinds)
         n_events = reader.read(events)
         rejects, pairs = reader.rejected(), batch.pairs()
@@ -143,7 +143,7 @@ class EventReader:
     def __init__(
         self,
         attributes: Attributes,
-        sink: Sink,
+        sink: ValueSink,
         json: str | Sequence[str],
         kinds: Kinds | None = None,
     ) -> None:
@@ -169,7 +169,7 @@ class EventReader:
             self._array(plain(events))
             return len(events)
         if hasattr(events, "read_into"):
-            stored: Stored = events
+            stored: StoredEvents = events
             n_events, rejects = stored.read_into(self._attributes, self._sink)
             self._rejects += rejects
             return n_events
@@ -249,7 +249,11 @@ class EventReader:
             self._document(read(plain(table.column(name))), taken)
 
     def _column(
-        self, path: str, array: pa.Array | pa.ChunkedArray, taken: Taken, rows: Rows | None = None
+        self,
+        path: str,
+        array: pa.Array | pa.ChunkedArray,
+        taken: Taken,
+        rows: EventRows | None = None,
     ) -> None:
         """A column and what lies inside it, which is ``taken`` from now on.
 
@@ -276,7 +280,7 @@ class EventReader:
         if rows is None:
             taken[found if pa.types.is_struct(array.type) else [*found, *inside]] = 1
 
-    def _values(self, attribute: int, array: pa.Array, rows: Rows | None) -> None:
+    def _values(self, attribute: int, array: pa.Array, rows: EventRows | None) -> None:
         """The values of one attribute; with ``rows``, they stand in these."""
         column = read_column(array)
         if column.kind == STRING:
@@ -292,18 +296,18 @@ class EventReader:
             self._see(rows[column.rows], attribute)
             self._sink.move_rows(mark, rows)
 
-    def _reject(self, attribute: int, rows: Rows) -> None:
+    def _reject(self, attribute: int, rows: EventRows) -> None:
         """Reject these rows, whose strings are not UTF-8."""
         name = list(self._names.numbers)[attribute]
         why = f"{name} is a string that is not valid UTF-8"
         self._rejects += [(row, why) for row in rows.tolist()]
 
-    def _see(self, rows: Rows, attributes: Any) -> None:
+    def _see(self, rows: EventRows, attributes: Any) -> None:
         """Note that these rows have values for these attributes: later columns are ignored."""
         if self._seen is not None:
             self._seen.append(rows.astype(np.int64) << 32 | attributes)
 
-    def _unseen(self, rows: Rows, attributes: Any) -> npt.NDArray[np.bool_] | None:
+    def _unseen(self, rows: EventRows, attributes: Any) -> npt.NDArray[np.bool_] | None:
         """Which of them have no value yet; None if that is true of all."""
         if not self._seen:
             return None
@@ -321,7 +325,7 @@ class EventReader:
         path: str,
         array: pa.Array,
         taken: Taken,
-        rows: Rows | None,
+        rows: EventRows | None,
         claimed: list[npt.NDArray[np.int64]] | None = None,
     ) -> None:
         """The entries of a map, whose keys stand behind a path; with ``rows``, in these.

@@ -30,7 +30,7 @@ UNUSED = -1  # no name begins with,
 UNWRITTEN = -2  # is the key itself, and not copied before an object needs it.
 
 
-class Entries(NamedTuple):
+class TaggedRoom(NamedTuple):
     """The columns of ``TaggedValues`` with room; ``reals`` is ``payloads`` seen as floats."""
 
     rows: np.ndarray
@@ -41,7 +41,7 @@ class Entries(NamedTuple):
     lengths: np.ndarray
 
     @classmethod
-    def room(cls, most: int) -> Entries:
+    def room(cls, most: int) -> TaggedRoom:
         """Columns for this many entries: 21 bytes each, touched only as far as they are used."""
         payloads = np.empty(most, np.int64)
         return cls(
@@ -54,7 +54,7 @@ class Entries(NamedTuple):
         )
 
 
-ENTRIES = tuple_type(Entries, i4w, i4w, u1w, i8w, f8w, i4w)
+ENTRIES = tuple_type(TaggedRoom, i4w, i4w, u1w, i8w, f8w, i4w)
 
 
 def longest_name(names: StringTable) -> int:

@@ -38,7 +38,7 @@ from bittern.model.events.entries import (
     MAX_DEPTH,
     UNUSED,
     UNWRITTEN,
-    Entries,
+    TaggedRoom,
     append,
     extend_path,
     find_key,
@@ -301,7 +301,7 @@ def scan_json(
     return values, rejected.astype(np.int32), reasons[rejected]
 
 
-def _room(size: int, names: StringTable) -> tuple[Entries, _Workspace]:
+def _room(size: int, names: StringTable) -> tuple[TaggedRoom, _Workspace]:
     """Arrays for the entries of ``size`` bytes of texts: one takes 3 bytes at least.
 
     A number takes 5 with what separates it, as in ``"":1,``. A list takes 6 and has two entries
@@ -314,10 +314,10 @@ def _room(size: int, names: StringTable) -> tuple[Entries, _Workspace]:
         objects=np.empty(MAX_DEPTH, np.bool_),
         unescaped=np.empty(size, np.uint8),
     )
-    return Entries.room(size // 3), work
+    return TaggedRoom.room(size // 3), work
 
 
-def _settle_numbers(data: np.ndarray, entries: Entries, count: int) -> None:
+def _settle_numbers(data: np.ndarray, entries: TaggedRoom, count: int) -> None:
     """Round the numbers left as text; Arrow does it correctly, and for all of them at once."""
     where = np.flatnonzero(entries.tags[:count] == NUMBER_TEXT)
     if not len(where):

@@ -31,16 +31,16 @@ from bittern.model.tagged import STRING as STRING_TAG
 _TAG_OF_KIND = {NUMBER: INTEGER, STRING: STRING_TAG, BOOLEAN: BOOLEAN_TAG, TIME: TIMESTAMP}
 
 
-class Entries(NamedTuple):
+class MapEntries(NamedTuple):
     """Used entries: their row, what the key stands for, and place among the keys and items."""
 
     rows: npt.NDArray[np.int64]
     names: npt.NDArray[np.int64]
     places: npt.NDArray[np.int64]
 
-    def at(self, which: npt.NDArray[np.bool_]) -> Entries:
+    def at(self, which: npt.NDArray[np.bool_]) -> MapEntries:
         """Some of them."""
-        return Entries(*(column[which] for column in self))
+        return MapEntries(*(column[which] for column in self))
 
 
 def _map_offsets(array: pa.Array, keys: pa.Array) -> npt.NDArray[np.int64]:
@@ -52,7 +52,7 @@ def _map_offsets(array: pa.Array, keys: pa.Array) -> npt.NDArray[np.int64]:
     return offsets - offsets[0] if len(keys) == offsets[-1] - offsets[0] else offsets
 
 
-def map_entries(array: pa.Array, keys: pa.Array, items: pa.Array, names: StringTable) -> Entries:
+def map_entries(array: pa.Array, keys: pa.Array, items: pa.Array, names: StringTable) -> MapEntries:
     """Entries whose key is among ``names``, and whose value is not null."""
     data, offsets, _ = arrow_strings(keys)
     rows = np.empty(len(keys), dtype=np.int64)
@@ -68,7 +68,7 @@ def map_entries(array: pa.Array, keys: pa.Array, items: pa.Array, names: StringT
         packed,
         np.full(len(names), -1, dtype=np.int64),
     )
-    return Entries(rows[:n], packed[:n] >> 32, packed[:n] & 0xFFFFFFFF)
+    return MapEntries(rows[:n], packed[:n] >> 32, packed[:n] & 0xFFFFFFFF)
 
 
 def rows_of_places(
@@ -81,7 +81,7 @@ def rows_of_places(
     return rows[valid[rows] == 1] if len(valid) else rows  # entries may lie under a null map
 
 
-def tag_entries(column: Column, entries: Entries) -> TaggedValues:
+def tag_entries(column: Column, entries: MapEntries) -> TaggedValues:
     """The values of entries, whose names are attributes and whose type a tag can hold."""
     rows, attributes, places = entries
     payloads = np.zeros(len(rows), dtype=np.int64)

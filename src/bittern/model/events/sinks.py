@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     Rows = npt.NDArray[Any]
 
 
-class Sink(Protocol):
+class ValueSink(Protocol):
     """Receives the values of a batch of any form; ``Batch`` is one."""
 
     def add_column(self, attribute: int, column: Column) -> None:
@@ -38,8 +38,8 @@ class Sink(Protocol):
         """Values since ``mark`` that are in row i belong in ``rows[i]``."""
 
 
-class Stored(Protocol):
+class StoredEvents(Protocol):
     """Events that were kept, and know how to be read again (``history/segments.py``)."""
 
-    def read_into(self, attributes: Attributes, sink: Sink) -> tuple[int, Rejects]:
+    def read_into(self, attributes: Attributes, sink: ValueSink) -> tuple[int, Rejects]:
         """Read values of these attributes; returns the number of events and the unreadable ones."""

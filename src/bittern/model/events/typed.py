@@ -43,7 +43,7 @@ from bittern.model import tagged
 from bittern.model.events.attributes import Attributes
 from bittern.model.events.columns import Column
 from bittern.model.events.encoder import EventReader
-from bittern.model.events.maps import Entries, tag_entries
+from bittern.model.events.maps import MapEntries, tag_entries
 from bittern.model.events.reads import Rejects
 from bittern.model.events.typed_numbers import (
     put_float,
@@ -64,7 +64,7 @@ HEADER = 8
 
 _SIGN = np.uint64(1 << 63)
 
-Rows = npt.NDArray[Any]
+EventRows = npt.NDArray[Any]
 Int64s = npt.NDArray[np.int64]
 
 
@@ -233,8 +233,8 @@ def _put_tagged(
 class _Settled(NamedTuple):
     """Numbers or times of one attribute or several that have their words and ties already."""
 
-    rows: Rows
-    attributes: Rows | int
+    rows: EventRows
+    attributes: EventRows | int
     kind: int
     words: Int64s
     ties: Int64s
@@ -250,7 +250,7 @@ class _Pieces:
         """Where the next piece will be, for ``move_rows``."""
         return len(self._pieces)
 
-    def move_rows(self, mark: int, rows: Rows) -> None:
+    def move_rows(self, mark: int, rows: EventRows) -> None:
         """Values since ``mark`` that are in row i belong in ``rows[i]``."""
         for i in range(mark, len(self._pieces)):
             moved = rows[self._pieces[i].rows].astype(np.int32)
@@ -259,7 +259,7 @@ class _Pieces:
     def add_column(self, attribute: int, column: Column) -> None:
         """A column of one type."""
         if not (column.exact or column.scale):
-            entries = Entries(column.rows, np.full(len(column.rows), attribute), column.rows)
+            entries = MapEntries(column.rows, np.full(len(column.rows), attribute), column.rows)
             self._pieces.append(tag_entries(column, entries))
         elif column.kind == rank.TIME:
             assert column.values is not None
@@ -290,7 +290,9 @@ class _Pieces:
         if len(own.rows):
             self._add_times(own.rows, own.attributes, own.payloads, 3)
 
-    def _add_times(self, rows: Rows, attributes: Rows | int, units: Int64s, scale: int) -> None:
+    def _add_times(
+        self, rows: EventRows, attributes: EventRows | int, units: Int64s, scale: int
+    ) -> None:
         """Times in units of ``10**-scale`` microseconds."""
         unit = 10 ** abs(scale)
         if scale > 0:

@@ -42,7 +42,7 @@ from bittern.model.events.entries import (
     ENTRIES,
     MAX_DEPTH,
     UNWRITTEN,
-    Entries,
+    TaggedRoom,
     append,
     extend_path,
     find_key,
@@ -283,7 +283,7 @@ def scan_variants(
     data, offsets = values
     data, offsets = data[offsets[0] : offsets[-1]], offsets - offsets[0]
     reasons = np.empty(len(offsets) - 1, np.uint8)
-    entries = Entries.room(2 * (len(data) // _FIELD))  # an array may be two
+    entries = TaggedRoom.room(2 * (len(data) // _FIELD))  # an array may be two
     work = _Workspace(
         path=np.empty(longest_name(names), np.uint8),
         latest=np.zeros(len(names), np.int64),

@@ -50,7 +50,7 @@ def small(pattern: bytes) -> Any:
         return None
 
 
-class Values:
+class Texts:
     """A batch of UTF-8 values to search, shared with the caller, not copied."""
 
     def __init__(self, data: np.ndarray, offsets: np.ndarray) -> None:

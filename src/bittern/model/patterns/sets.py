@@ -39,8 +39,8 @@ from bittern.model.patterns.fragments import (
     like_program,
     regex_covers,
 )
-from bittern.model.patterns.regexes import Values, compiled
-from bittern.model.patterns.substrings import Found, Substrings
+from bittern.model.patterns.regexes import Texts, compiled
+from bittern.model.patterns.substrings import FoundLiterals, Substrings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -309,14 +309,16 @@ class PatternSet:
 
     def _found(
         self, data: np.ndarray, offsets: np.ndarray
-    ) -> Iterable[tuple[Found, np.ndarray, np.ndarray]]:
+    ) -> Iterable[tuple[FoundLiterals, np.ndarray, np.ndarray]]:
         """Run the automata; LIKE programs without a fragment count as found everywhere."""
         for index in self._indexes:
             if len(index.literals):
                 yield index.literals.find(data, offsets), index.offsets, index.patterns
         programs = self._unfiled[self._actions[self._unfiled] == _RUN]
         if len(programs):
-            everywhere = Found(np.arange(len(offsets)), np.zeros(len(offsets) - 1, np.int32))
+            everywhere = FoundLiterals(
+                np.arange(len(offsets)), np.zeros(len(offsets) - 1, np.int32)
+            )
             yield everywhere, read_only(np.array([0, len(programs)], np.int32)), read_only(programs)
 
     def _search(self, data: np.ndarray, offsets: np.ndarray, keys: np.ndarray) -> list[np.ndarray]:
@@ -325,7 +327,7 @@ class PatternSet:
         unfiled = self._unfiled[self._actions[self._unfiled] == _SEARCH]
         if n_values == 0 or len(keys) + len(unfiled) == 0:
             return []
-        batch = Values(data, offsets)
+        batch = Texts(data, offsets)
         rows, patterns = np.divmod(keys, n_patterns)
         by_pattern = np.sort(patterns * n_values + rows)
         # Several fragments of one cover may be found in one value: keep one key.

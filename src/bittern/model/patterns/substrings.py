@@ -66,7 +66,7 @@ class Automaton(NamedTuple):
     hit_links: np.ndarray
 
 
-class Tree(NamedTuple):
+class StateTree(NamedTuple):
     """States before they are linked: parent, incoming class, literal that ends there or -1."""
 
     parents: np.ndarray
@@ -74,7 +74,7 @@ class Tree(NamedTuple):
     ends: np.ndarray
 
 
-class Found(NamedTuple):
+class FoundLiterals(NamedTuple):
     """CSR: the literals found in each value, in no particular order."""
 
     offsets: np.ndarray
@@ -83,8 +83,8 @@ class Found(NamedTuple):
 
 _AUTOMATON = tuple_type(Automaton, u1r, i4r, i4r, u1r, i4r, i4r, i4r)
 _BUILDING = tuple_type(Automaton, u1w, i4w, i4w, u1w, i4w, i4w, i4w)
-_TREE = tuple_type(Tree, i4w, u1w, i4w)
-_FOUND = tuple_type(Found, i8w, i4w)
+_TREE = tuple_type(StateTree, i4w, u1w, i4w)
+_FOUND = tuple_type(FoundLiterals, i8w, i4w)
 
 
 @kernel(_TREE, u1r, i8r, i4r)
@@ -120,7 +120,7 @@ def _grow(data: Any, offsets: Any, ids: Any) -> Any:
                 kept += 1
         n_active = kept
         depth += 1
-    return Tree(parents[:n_states].copy(), labels[:n_states].copy(), ends[:n_states].copy())
+    return StateTree(parents[:n_states].copy(), labels[:n_states].copy(), ends[:n_states].copy())
 
 
 @inline
@@ -196,7 +196,7 @@ def _find(automaton: Any, n_classes: Any, n_dense: Any, data: Any, offsets: Any)
                 n_found += 1
                 hit = automaton.hit_links[hit]
         found_offsets[value + 1] = n_found
-    return Found(found_offsets, found[:n_found].copy())
+    return FoundLiterals(found_offsets, found[:n_found].copy())
 
 
 class Substrings:
@@ -229,7 +229,7 @@ class Substrings:
         order = sorted((literal.translate(table), i) for i, literal in enumerate(literals))
         lengths = np.array([len(text) for text, _ in order], np.int64)
         data = np.frombuffer(b"".join(text for text, _ in order), np.uint8)
-        tree: Tree = _grow(
+        tree: StateTree = _grow(
             data,
             np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)]),
             np.array([i for _, i in order], np.int32),
@@ -253,9 +253,9 @@ class Substrings:
     def __len__(self) -> int:
         return len(self.automaton.hit_links)
 
-    def find(self, data: np.ndarray, offsets: np.ndarray) -> Found:
+    def find(self, data: np.ndarray, offsets: np.ndarray) -> FoundLiterals:
         """Find the literals that each value contains, each once. O(value bytes + found)."""
-        found: Found = _find(self.automaton, self._n_classes, self._n_dense, data, offsets)
+        found: FoundLiterals = _find(self.automaton, self._n_classes, self._n_dense, data, offsets)
         return found
 
     def arrays(self, prefix: str) -> dict[str, np.ndarray]:

@@ -32,7 +32,7 @@ from bittern.catalog.catalog import Catalog
 from bittern.engine.matcher import StateMatcher
 from bittern.errors import BitternError, SnapshotError
 from bittern.spark.catalogs.builder import Builder
-from bittern.spark.catalogs.views import Layer, View
+from bittern.spark.catalogs.views import CarriedLayer, View
 from bittern.spark.session import is_connect
 from bittern.spark.snapshots import store as stores
 from bittern.spark.snapshots import transport
@@ -95,11 +95,11 @@ def _parse(told: dict[str, Any], folder: str) -> View:
         if each["uri"] != uri:
             raise ValueError(f"{each['uri']!r:.200} is not {uri}")
         dead = base64.b64decode(words(each["dead"]), validate=True)
-        layers.append(Layer(SnapshotRef(identity, uri), dead))
+        layers.append(CarriedLayer(SnapshotRef(identity, uri), dead))
     return View(whole(told["version"]), tuple(layers))
 
 
-class Follower(threading.Thread):
+class CatalogFollower(threading.Thread):
     """Keeps the pointer at the catalog's newest version, as long as the session lives."""
 
     def __init__(self, spark: SparkSession, catalog: Catalog, store: str | None) -> None:
@@ -191,9 +191,9 @@ def _is_stopped(spark: Any) -> bool:
     return spark.sparkContext._jsc is None  # noqa: SLF001
 
 
-_followers: weakref.WeakKeyDictionary[SparkSession, dict[tuple[str, str | None], Follower]] = (
-    weakref.WeakKeyDictionary()
-)
+_followers: weakref.WeakKeyDictionary[
+    SparkSession, dict[tuple[str, str | None], CatalogFollower]
+] = weakref.WeakKeyDictionary()
 
 
 def follow(spark: SparkSession, catalog: Catalog, store: str | None) -> Following:
@@ -201,6 +201,6 @@ def follow(spark: SparkSession, catalog: Catalog, store: str | None) -> Followin
     own = _followers.setdefault(spark, {})
     follower = own.get((catalog.uid, store))
     if follower is None or not follower.is_alive():
-        follower = own[catalog.uid, store] = Follower(spark, catalog, store)
+        follower = own[catalog.uid, store] = CatalogFollower(spark, catalog, store)
         follower.start()
     return follower.following

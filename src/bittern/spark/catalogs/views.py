@@ -65,7 +65,7 @@ class Carried:
 
 
 @dataclass(frozen=True, repr=False)
-class Layer:
+class CarriedLayer:
     """An index and the positions in it that are dead, as bytes of 32-bit numbers."""
 
     index: SnapshotRef | Carried
@@ -89,7 +89,7 @@ class View:
     """One version of a catalog, as a closure carries it."""
 
     version: int
-    layers: tuple[Layer, ...]
+    layers: tuple[CarriedLayer, ...]
 
     @cached_property
     def id(self) -> str:
@@ -131,7 +131,7 @@ def view_of(
     layers = []
     for segment, marks in zip(state.segments, state.marks, strict=True):
         dead = np.flatnonzero(marks == 0).astype(np.int32).tobytes()
-        layers.append(Layer(_reference(segment, send, carry=carry), dead))
+        layers.append(CarriedLayer(_reference(segment, send, carry=carry), dead))
     return View(version, tuple(layers))
 
 

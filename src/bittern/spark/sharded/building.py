@@ -39,7 +39,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import LongType
 
 from bittern.engine.sharding.cutting import POINTS, cut
-from bittern.engine.sharding.regions import Key, Runs, build_router, presence, visits
+from bittern.engine.sharding.regions import CellRuns, RulerKey, build_router, presence, visits
 from bittern.errors import BadSubscription, OptionError
 from bittern.spark.past import refuse_quantifiers
 from bittern.spark.sharded.shards import Shards
@@ -132,8 +132,10 @@ def build_shards(
             keep(row["id"])  # for as long as the driver lives, whatever becomes of the workers
     home = [row for row in built if row["part"] == n_shards]
     shards = [row for row in built if row["part"] < n_shards]
-    regions = [Runs(np.array(row["firsts"]), np.array(row["lasts"])) for row in shards]
-    keys = {Key(*key) for row in built for key in zip(row["attributes"], row["kinds"], strict=True)}
+    regions = [CellRuns(np.array(row["firsts"]), np.array(row["lasts"])) for row in shards]
+    keys = {
+        RulerKey(*key) for row in built for key in zip(row["attributes"], row["kinds"], strict=True)
+    }
     refuse_quantifiers([key.attribute for key in keys], _NO_HISTORY)
     router = build_router(plan.ruler, regions, sample, keys)
     if unseen is not None:

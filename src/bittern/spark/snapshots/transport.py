@@ -38,7 +38,7 @@ from bittern.engine.snapshot.folder import read_snapshot
 from bittern.engine.snapshot.manifest import (
     MANIFEST,
     MAX_BYTES,
-    Entry,
+    ArrayEntry,
     check_format,
     check_manifest,
     parse_manifest,
@@ -231,7 +231,7 @@ def _parts(place: str) -> Iterator[_Open]:
     yield lambda name: remote.open_input_stream(f"{base}/{name}")
 
 
-def _read_manifest(open_part: _Open) -> tuple[bytes, str, list[Entry]]:
+def _read_manifest(open_part: _Open) -> tuple[bytes, str, list[ArrayEntry]]:
     with open_part(MANIFEST) as file:
         text = file.read(MAX_BYTES + 1)
     if len(text) > MAX_BYTES:
@@ -251,7 +251,7 @@ def _collect(
     # Copied even where the rest is linked: its time says when this copy was made.
     (folder / MANIFEST).write_bytes(text)
 
-    def bring(entry: Entry) -> None:
+    def bring(entry: ArrayEntry) -> None:
         name = f"{entry.name}.npy"
         if linked is None or not _link(linked / name, folder / name):
             with open_part(name) as source:

@@ -73,7 +73,7 @@ _CODEC = "zstd"
 _STORED = pa.schema([("file", pa.string()), ("bytes", pa.int64())])
 
 
-class Part(NamedTuple):
+class DocumentPart(NamedTuple):
     """A folder of documents, of the batches from ``first`` to ``last``."""
 
     path: str
@@ -139,7 +139,7 @@ class StreamHistory:
                     staging.accept(report["file"], report["bytes"])
             staging.commit()
 
-    def before(self, batch_id: int) -> list[Part]:
+    def before(self, batch_id: int) -> list[DocumentPart]:
         """The folders of all documents before a batch that may be used, the oldest first."""
         parts = self._parts(batch_id)
         if self.keep is None or not parts:
@@ -199,7 +199,7 @@ class StreamHistory:
                     folders.setdefault(first, []).append((last, entry.name))
         return {first: sorted(found, reverse=True) for first, found in folders.items()}
 
-    def _parts(self, batch_id: int) -> list[Part]:
+    def _parts(self, batch_id: int) -> list[DocumentPart]:
         """Folders that hold each batch before this one, from the first that has documents."""
         begin = self._begin()
         folders = self._folders()
@@ -222,7 +222,7 @@ class StreamHistory:
                     f" or remove the whole folder to start with an empty history"
                 )
             count, n_bytes = self._counted(name)
-            parts.append(Part(str(self.path / name), at, last, number, count, n_bytes))
+            parts.append(DocumentPart(str(self.path / name), at, last, number, count, n_bytes))
             at, number = last + 1, number + count
         return parts
 
@@ -237,7 +237,7 @@ class StreamHistory:
 
     # -- folding and removing ------------------------------------------------------------------
 
-    def _without_expired(self, parts: list[Part]) -> list[Part]:
+    def _without_expired(self, parts: list[DocumentPart]) -> list[DocumentPart]:
         """The parts still in use. The others are removed once they are as many as are kept."""
         if self.keep is None:
             return parts
@@ -248,7 +248,7 @@ class StreamHistory:
         create_once(self._note(begin.batch), {"documents": begin.documents})
         return parts[len(expired) :]
 
-    def _fold(self, parts: Sequence[Part]) -> None:
+    def _fold(self, parts: Sequence[DocumentPart]) -> None:
         """Make one folder of several that follow each other. O(bytes)."""
         target = self.path / f"{BATCH}es={parts[0].first}-{parts[-1].last}"
         files = [file for part in parts for file in _files(Path(part.path))]
@@ -263,7 +263,7 @@ class StreamHistory:
                     staging.accept(name, size)
             staging.commit()
 
-    def _remove_covered(self, parts: Sequence[Part]) -> None:
+    def _remove_covered(self, parts: Sequence[DocumentPart]) -> None:
         """Remove folders of batches that another folder holds, or that are too old to count."""
         begin = self._begin()
         assert begin is not None
@@ -280,7 +280,7 @@ class StreamHistory:
                 entry.unlink(missing_ok=True)
 
 
-def _groups(parts: Sequence[Part], end: int) -> Iterator[list[Part]]:
+def _groups(parts: Sequence[DocumentPart], end: int) -> Iterator[list[DocumentPart]]:
     """Parts to be made one, all of batches before ``end``; the largest groups that may be."""
     width = _FAN
     while width * _FAN <= end:
@@ -297,7 +297,7 @@ def _groups(parts: Sequence[Part], end: int) -> Iterator[list[Part]]:
         parts, width = rest, width // _FAN
 
 
-def _place(width: int, part: Part) -> int:
+def _place(width: int, part: DocumentPart) -> int:
     return part.first // width
 
 

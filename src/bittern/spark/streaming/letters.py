@@ -30,7 +30,7 @@ import pyarrow as pa
 from pyspark import TaskContext
 
 from bittern.delivery.addresses import networks, shown
-from bittern.delivery.lanes import Delivery, Outcome, Pair, Terms
+from bittern.delivery.lanes import Delivery, Endpoint, Outcome, Terms
 from bittern.delivery.posting import Post, Request
 from bittern.spark.operator import Batches
 from bittern.spark.sink.part_files import Table, row_of
@@ -66,7 +66,7 @@ REPORT = pa.schema(
 
 
 @dataclass(frozen=True)
-class Task:
+class LetterTask:
     """What runs on each partition: plain data that a closure carries."""
 
     query_id: str
@@ -74,7 +74,7 @@ class Task:
     version: int
     time: str
     terms: Terms
-    suspects: frozenset[Pair]
+    suspects: frozenset[Endpoint]
     most_matches: int
     private: tuple[str, ...]
     headers: tuple[tuple[str, str], ...] = field(repr=False)
@@ -98,8 +98,8 @@ class Task:
         delivery = Delivery(post, self.terms, self.suspects)
         part = self.dead_letters.part(partition, attempt)
         counts = dict.fromkeys(COUNTS, 0)
-        given_up: set[Pair] = set()
-        untried: set[Pair] = set()
+        given_up: set[Endpoint] = set()
+        untried: set[Endpoint] = set()
         try:
             for outcome in delivery.run(self.requests(rows)):
                 counts["requests"] += 1

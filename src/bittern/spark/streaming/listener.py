@@ -25,7 +25,7 @@ from pyspark.sql.streaming.listener import (
 )
 
 from bittern.spark.session import reason
-from bittern.spark.streaming.metrics import Metrics, Progress
+from bittern.spark.streaming.metrics import Metrics, TriggerProgress
 
 #: Of Spark's names for the parts of a trigger, those that make it durable (4.x and before it).
 _COMMITS = ("walCommit", "commitOffsets", "commitBatch")
@@ -66,13 +66,13 @@ class Listener(StreamingQueryListener):
             self._metrics.ended(None if failure is None else reason(RuntimeError(failure)))
 
 
-def as_progress(told: Any) -> Progress:
+def as_progress(told: Any) -> TriggerProgress:
     """What is of interest in a ``StreamingQueryProgress``."""
     took = told.durationMs or {}
     commits = [took[name] / 1000 for name in _COMMITS if name in took]
     behind = [events_behind(source) for source in told.sources or ()]
     known = [each for each in behind if each is not None]
-    return Progress(
+    return TriggerProgress(
         batch_id=told.batchId,
         rows=told.numInputRows or 0,
         whole=took["triggerExecution"] / 1000 if "triggerExecution" in took else None,

@@ -62,7 +62,7 @@ class BatchReport:
 
 
 @dataclass(frozen=True)
-class Progress:
+class TriggerProgress:
     """What Spark tells of a trigger; ``seconds`` are of the whole and of committing it."""
 
     batch_id: int
@@ -181,7 +181,7 @@ class Metrics:
             self._count(seconds, done.latency)
             self._refresh()
 
-    def progress(self, told: Progress) -> None:
+    def progress(self, told: TriggerProgress) -> None:
         """Take what Spark tells of a trigger, be it of the last batch or of an idle one. O(1)."""
         with self._lock:
             was = self._totals
@@ -232,7 +232,7 @@ class Metrics:
                 recent=tuple(self._kept)[-_SHOWN:],
             )
 
-    def _timed(self, done: Done, told: Progress) -> Done:
+    def _timed(self, done: Done, told: TriggerProgress) -> Done:
         """The batch with Spark's part of the time; totals grow by what is new."""
         if told.whole is None:
             return dataclasses.replace(done, behind=told.behind)

@@ -50,7 +50,7 @@ from bittern.spark.streaming.listener import Listener
 from bittern.spark.streaming.metrics import Metrics
 from bittern.spark.streaming.outbox import BATCH, QUERY, Outbox, check_apart
 from bittern.spark.streaming.pins import Checkpoint
-from bittern.spark.streaming.steps import Plan, Steps
+from bittern.spark.streaming.steps import PipelinePlan, Steps
 
 #: Seconds that a graceful stop waits for Spark to note the last batch as done.
 _NOTING = 30
@@ -160,7 +160,7 @@ class Pipeline:
         )
         self._events = events
         self._trigger = {"availableNow": True} if available_now else _interval(trigger, events)
-        self._plan = Plan(
+        self._plan = PipelinePlan(
             events.sparkSession,
             catalog if isinstance(catalog, Catalog) else Catalog(catalog, create=False),
             sink,
@@ -220,7 +220,7 @@ class _Stopping(Exception):  # noqa: N818
 class Running:
     """A pipeline that was started."""
 
-    def __init__(self, plan: Plan, events: DataFrame, trigger: dict[str, Any]) -> None:
+    def __init__(self, plan: PipelinePlan, events: DataFrame, trigger: dict[str, Any]) -> None:
         self._plan = plan
         self._batch = threading.Lock()  # held while a batch is worked on
         self._stopping = self._aborting = False

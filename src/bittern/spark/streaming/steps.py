@@ -36,7 +36,7 @@ from bittern.spark.streaming.pins import Checkpoint, Pin
 
 
 @dataclass(frozen=True)
-class Plan:
+class PipelinePlan:
     """The arguments of a pipeline, checked."""
 
     spark: SparkSession
@@ -84,7 +84,7 @@ class _Watch:
 class Steps:
     """Works on one batch after the other; call it with the rows of each."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: PipelinePlan) -> None:
         self._plan = plan
         has_history = plan.history is not None
         self._builder = Builder(plan.spark, plan.catalog, plan.store, history=has_history)

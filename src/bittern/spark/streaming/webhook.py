@@ -52,7 +52,7 @@ from pyspark.sql.types import (
 )
 
 from bittern.delivery.addresses import networks
-from bittern.delivery.lanes import Pair, Terms
+from bittern.delivery.lanes import Endpoint, Terms
 from bittern.delivery.posting import check_headers
 from bittern.errors import OptionError
 from bittern.options import whole_number
@@ -62,7 +62,7 @@ from bittern.spark.operator import SUBSCRIPTION
 from bittern.spark.sink.part_files import Table
 from bittern.spark.sink.staging import Staging, local_path
 from bittern.spark.streaming.batch import Batch, Sink, as_json
-from bittern.spark.streaming.letters import COUNTS, REPORT, Task
+from bittern.spark.streaming.letters import COUNTS, REPORT, LetterTask
 
 logger = logging.getLogger("bittern")
 
@@ -155,8 +155,8 @@ class Webhook(Sink):
         if secret is not None and not (isinstance(secret, str | bytes) and secret):
             raise OptionError("secret must be a string that is not empty, or None for no signature")
         self._secret = secret.encode() if isinstance(secret, str) else secret
-        self._given_up: frozenset[Pair] = frozenset()
-        self._untried: frozenset[Pair] = frozenset()
+        self._given_up: frozenset[Endpoint] = frozenset()
+        self._untried: frozenset[Endpoint] = frozenset()
         #: Of the last batch that this sink delivered.
         self.last: Delivered | None = None
 
@@ -214,7 +214,7 @@ class Webhook(Sink):
 
     def _post(self, batch: Batch, targets: pa.Table, folder: str) -> dict[str, int]:
         with Staging(folder) as staging:
-            task = Task(
+            task = LetterTask(
                 query_id=batch.query_id,
                 batch_id=batch.batch_id,
                 version=batch.version,
@@ -239,7 +239,7 @@ class Webhook(Sink):
         return {name: sum(row[name] for row in reports) for name in COUNTS}
 
 
-def _pairs(reports: Sequence[Row], name: str) -> frozenset[Pair]:
+def _pairs(reports: Sequence[Row], name: str) -> frozenset[Endpoint]:
     return frozenset((url, subscriber) for row in reports for url, subscriber in row[name])
 
 
