@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.run import DisagreementError, agree, timed
+from bittern.arrays import Int32s
 from bittern.errors import OptionError
 from bittern.stabbing.registry import structure
 
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
 
     from benchmarks.draw import Draw, Ints
 
-Int32s: TypeAlias = NDArray[np.int32]
 Values: TypeAlias = NDArray[Any]
 Point: TypeAlias = dict[str, Any]
 

@@ -33,6 +33,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from bittern.arrays import Int32s, Int64s
 from bittern.errors import OptionError
 from bittern.jit import i4r, i4r2, i4w, i8, i8r, i8w, kernel, u8r, u8w, void
 from bittern.literature.bit_vectors.bitmaps import (
@@ -43,13 +44,13 @@ from bittern.literature.bit_vectors.bitmaps import (
     words_for,
 )
 from bittern.literature.bit_vectors.cluster_index import ClusterIndex
-from bittern.stabbing.contract import Int32s, Int64s, StabbingIndex, as_int32, as_values
+from bittern.stabbing.contract import StabbingIndex, as_int32, as_values
 from bittern.stabbing.registry import structure as structure_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from bittern.literature.bit_vectors.bulk import UInt64s
+    from bittern.arrays import UInt64s
 
 Table: TypeAlias = NDArray[np.int32]
 """One row per attribute, one column per profile or event."""

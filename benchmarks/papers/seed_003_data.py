@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.draw import Draw, Floats, Ints
+from bittern.arrays import Int32s
 from bittern.jit import i4r, i8, i8r, kernel, u1w
 from bittern.matching.classes import Classes, StructureArrays, classify
 from bittern.matching.pivot.cover import cell_mass
@@ -38,7 +39,6 @@ from bittern.model.strings import StringTable
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-Int32s: TypeAlias = NDArray[np.int32]
 Masses: TypeAlias = NDArray[np.float64]
 
 SEED = 3

@@ -18,13 +18,13 @@ import struct
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
-from typing import ClassVar, NamedTuple, TypeAlias
+from typing import ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from benchmarks.draw import Floats, Ints
 from benchmarks.pb_tree.workloads import Predicates, ordered_keys
+from bittern.arrays import Int32s
 from bittern.literature.predicates.contract import (
     AT_LEAST,
     AT_MOST,
@@ -34,8 +34,6 @@ from bittern.literature.predicates.contract import (
     UNEQUAL,
     PredicateIndex,
 )
-
-Int32s: TypeAlias = NDArray[np.int32]
 
 _ENDS = np.iinfo(np.int64)
 

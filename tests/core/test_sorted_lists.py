@@ -17,6 +17,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from bittern.arrays import Int32s
 from bittern.errors import OptionError
 from bittern.jit import i4w, i8, kernel
 from bittern.literature.sorted_lists import lists as sorted_lists
@@ -32,7 +33,7 @@ from bittern.literature.sorted_lists.blocks import (
     room_for,
     seek,
 )
-from bittern.literature.sorted_lists.lists import Int32s, SortedLists
+from bittern.literature.sorted_lists.lists import SortedLists
 from bittern.stabbing.areas import HELD, USED
 from effort import examples
 

@@ -15,11 +15,10 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from bittern.arrays import Mask
 from bittern.engine.index import Index
 from bittern.language.syntax import Quantified
 from bittern.model.events.reads import Read
-
-Mask = npt.NDArray[np.bool_]
 
 
 class SeenBefore(Protocol):

@@ -11,12 +11,11 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from bittern.arrays import Int64s
 from bittern.history.implied import Constraint
 from bittern.history.prefilter import PreFilter
 from bittern.history.sections import ConditionsOf, EventBatch
 from bittern.history.table import MOST_SECTIONS, StoredDocuments, stored_batches
-
-Numbers = npt.NDArray[np.int64]
 
 
 class Demands:
@@ -31,7 +30,7 @@ class Demands:
         self._filters: list[PreFilter] = []
         self._numbers: dict[Constraint, int] = {}
 
-    def use(self, constraints: Sequence[Constraint]) -> Numbers:
+    def use(self, constraints: Sequence[Constraint]) -> Int64s:
         """The numbers of these demands; new ones are checked against all documents.
 
         If some are new, demands that are not among these may be dropped.

@@ -36,6 +36,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from bittern.arrays import Mask
 from bittern.engine.index import Index
 from bittern.engine.live.delta import ALL_ALIVE
 from bittern.engine.matcher import match_block, new_totals
@@ -53,7 +54,6 @@ from bittern.language.templates import Slot, Template
 from bittern.language.trees import walk
 from bittern.model.events.reads import readable_rows
 
-Mask: TypeAlias = npt.NDArray[np.bool_]
 _Numbers: TypeAlias = tuple[int, ...]
 
 

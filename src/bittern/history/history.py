@@ -21,10 +21,11 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 
+from bittern.arrays import Mask
 from bittern.errors import OptionError
 from bittern.history.documents import Documents
 from bittern.history.passes import live_from
-from bittern.history.sections import EventBatch, Mask
+from bittern.history.sections import EventBatch
 from bittern.model.events.reads import readable_rows
 from bittern.model.events.typed import TypedReader
 from bittern.options import whole_number

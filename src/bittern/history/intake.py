@@ -13,8 +13,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from bittern.arrays import Int64s
 from bittern.history.groups import (
     AGE,
     ARRIVAL,
@@ -37,8 +37,6 @@ from bittern.history.lookups import find_counter, pass_all
 from bittern.history.summaries import add_to_group
 from bittern.jit import i8r, inline, tuple_type
 from bittern.model.events.typed import TIME
-
-Int64s = npt.NDArray[np.int64]
 
 
 class Intake(NamedTuple):

@@ -21,8 +21,8 @@ from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
-import numpy.typing as npt
 
+from bittern.arrays import Int64s, Mask
 from bittern.engine.index import Index
 from bittern.errors import OptionError
 from bittern.history.conditions import IndexedConditions
@@ -31,14 +31,13 @@ from bittern.history.guards import Guards
 from bittern.history.history import History
 from bittern.history.phases import AUTO, CONSTANTS, PhaseEstimate, check_phases
 from bittern.history.rows import Rows
-from bittern.history.sections import EventBatch, Mask
+from bittern.history.sections import EventBatch
 from bittern.history.table import JoinTable
 from bittern.language.quantifiers import hidden_name
 from bittern.language.syntax import Quantified
+from bittern.model.events.batch import Pairs
 from bittern.model.events.reads import Read, readable_rows
 
-Pairs = npt.NDArray[np.uint64]
-Int64s = npt.NDArray[np.int64]
 #: Answers of at most so many entries are held at a time where all events ask all entries.
 _MOST_ANSWERS = 1 << 24
 #: Events of the first block, while it is not known how many entries they need.

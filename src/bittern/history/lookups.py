@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from bittern.arrays import Int64s
 from bittern.history.groups import (
     AGE,
     ARRIVAL,
@@ -41,7 +42,6 @@ from bittern.history.summaries import newest
 from bittern.jit import i8r, i8r2, inline, tuple_type, u1r
 from bittern.model.events.typed import TIME
 
-Int64s = npt.NDArray[np.int64]
 #: Columns of a lookup. VALUE: code of the value compared, or NO_VALUE; LAST: a window of so many
 #: documents, or -1; MICROSECONDS: a window of time, or -1; NEEDS: a row without which nothing is
 #: found, or -1. The rest are ranges of lists; residuals come behind conditions.

@@ -32,8 +32,8 @@ import numpy as np
 import numpy.typing as npt
 from pyroaring import BitMap
 
+from bittern.arrays import Int32s
 from bittern.history.ordered_runs import (
-    Places,
     Run,
     bitmap_of,
     bytes_of,
@@ -160,14 +160,14 @@ class FoundDocuments:
                     self._stretches.append((run, low, ends[i]))
                 low = -1
 
-    def places(self, most: int | None = None) -> Places:
+    def places(self, most: int | None = None) -> Int32s:
         """All of them, or some if there are more than ``most``."""
         parts = [run.places[low:high][:most] for run, low, high in self._stretches]
         parts += [self._tail]
         parts += [places_of(own) for own in self._sets]
         return np.concatenate(parts)[:most]
 
-    def keep(self, places: Places) -> Places:
+    def keep(self, places: Int32s) -> Int32s:
         """Those of these places that are among them, in the same order."""
         return self._index.keep(places, self._outcomes, self._value)
 
@@ -197,7 +197,7 @@ class OrderedIndex:
         return len(self._kinds)
 
     @property
-    def tail(self) -> Places:
+    def tail(self) -> Int32s:
         """The places that are in no run yet."""
         return np.arange(self._in_runs, len(self), dtype=np.int32)
 
@@ -229,7 +229,7 @@ class OrderedIndex:
                 self._push(runs, kind, places)
         self._in_runs = len(self)
 
-    def _push(self, runs: list[Run], kind: int, places: Places) -> None:
+    def _push(self, runs: list[Run], kind: int, places: Int32s) -> None:
         """A run of newer documents, merged with those before that are not much longer."""
         while runs and len(runs[-1].places) < RATIO * len(places):
             older, newer = runs.pop().places, places
@@ -264,7 +264,7 @@ class OrderedIndex:
         columns = (run.places, self._words, self._ties, self._heap)
         return rank(*columns, *value, -1), rank(*columns, *value, 0)
 
-    def keep(self, places: Places, outcomes: int, value: TypedValue) -> Places:
+    def keep(self, places: Int32s, outcomes: int, value: TypedValue) -> Int32s:
         """Those of these places whose value compares with this one so, in the same order."""
         kept = np.empty(len(places), dtype=np.int32)
         columns = (self._kinds, self._words, self._ties, self._heap)
@@ -301,7 +301,7 @@ class OrderedIndex:
         sizes = int(_string_bytes(self._kinds, self._ties, self._heap))
         assert sizes == len(self._heap), "the heap holds other strings than there are"
 
-    def _check_runs(self, kind: int, places: Places) -> None:
+    def _check_runs(self, kind: int, places: Int32s) -> None:
         runs = self.runs[kind]
         if kind in (MISSING, OTHER):
             assert not runs, "values that cannot be compared stand in a run"
@@ -325,5 +325,5 @@ def _extended(column: npt.NDArray[Any], more: npt.NDArray[Any]) -> npt.NDArray[A
     return column
 
 
-def _places_where(mask: npt.NDArray[np.bool_]) -> Places:
+def _places_where(mask: npt.NDArray[np.bool_]) -> Int32s:
     return np.flatnonzero(mask).astype(np.int32)

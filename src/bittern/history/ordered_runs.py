@@ -17,22 +17,20 @@ from array import array
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from pyroaring import BitMap
 
+from bittern.arrays import Int32s
 from bittern.jit import i4r, i4w, i8, i8r, inline, kernel, u1r, void
 from bittern.model.events.typed import compare
 
 #: Marks in a run, and the fewest places between two.
 MOST_MARKS, LEAST_STEP = 256, 1024
 
-Places = npt.NDArray[np.int32]
-
 
 class Stretch(NamedTuple):
     """Some places in a row: from ``first`` to before ``last``."""
 
-    places: Places
+    places: Int32s
     first: int
     last: int
 
@@ -107,12 +105,12 @@ def rank(
     return low
 
 
-def bitmap_of(places: Places) -> BitMap:
-    """Places, in any order, as a set; pyroaring is fast with ascending arrays of this type."""
+def bitmap_of(places: Int32s) -> BitMap:
+    """Int32s, in any order, as a set; pyroaring is fast with ascending arrays of this type."""
     return BitMap(array("I", np.sort(places).tobytes()))
 
 
-def places_of(bitmap: BitMap) -> Places:
+def places_of(bitmap: BitMap) -> Int32s:
     """A set as places, ascending."""
     return np.asarray(bitmap.to_array()).view(np.int32)
 
@@ -128,9 +126,9 @@ def bytes_of(bitmap: BitMap) -> int:
 
 
 class Run:
-    """Places of one kind in the order of their values, and sets of how they begin."""
+    """Int32s of one kind in the order of their values, and sets of how they begin."""
 
-    def __init__(self, places: Places) -> None:
+    def __init__(self, places: Int32s) -> None:
         self.places = places
         self.step = max(LEAST_STEP, -(-len(places) // MOST_MARKS))
         self.marks: list[BitMap] = []

@@ -76,7 +76,7 @@ class Errand(NamedTuple):
     needs: npt.NDArray[np.int64]
 
 
-class Output(NamedTuple):
+class PassOutput(NamedTuple):
     """What comes of it, and what a pass notes meanwhile."""
 
     starts: npt.NDArray[np.int64]
@@ -89,7 +89,7 @@ class Output(NamedTuple):
 
 
 _ERRAND = tuple_type(Errand, i8r, i8r, u1r, u1r, u1r, i8, i8, i8, i8r, i8r)
-_OUTPUT = tuple_type(Output, i8w, i4w, i8w, i4w, i8w, i8w, i8w)
+_OUTPUT = tuple_type(PassOutput, i8w, i4w, i8w, i4w, i8w, i8w, i8w)
 
 
 @kernel(i8, SPECS, GROUPS_TYPE, LOOKUPS, INTAKE, OPERANDS, _ERRAND, _OUTPUT)
@@ -277,7 +277,7 @@ class Pass(NamedTuple):
         )
         errand = frozen(errand)
         while True:
-            output = Output(starts[0], out[0], starts[1], out[1], stamps, found, progress)
+            output = PassOutput(starts[0], out[0], starts[1], out[1], stamps, found, progress)
             why = _run(specs, groups, lookups, intake, operands, errand, output)
             if why == _DONE:
                 break

@@ -21,7 +21,6 @@ from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from bittern.history.groups import (
     ARRIVAL,
@@ -46,7 +45,6 @@ from bittern.language.syntax import Compare, Value, Window
 from bittern.language.terms import Condition, Entry, Term
 from bittern.model.events.typed import Typed, TypedReader
 
-Int64s = npt.NDArray[np.int64]
 #: Parts of a key: the document's row, and the code of what it equals.
 _Keys: TypeAlias = list[tuple[int, int]]
 #: So many summaries may differ in nothing but their conditions.

@@ -24,8 +24,6 @@ from bittern.history.rows import Rows
 from bittern.history.sections import Conditions, ConditionsOf, EventBatch
 from bittern.jit import i8, i8r, i8w, kernel, u1r, void
 
-Int64s = npt.NDArray[np.int64]
-
 
 @kernel(void, i8r, i8r, u1r, i8, i8w, i8w, i8w)
 def _note(

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-Int64s = npt.NDArray[np.int64]
+from bittern.arrays import Int64s
 
 
 class Rows(NamedTuple):

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from bittern.arrays import Mask
 from bittern.history.groups import empty_groups
 from bittern.history.mapping_rows import readable
 from bittern.history.passes import Answers, live_from
@@ -27,8 +28,6 @@ from bittern.history.sets import DocumentSets
 from bittern.language.syntax import Pair
 from bittern.language.terms import Entry
 from bittern.model.events.typed import Typed, TypedReader
-
-Mask = npt.NDArray[np.bool_]
 
 
 class Conditions(Protocol):

@@ -33,9 +33,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from bittern.arrays import Int32s
 from bittern.history.mapping_rows import add_values
 from bittern.model.events.attributes import Attributes
 from bittern.model.events.columns import plain
@@ -52,18 +52,16 @@ _PLAIN, _COMPRESSED = pa.ipc.IpcWriteOptions(), pa.ipc.IpcWriteOptions(compressi
 #: Fewer bytes than this are not compressed: that takes longer than all else, and they soon merge.
 _FEW_BYTES = 1 << 14
 
-Places = npt.NDArray[np.int32]
-
 
 class Block(NamedTuple):
     """Documents of a segment that came in one form."""
 
     form: str
     json: tuple[str, ...]  # columns that hold JSON text
-    places: Places | None  # of its rows in the segment; None: 0, 1, 2 ...
+    places: Int32s | None  # of its rows in the segment; None: 0, 1, 2 ...
     rows: pa.Table
 
-    def explicit(self, behind: int) -> Places:
+    def explicit(self, behind: int) -> Int32s:
         """The places of its rows in a longer segment, ``behind`` so many other documents."""
         if self.places is None:
             return np.arange(behind, behind + self.rows.num_rows, dtype=np.int32)
@@ -117,7 +115,7 @@ def can_say(field: pa.Field, json: Sequence[str], names: Names) -> bool:
 
 def merge(segments: Iterable[tuple[int, bytes]]) -> bytes:
     """Segments that follow each other, given as (documents, bytes), as one."""
-    alike: dict[tuple[str, tuple[str, ...], bytes], list[tuple[Block, Places]]] = {}
+    alike: dict[tuple[str, tuple[str, ...], bytes], list[tuple[Block, Int32s]]] = {}
     n_documents = 0
     for count, data in segments:
         for block in unpack(data):
@@ -127,7 +125,7 @@ def merge(segments: Iterable[tuple[int, bytes]]) -> bytes:
     return pack(_joined(parts, n_documents) for parts in alike.values())
 
 
-def _joined(parts: list[tuple[Block, Places]], n_documents: int) -> Block:
+def _joined(parts: list[tuple[Block, Int32s]], n_documents: int) -> Block:
     """Blocks of the same columns, with their places in a segment, as one."""
     rows = pa.concat_tables([block.rows for block, _ in parts]).combine_chunks()
     places = np.concatenate([places for _, places in parts])

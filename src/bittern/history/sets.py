@@ -32,9 +32,10 @@ import numpy as np
 import numpy.typing as npt
 from pyroaring import BitMap
 
+from bittern.arrays import Int32s
 from bittern.errors import OptionError
 from bittern.history.ordered import OrderedIndex, outcome
-from bittern.history.ordered_runs import Places, bitmap_of, bytes_of, places_of
+from bittern.history.ordered_runs import bitmap_of, bytes_of, places_of
 from bittern.history.outcomes import ANYHOW, APART, EQUAL, OUTCOMES
 from bittern.jit import b1w, i8, i8r, kernel, u1r, void
 from bittern.language.syntax import Pair, Window
@@ -45,7 +46,7 @@ from bittern.model.events.typed import MISSING, TIME, Typed, TypedValue
 FEW = 2048
 #: So many documents are expired, and as many as are left, before those left are renumbered.
 FEWEST_EXPIRED = 1024
-#: Places are signed 32-bit numbers.
+#: Int32s are signed 32-bit numbers.
 MOST_DOCUMENTS = 2**31 - 1
 _INT64_MIN = -(2**63)
 
@@ -82,10 +83,10 @@ class _Leaf(Protocol):
 
     count: int
 
-    def places(self, most: int | None = None) -> Places:
+    def places(self, most: int | None = None) -> Int32s:
         """All of them, or some if there are more than ``most``."""
 
-    def keep(self, places: Places) -> Places:
+    def keep(self, places: Int32s) -> Int32s:
         """Those of these places that are among them."""
 
     def narrow(self, documents: BitMap) -> BitMap:
@@ -99,10 +100,10 @@ class _Members:
         self._members = members
         self.count = len(members)
 
-    def places(self, most: int | None = None) -> Places:
+    def places(self, most: int | None = None) -> Int32s:
         return places_of(self._members)[:most]
 
-    def keep(self, places: Places) -> Places:
+    def keep(self, places: Int32s) -> Int32s:
         return places_of(bitmap_of(places) & self._members)
 
     def narrow(self, documents: BitMap) -> BitMap:
@@ -116,10 +117,10 @@ class _Others:
         self._members, self._end = members, end
         self.count = end - len(members)
 
-    def places(self, most: int | None = None) -> Places:
+    def places(self, most: int | None = None) -> Int32s:
         return places_of(BitMap(range(self._end)) - self._members)[:most]
 
-    def keep(self, places: Places) -> Places:
+    def keep(self, places: Int32s) -> Int32s:
         return places_of(bitmap_of(places) - self._members)
 
     def narrow(self, documents: BitMap) -> BitMap:
@@ -317,11 +318,11 @@ def _pair_holds(pair: Pair, typed: Typed, rows: Mapping[str, int]) -> npt.NDArra
     return holds
 
 
-def _within(places: Places, low: int, high: int) -> Places:
+def _within(places: Int32s, low: int, high: int) -> Int32s:
     return places[(places >= low) & (places < high)]
 
 
-def _all(leaves: Sequence[_Leaf], low: int, high: int) -> Places:
+def _all(leaves: Sequence[_Leaf], low: int, high: int) -> Int32s:
     """The places in a range that satisfy every leaf, all equalities: ascending."""
     first, *rest = sorted(leaves, key=lambda leaf: leaf.count)
     if rest and first.count > FEW:

@@ -17,16 +17,15 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from bittern.arrays import Int64s, Mask
 from bittern.history.rows import Rows
-from bittern.history.sections import ConditionsOf, EventBatch, Mask, Section
+from bittern.history.sections import ConditionsOf, EventBatch, Section
 from bittern.language.quantifiers import quantified_of
 from bittern.language.terms import entry_of
 
 #: With more sections than this, all become one.
 MOST_SECTIONS = 6
-Numbers = npt.NDArray[np.int64]
 
 
 class StoredDocuments(Protocol):
@@ -85,7 +84,7 @@ class JoinTable:
         else:
             self.add(names)
 
-    def add(self, names: Sequence[str]) -> Numbers:
+    def add(self, names: Sequence[str]) -> Int64s:
         """The numbers of the entries with these hidden names; new ones are built. O(documents)."""
         new = [name for name in dict.fromkeys(names) if name not in self._numbers]
         if new:

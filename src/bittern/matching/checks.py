@@ -7,12 +7,12 @@ and an AssertionError says which invariant is broken. All are O(rows + postings)
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-Int32s: TypeAlias = npt.NDArray[np.int32]
+from bittern.arrays import Int32s
 
 
 def check_channels(bases: Int32s, n_channels: int, n_cells: int) -> None:

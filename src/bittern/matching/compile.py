@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from bittern.arrays import Int32s, Int64s
 from bittern.errors import OptionError
 from bittern.language.literals import attribute_name
 from bittern.language.templates import Template
@@ -43,9 +44,6 @@ from bittern.model.strings import StringTable
 #: Up to this many (channel, constant) combinations a table is faster than sorting.
 _TABLE_LIMIT = 1 << 25
 _MAX_CELLS = 2**30
-
-Int32s = npt.NDArray[np.int32]
-Int64s = npt.NDArray[np.int64]
 
 
 class Compiled(NamedTuple):

@@ -6,8 +6,8 @@ so that n items appended one by one cost O(n) moves in all::
     items   4 7 9            longer(items, 1)     4 7 9 0
     room    4 7 9 . . .                           4 7 9 0 . .      the same memory
 
-A ``GrowingColumn`` is such an array that is sometimes handed out (mapped, saved, compared): the first
-change after that is made in a copy.
+A ``GrowingColumn`` is such an array that is sometimes handed out (mapped, saved, compared): the
+first change after that is made in a copy.
 """
 
 from __future__ import annotations

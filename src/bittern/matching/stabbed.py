@@ -11,19 +11,18 @@ is checked.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Self, TypeAlias
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
+from bittern.arrays import Int32s
 from bittern.errors import OptionError
 from bittern.jit import b1, i4r, i4w, i8r, kernel
 from bittern.matching.contract import SubscriptionIndex
 from bittern.model.rank.space import under
 from bittern.stabbing.contract import StabbingIndex
 from bittern.stabbing.registry import AUTO, build_named, check_name, structure
-
-Int32s: TypeAlias = npt.NDArray[np.int32]
 
 #: Intervals of cells that ``check`` looks at in all, and cells and intervals at once.
 _MOST_COMPARED = 1 << 28

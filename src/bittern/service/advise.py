@@ -24,6 +24,7 @@ from dataclasses import replace
 import numpy as np
 
 import bittern
+from bittern.arrays import Int32s
 from bittern.errors import BitternError, OptionError
 from bittern.service import tables
 from bittern.service.advice import Advice, Measurement, as_json, as_text, disagreement, marks
@@ -31,7 +32,6 @@ from bittern.service.picture import scatter
 from bittern.service.progress import Progress
 from bittern.service.report import count, say
 from bittern.stabbing.choose import choose, ranked
-from bittern.stabbing.contract import Int32s
 from bittern.stabbing.estimate import Estimate
 from bittern.stabbing.intervals import Intervals
 from bittern.stabbing.registry import checked_memory, structure

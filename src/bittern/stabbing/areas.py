@@ -23,7 +23,7 @@ import numpy as np
 from bittern.jit import inline
 
 if TYPE_CHECKING:
-    from bittern.stabbing.contract import Int32s
+    from bittern.arrays import Int32s
 
 # Where the running figures are.
 USED, HELD = 0, 1

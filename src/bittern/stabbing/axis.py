@@ -31,6 +31,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from bittern.arrays import Int32s
 from bittern.jit import frozen
 from bittern.model.numbers import (
     BEYOND_INT64,
@@ -51,7 +52,6 @@ from bittern.model.rank.space import (
     build_rank_space,
 )
 from bittern.model.strings import StringTable, arrow_strings
-from bittern.stabbing.contract import Int32s
 from bittern.stabbing.guide import Guide
 from bittern.stabbing.values import Values, canonical, cheapest, decimals, fits, nearest_float
 

@@ -26,7 +26,7 @@ import numpy as np
 from bittern.jit import i4r, i4w, i8, i8r, i8w, inline, kernel, void
 
 if TYPE_CHECKING:
-    from bittern.stabbing.contract import Int32s, Int64s
+    from bittern.arrays import Int32s, Int64s
 
 
 @inline

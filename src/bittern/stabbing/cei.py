@@ -36,17 +36,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from bittern.arrays import Int32s
 from bittern.errors import OptionError
 from bittern.jit import i4r, i4w, i8, i8r, i8w, inline, kernel, prefetch, read_only, void
 from bittern.stabbing.blocks import block_level, decompose_one
-from bittern.stabbing.contract import (
-    MAX_DOMAIN,
-    Int32s,
-    StabbingIndex,
-    check_bytes,
-    unfit,
-    whole_number,
-)
+from bittern.stabbing.contract import MAX_DOMAIN, StabbingIndex, check_bytes, unfit, whole_number
 from bittern.stabbing.id_lists import IdLists, in_order_of_ids
 from bittern.stabbing.runs import Runs, add_run
 

@@ -33,18 +33,17 @@ from __future__ import annotations
 import inspect
 import operator
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from bittern.arrays import Int32s, Int64s
 from bittern.errors import OptionError, SnapshotError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-Int32s: TypeAlias = NDArray[np.int32]
-Int64s: TypeAlias = NDArray[np.int64]
 
 MAX_DOMAIN = 2**30
 """Lists are numbered in int32, and a structure may need two of them per cell."""

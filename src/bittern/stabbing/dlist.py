@@ -20,8 +20,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from bittern.arrays import Int32s
 from bittern.jit import i4r, i4w, i8, i8w, kernel, prefetch, void
-from bittern.stabbing.contract import MAX_DOMAIN, Int32s, StabbingIndex, check_bytes, unfit
+from bittern.stabbing.contract import MAX_DOMAIN, StabbingIndex, check_bytes, unfit
 from bittern.stabbing.id_lists import IdLists, in_order_of_ids
 from bittern.stabbing.runs import Runs, add_run
 

@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bittern.arrays import Int32s
 from bittern.jit import f8, f8r, i4r, i4w, kernel, u1r, void
 from bittern.stabbing.areas import rank
-from bittern.stabbing.contract import Int32s
 
 
 @kernel(void, f8r, i4r, f8, f8, f8r, u1r, i4w)

@@ -40,7 +40,7 @@ from bittern.stabbing.areas import HELD, USED, check_areas, move_to_end, rank, r
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from bittern.stabbing.contract import Int32s
+    from bittern.arrays import Int32s
 
 MAX_ENTRIES = 2**31 - 1
 """Offsets are int32: half the bytes of the directory, which is most of a sparse index."""

@@ -34,9 +34,10 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from bittern.arrays import Int32s, Int64s
 from bittern.jit import i4r, i4r2, i4w, i8, i8w, kernel, read_only, void
 from bittern.stabbing.areas import check_areas
-from bittern.stabbing.contract import MAX_DOMAIN, Int32s, Int64s, StabbingIndex, as_values, unfit
+from bittern.stabbing.contract import MAX_DOMAIN, StabbingIndex, as_values, unfit
 from bittern.stabbing.interval_nodes import (
     ABOVE,
     BEGIN,

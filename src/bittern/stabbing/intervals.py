@@ -26,13 +26,14 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from bittern.arrays import Int32s, Int64s
 from bittern.errors import OptionError
 from bittern.jit import i4r, i4w, i8r, kernel, void
 from bittern.model.numbers import exact
 from bittern.model.rank.space import TIME
 from bittern.stabbing.axis import Axis
 from bittern.stabbing.cei import CEI
-from bittern.stabbing.contract import Int32s, Int64s, StabbingIndex, as_int32, whole_number
+from bittern.stabbing.contract import StabbingIndex, as_int32, whole_number
 from bittern.stabbing.layer import (
     Cells,
     Interval,

@@ -27,7 +27,7 @@ from bittern.stabbing.contract import Located
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from bittern.stabbing.contract import Int32s
+    from bittern.arrays import Int32s
 
 _RUNS_PER_VALUE = 4
 _WIDE = 8

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bittern.stabbing.contract import Int32s, Int64s
+from bittern.arrays import Int32s, Int64s
 
 OCTAVES = 31
 _SPARSE = 32

@@ -28,8 +28,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from bittern.arrays import Float64s, Int64s
 from bittern.engine.index import expected_events
-from bittern.engine.sharding.cutting import POINTS, Cut, Float64s, stood_for, thinned
+from bittern.engine.sharding.cutting import POINTS, Cut, stood_for, thinned
 from bittern.engine.sharding.regions import (
     EVERY_CELL,
     EVERY_EVENT,
@@ -37,7 +38,6 @@ from bittern.engine.sharding.regions import (
     NO_CELL,
     NO_EVENT,
     CellRuns,
-    Int64s,
     Ruler,
     RulerKey,
     shared_kind,

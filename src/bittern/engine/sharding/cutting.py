@@ -42,10 +42,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from bittern.arrays import Float64s, Int64s
 from bittern.engine.sharding.regions import (
     EVERY_EVENT,
     NO_EVENT,
-    Int64s,
     MarkValue,
     Ruler,
     RulerKey,
@@ -61,7 +61,6 @@ _PIECE = 0.125
 #: all others there are so small a share of a shard.
 _HOT, _HOME = 0.25, 0.125
 
-Float64s = npt.NDArray[np.float64]
 #: Of each of these attributes: the share of events that carry it.
 Presence = Callable[[list[str]], Float64s]
 

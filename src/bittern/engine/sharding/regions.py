@@ -42,6 +42,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from bittern.arrays import Int64s
 from bittern.engine.index import Index
 from bittern.engine.matcher import Matcher
 from bittern.language.limits import MAX_DECIMAL_DIGITS
@@ -51,7 +52,6 @@ from bittern.matching.compile import ranges
 from bittern.model.numbers import INT64_MAX, INT64_MIN, NumberColumns, exact
 from bittern.model.rank.space import ANY, BOOLEAN, NUMBER, PATTERN, REVERSED, STRING, TIME
 
-Int64s: TypeAlias = npt.NDArray[np.int64]
 #: An exact number, microseconds since 1970 UTC, 0 or 1 for a boolean, or text.
 MarkValue: TypeAlias = int | Decimal | str
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from bittern.arrays import Int32s, Int64s
 from bittern.jit import i4r2, i8, i8r, i8w, kernel, u8r, void
 from bittern.literature.betree.checking_clauses import check_clauses
 from bittern.literature.betree.clauses import (
@@ -50,9 +51,6 @@ from bittern.literature.betree.nodes import (
     find,
 )
 from bittern.stabbing.areas import check_areas
-
-Int32s = npt.NDArray[np.int32]
-Int64s = npt.NDArray[np.int64]
 
 _PATH_FAULTS = (
     "a clause lacks a channel of its path",

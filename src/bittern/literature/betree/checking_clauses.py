@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from bittern.arrays import Int64s
 from bittern.jit import f8r, i4r, i4r2, i8, i8r, i8w, inline, kernel
 from bittern.literature.betree.clauses import (
     CLASS,
@@ -20,8 +21,6 @@ from bittern.literature.betree.clauses import (
     share,
 )
 from bittern.literature.betree.nodes import DELETED_ROWS, N_CLAUSES, N_SEVERAL, USED_ROWS
-
-Int64s = npt.NDArray[np.int64]
 
 _PREDICATE_FAULTS = (
     "a predicate's channel is not there",

@@ -40,6 +40,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
+from bittern.arrays import Int32s
 from bittern.errors import OptionError
 from bittern.literature.betree.changes import delete, insert
 from bittern.literature.betree.checking import check_tree
@@ -95,8 +96,6 @@ from bittern.model.hashing import secret_multiplier
 from bittern.model.rank.encoded import EncodedEvents, event_entries
 from bittern.model.rank.space import RankSpace
 from bittern.options import whole_number
-
-Int32s = npt.NDArray[np.int32]
 
 _LEAST_ROOM = 64
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from bittern.arrays import Int32s
 from bittern.jit import i4r, i4r2, i4w, i4w2, i8, kernel, u8w, void
 from bittern.literature.betree.clauses import CLASS, LEAF, move_class
 from bittern.literature.betree.nodes import (
@@ -38,8 +39,6 @@ from bittern.literature.betree.nodes import (
     listed,
 )
 from bittern.model.hashing import multiplier_of
-
-Int32s = npt.NDArray[np.int32]
 
 
 @kernel(i8, i4r2, i8, i4w, i4w)

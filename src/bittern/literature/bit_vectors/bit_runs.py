@@ -19,9 +19,9 @@ from bittern.literature.bit_vectors.words import count_row
 from bittern.stabbing.runs import Runs, add_run
 
 if TYPE_CHECKING:
+    from bittern.arrays import Int32s
     from bittern.literature.bit_vectors.slots import Slots
     from bittern.literature.bit_vectors.vectors import BitVectors
-    from bittern.stabbing.contract import Int32s
 
 _64 = np.uint64(64)
 _63 = np.uint64(63)

@@ -17,16 +17,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bittern.arrays import UInt64s
 from bittern.jit import i4r, i4w, i8r, i8w, inline, kernel, u8w, void
 from bittern.literature.bit_vectors.bitmaps import NO_BITS, ONE_BIT
 from bittern.stabbing.contract import check_bytes
 
 if TYPE_CHECKING:
-    from bittern.stabbing.contract import Int32s, Int64s
+    from bittern.arrays import Int32s, Int64s
 
-UInt64s: TypeAlias = NDArray[np.uint64]
 PackedRows: TypeAlias = "tuple[Int32s, Int32s, UInt64s]"
 """Packed rows: offsets, and the numbers and words between them."""
 

@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from bittern.arrays import Int32s, Int64s
 from bittern.jit import (
     i4r,
     i4r2,
@@ -50,15 +51,7 @@ from bittern.literature.bit_vectors.cluster_tree import ClusterTree, checked_min
 from bittern.literature.bit_vectors.slots import Slots
 from bittern.literature.bit_vectors.vectors import BitVectors
 from bittern.literature.bit_vectors.words import count_row
-from bittern.stabbing.contract import (
-    MAX_DOMAIN,
-    Int32s,
-    Int64s,
-    Located,
-    StabbingIndex,
-    as_values,
-    unfit,
-)
+from bittern.stabbing.contract import MAX_DOMAIN, Located, StabbingIndex, as_values, unfit
 from bittern.stabbing.runs import add_run
 
 if TYPE_CHECKING:

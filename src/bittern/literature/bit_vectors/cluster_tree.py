@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from bittern.stabbing.contract import Int32s
+    from bittern.arrays import Int32s
 
 # Columns of a node's row.
 KEY, LEFT, RIGHT = range(3)

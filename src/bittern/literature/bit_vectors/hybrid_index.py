@@ -38,13 +38,14 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from bittern.arrays import Int32s, Int64s
 from bittern.jit import i4r, i4r2, i4w, i8, i8w, kernel, prefetch, read_only, void
 from bittern.literature.bit_vectors.bit_runs import BitRuns
 from bittern.literature.bit_vectors.cluster_tree import ClusterTree, checked_minimum, way_to
 from bittern.literature.bit_vectors.elementary import last_within
 from bittern.literature.bit_vectors.interval_index import IntervalIndex, visited
 from bittern.literature.bit_vectors.slots import Slots
-from bittern.stabbing.contract import Int32s, Int64s, StabbingIndex, as_values, unfit
+from bittern.stabbing.contract import StabbingIndex, as_values, unfit
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

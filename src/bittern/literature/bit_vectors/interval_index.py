@@ -35,13 +35,14 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from bittern.arrays import Int32s, Int64s
 from bittern.errors import OptionError
 from bittern.jit import i4r, i4w, i8, i8r, i8w, inline, kernel, prefetch, read_only, void
 from bittern.literature.bit_vectors.bit_runs import BitRuns, find_slot
 from bittern.literature.bit_vectors.elementary import bounds_of, highs_of, last_within, split
 from bittern.literature.bit_vectors.slots import Slots
 from bittern.literature.bit_vectors.vectors import BitVectors
-from bittern.stabbing.contract import MAX_DOMAIN, Int32s, Int64s, StabbingIndex, as_values, unfit
+from bittern.stabbing.contract import MAX_DOMAIN, StabbingIndex, as_values, unfit
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

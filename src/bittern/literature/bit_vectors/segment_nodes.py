@@ -21,7 +21,7 @@ import numpy as np
 from bittern.jit import i4r, i4r2, i4w, i4w2, i8, inline, kernel, void
 
 if TYPE_CHECKING:
-    from bittern.stabbing.contract import Int32s
+    from bittern.arrays import Int32s
 
 Nodes: TypeAlias = "Int32s"
 """Two columns; see the module."""

@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from bittern.arrays import Int32s, Int64s
 from bittern.errors import OptionError
 from bittern.jit import i4r, i4r2, i4w, i8, i8w, kernel, prefetch, read_only, u8r, void
 from bittern.literature.bit_vectors.bit_runs import BitRuns, find_slot
@@ -51,7 +52,7 @@ from bittern.literature.bit_vectors.segment_nodes import (
 from bittern.literature.bit_vectors.slots import Slots
 from bittern.literature.bit_vectors.vectors import BitVectors
 from bittern.literature.bit_vectors.words import count_row
-from bittern.stabbing.contract import MAX_DOMAIN, Int32s, Int64s, StabbingIndex, as_values, unfit
+from bittern.stabbing.contract import MAX_DOMAIN, StabbingIndex, as_values, unfit
 from bittern.stabbing.runs import add_run
 
 if TYPE_CHECKING:

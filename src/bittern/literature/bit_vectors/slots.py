@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from bittern.stabbing.contract import Int32s
+    from bittern.arrays import Int32s
 
 MAX_SLOTS = 2**31 - 1
 """Slots are numbered in int32."""

@@ -25,9 +25,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from bittern.arrays import UInt64s
 from bittern.literature.bit_vectors.bulk import (
     PackedRows,
-    UInt64s,
     refuse_too_many,
     rows_of_pairs,
     rows_of_runs,
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from bittern.stabbing.contract import Int32s
+    from bittern.arrays import Int32s
 
 _LEAST_ROOM = 64
 

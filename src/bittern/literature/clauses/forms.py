@@ -19,14 +19,12 @@ from __future__ import annotations
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
+from bittern.arrays import Int32s
 from bittern.jit import folded_product, i4r, i4w, i8r, kernel, u8r, u8w, void
 from bittern.matching.classes import Classes
 from bittern.matching.structure import OR, TEST
 from bittern.model.hashing import hash_pair, secret_key
-
-Int32s: TypeAlias = npt.NDArray[np.int32]
 
 #: Clauses that one expression may multiply out to.
 MOST_CLAUSES = 1024

@@ -19,19 +19,17 @@ Cost: O(predicates), and for each form the product of what its clauses multiply 
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from bittern.arrays import Int32s, Int64s
 from bittern.jit import i4r, i4w, i8r, i8w, inline, kernel, void
 from bittern.literature.clauses.forms import MOST_CLAUSES, MOST_PREDICATES, Form, by_form, form_of
 from bittern.matching.classes import Classes
 from bittern.matching.compile import ranges
 from bittern.matching.contract import Refused
-
-Int32s: TypeAlias = npt.NDArray[np.int32]
-Int64s: TypeAlias = npt.NDArray[np.int64]
 
 _TOO_LARGE = (
     f"in normal form it has more than {MOST_CLAUSES:,} clauses "

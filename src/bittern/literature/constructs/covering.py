@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from bittern.stabbing.contract import Int32s
+    from bittern.arrays import Int32s
     from bittern.stabbing.id_lists import IdLists
 
     Words = NDArray[np.uint64]

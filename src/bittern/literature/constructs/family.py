@@ -49,9 +49,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
+from bittern.arrays import Int32s
 from bittern.errors import OptionError
 from bittern.jit import i4r, i4w, i8, inline, kernel, void
-from bittern.stabbing.contract import MAX_DOMAIN, Int32s, StabbingIndex, check_bytes, unfit
+from bittern.stabbing.contract import MAX_DOMAIN, StabbingIndex, check_bytes, unfit
 from bittern.stabbing.id_lists import IdLists, in_order_of_ids
 
 if TYPE_CHECKING:

@@ -8,8 +8,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from bittern.arrays import Int32s, Int64s
 from bittern.literature.counting.clauses import MOST_COUNTED
-from bittern.literature.counting.intervals import UNUSED, Int32s, Int64s, ends_of
+from bittern.literature.counting.intervals import UNUSED, ends_of
 from bittern.literature.sorted_lists.lists import SortedLists
 
 DELETED = -1

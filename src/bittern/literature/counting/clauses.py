@@ -16,8 +16,9 @@ from typing import NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
+from bittern.arrays import Int32s, Int64s
 from bittern.literature.clauses.normal import normal_forms, take
-from bittern.literature.counting.intervals import Int32s, Int64s, keys_of
+from bittern.literature.counting.intervals import keys_of
 from bittern.matching.classes import Classes
 
 #: Predicates that a clause may have, so that a byte can count them.

@@ -41,10 +41,11 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
+from bittern.arrays import Int32s
 from bittern.errors import OptionError
 from bittern.literature.counting.checking import DELETED, check_counters, check_lists
 from bittern.literature.counting.clauses import Filed
-from bittern.literature.counting.intervals import DistinctIntervals, Int32s, ends_of, numbered
+from bittern.literature.counting.intervals import DistinctIntervals, ends_of, numbered
 from bittern.literature.counting.match import Scratch, count_all
 from bittern.literature.sorted_lists.lists import SortedLists
 from bittern.matching.always import Always

@@ -17,17 +17,15 @@ key that is found, added or removed.
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from bittern.arrays import Int32s, Int64s
 from bittern.jit import i4r, i4w, i8, i8r, i8w, inline, kernel, u8, void
 from bittern.matching.growing import GrowingColumn
 from bittern.model.hashing import hash_word, secret_multiplier
-
-Int32s: TypeAlias = npt.NDArray[np.int32]
-Int64s: TypeAlias = npt.NDArray[np.int64]
 
 UNUSED = -1
 """The key of a number that no clause uses."""

@@ -29,9 +29,9 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
+from bittern.arrays import Int32s, Int64s
 from bittern.errors import SnapshotError
 from bittern.jit import i4r, i4w, i8, i8r, i8w, inline, kernel, u1w, void
-from bittern.literature.counting.intervals import Int32s, Int64s
 from bittern.literature.sorted_lists.blocks import LISTS, ListArrays, following, length_of, start_of
 from bittern.matching.contract import candidates_of
 from bittern.matching.output import Output

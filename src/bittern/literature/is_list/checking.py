@@ -15,7 +15,7 @@ import numpy as np
 from bittern.literature.is_list import nodes as skip
 
 if TYPE_CHECKING:
-    from bittern.stabbing.contract import Int32s, Int64s
+    from bittern.arrays import Int32s, Int64s
 
 
 class _Level(NamedTuple):

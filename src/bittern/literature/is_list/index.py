@@ -46,6 +46,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from bittern.arrays import Int32s, Int64s
 from bittern.errors import OptionError
 from bittern.jit import read_only
 from bittern.literature.is_list import nodes as skip
@@ -53,7 +54,7 @@ from bittern.literature.is_list.changes import delete_interval, insert_interval
 from bittern.literature.is_list.checking import check_list
 from bittern.literature.is_list.markers import spread
 from bittern.literature.is_list.search import MarkedRuns
-from bittern.stabbing.contract import MAX_DOMAIN, Int32s, Int64s, Located, StabbingIndex, unfit
+from bittern.stabbing.contract import MAX_DOMAIN, Located, StabbingIndex, unfit
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -34,7 +34,7 @@ from bittern.literature.is_list.nodes import (
 from bittern.stabbing.runs import Runs
 
 if TYPE_CHECKING:
-    from bittern.stabbing.contract import Int32s, Int64s
+    from bittern.arrays import Int32s, Int64s
 
 GROUP = 32
 """Values that go down together: enough to hide a miss of all caches, few enough to stay in one."""

@@ -25,12 +25,12 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from bittern.arrays import Int32s
 from bittern.jit import i4r, i4w, i8, kernel, void
 from bittern.literature.kindex.postings import POSTINGS, Postings
 from bittern.literature.sorted_lists.lists import SortedLists
 from bittern.matching.compile import ranges
 
-Int32s: TypeAlias = npt.NDArray[np.int32]
 #: Lists, keys and values of postings.
 Triple: TypeAlias = tuple[Int32s, Int32s, Int32s]
 

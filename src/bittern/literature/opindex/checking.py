@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from bittern.arrays import Int32s, Int64s
 from bittern.literature.opindex.counters import Counters
 from bittern.literature.opindex.directory import PivotDirectory
 from bittern.literature.opindex.entries import ListEntries
@@ -21,8 +22,6 @@ from bittern.literature.opindex.operators import (
     NOT_EQUAL,
     SATISFIES,
     SUFFIX,
-    Int32s,
-    Int64s,
 )
 from bittern.literature.opindex.space import Space
 from bittern.model.rank.space import PATTERN, REVERSED, STRING

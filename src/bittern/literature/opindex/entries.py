@@ -14,10 +14,11 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from bittern.arrays import Int32s
 from bittern.errors import OptionError
 from bittern.literature.opindex.counters import Counters
 from bittern.literature.opindex.directory import PivotDirectory
-from bittern.literature.opindex.operators import N_OPERATORS, NODES, OPERATORS, Int32s
+from bittern.literature.opindex.operators import N_OPERATORS, NODES, OPERATORS
 from bittern.literature.opindex.space import Space
 from bittern.literature.sorted_lists.lists import SortedLists
 

@@ -31,10 +31,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from bittern.arrays import Int32s, Int64s
 from bittern.jit import f8r, i4r, i4w, i8r, i8w, inline, kernel, u1r, u1w, void
 from bittern.literature.clauses.forms import MOST_PREDICATES
 from bittern.literature.clauses.normal import Clauses, forms_and_refusals, take
-from bittern.literature.opindex.operators import Basic, Int32s, Int64s, rewrite
+from bittern.literature.opindex.operators import Basic, rewrite
 from bittern.literature.opindex.space import Space
 from bittern.matching.classes import Classes
 from bittern.matching.contract import Refused

@@ -46,17 +46,15 @@ Cost: O(intervals) to rewrite; at most two basic predicates for each interval.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from bittern.arrays import Int32s, Int64s
 from bittern.jit import i4r, i4w, i8r, i8w, inline, kernel, u1r, u1w, void
 from bittern.literature.clauses.normal import Clauses
 from bittern.model.rank.space import PATTERN, STRING
-
-Int32s: TypeAlias = npt.NDArray[np.int32]
-Int64s: TypeAlias = npt.NDArray[np.int64]
 
 #: ``MISSING`` is first, so that matching forbids clauses before it counts.
 MISSING, EQUAL, AT_MOST, AT_LEAST, NOT_EQUAL, PREFIX, SUFFIX, SATISFIES = range(8)

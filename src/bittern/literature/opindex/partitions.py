@@ -23,6 +23,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
+from bittern.arrays import Int32s
 from bittern.errors import OptionError
 from bittern.literature.opindex.checking import check_entries
 from bittern.literature.opindex.counters import Counters
@@ -37,7 +38,7 @@ from bittern.literature.opindex.entries import (
 )
 from bittern.literature.opindex.filing import Filings, file_classes
 from bittern.literature.opindex.match import match
-from bittern.literature.opindex.operators import OPERATORS, Int32s
+from bittern.literature.opindex.operators import OPERATORS
 from bittern.literature.opindex.space import Space
 from bittern.literature.sorted_lists.lists import SortedLists
 from bittern.matching.always import Always

@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from bittern.arrays import Int32s
 from bittern.literature.opindex.trie import Trie
 from bittern.matching.checks import check_channels
 from bittern.model.rank.space import RankSpace, under
 
-Int32s = npt.NDArray[np.int32]
 #: Bits that the sum of all frequencies has: finer than logs of events, coarser than what rounding
 #: leaves of a running sum.
 _PRECISION = 36

@@ -41,6 +41,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
+from bittern.arrays import Int32s
 from bittern.jit import (
     b1,
     frozen,
@@ -57,8 +58,6 @@ from bittern.jit import (
 from bittern.model.rank.space import FIRST, ORDERED, RankSpace
 from bittern.model.strings import same_bytes
 from bittern.stabbing.areas import rank as position
-
-Int32s = npt.NDArray[np.int32]
 
 
 class TrieArrays(NamedTuple):

@@ -64,8 +64,8 @@ from bittern.literature.pb_tree.pool import N_FREE, N_PAGES, begin, fetch
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from bittern.arrays import Int32s
     from bittern.literature.pb_tree.tree import Pages
-    from bittern.stabbing.contract import Int32s
 
 _python = {each: getattr(each, "py_func", each) for each in (stride_of, tail_words)}
 

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from bittern.arrays import Int64s
 from bittern.errors import PageError
 from bittern.files import Opened, hold, try_hold, whole_file
-from bittern.stabbing.contract import Int64s
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

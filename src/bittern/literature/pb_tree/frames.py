@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from bittern.arrays import Int64s
 from bittern.errors import OptionError
 from bittern.literature.pb_tree.page_table import PageEntries, sums_of
 from bittern.literature.pb_tree.pool import (
@@ -26,7 +27,7 @@ from bittern.literature.pb_tree.pool import (
     VERSION,
     stamp,
 )
-from bittern.stabbing.contract import Int64s, whole_number
+from bittern.stabbing.contract import whole_number
 
 FEWEST = 2 * SPARE
 """With fewer, a step might find no frame beside the changed ones."""

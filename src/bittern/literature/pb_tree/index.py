@@ -33,6 +33,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from bittern.arrays import Int32s, Int64s
 from bittern.jit import read_only
 from bittern.literature.pb_tree.check import check_tree, stored_sids
 from bittern.literature.pb_tree.page_table import PAGE_SIZES, checked_page_bytes
@@ -41,7 +42,7 @@ from bittern.literature.pb_tree.pool import N_FREE, N_PAGES, TREE_SIZE, memory_p
 from bittern.literature.pb_tree.tree import PAGE_BYTES, Bounds, Tree, new_tree, of_numbers
 from bittern.literature.predicates.contract import PredicateIndex
 from bittern.literature.predicates.sides import PredicateStabbing
-from bittern.stabbing.contract import Int32s, Int64s, check_bytes, unfit
+from bittern.stabbing.contract import check_bytes, unfit
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -32,6 +32,7 @@ from typing import Literal, Self
 
 import numpy as np
 
+from bittern.arrays import Int64s
 from bittern.errors import OptionError, PageError
 from bittern.literature.pb_tree.disk import Disk, create_file
 from bittern.literature.pb_tree.frames import Frames
@@ -65,7 +66,6 @@ from bittern.literature.pb_tree.pool import (
     fault,
 )
 from bittern.literature.pb_tree.views import ReaderView, oldest_view
-from bittern.stabbing.contract import Int64s
 
 _ROOM = 1024
 """Page numbers that there is room for at least, where more are asked for."""

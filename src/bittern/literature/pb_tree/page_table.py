@@ -35,6 +35,7 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
 
+from bittern.arrays import Int64s
 from bittern.errors import OptionError, PageError
 from bittern.literature.pb_tree.disk import Disk
 from bittern.literature.pb_tree.places import Places
@@ -46,7 +47,7 @@ from bittern.literature.pb_tree.pool import (
     first_unsound,
     stamp,
 )
-from bittern.stabbing.contract import Int64s, whole_number
+from bittern.stabbing.contract import whole_number
 from bittern.stabbing.values import brief
 
 if TYPE_CHECKING:

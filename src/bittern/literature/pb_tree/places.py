@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
+from bittern.arrays import Int64s
 from bittern.errors import PageError
-from bittern.stabbing.contract import Int64s
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

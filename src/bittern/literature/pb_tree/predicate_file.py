@@ -35,6 +35,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
+from bittern.arrays import Int32s, Int64s
 from bittern.errors import OptionError, PageError
 from bittern.literature.pb_tree.check import check_tree
 from bittern.literature.pb_tree.fill import fill_by_kind
@@ -53,7 +54,7 @@ from bittern.literature.pb_tree.pool import PageFault
 from bittern.literature.pb_tree.search import search_one
 from bittern.literature.pb_tree.tree import PAGE_BYTES, Tree, TreeKeys, new_tree
 from bittern.literature.predicates.contract import OPERATORS
-from bittern.stabbing.contract import Int32s, Int64s, as_int32
+from bittern.stabbing.contract import as_int32
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

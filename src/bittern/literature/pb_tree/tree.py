@@ -42,7 +42,7 @@ from bittern.literature.pb_tree.search import COPY, COPY_COUNTED, COUNT_ONLY, NO
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from bittern.stabbing.contract import Int32s, Int64s
+    from bittern.arrays import Int32s, Int64s
 
 PAGE_BYTES = 4096
 

@@ -26,7 +26,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, Self
 
-from bittern.stabbing.contract import Int32s, Int64s
+from bittern.arrays import Int32s, Int64s
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from bittern.arrays import Int32s, Int64s
 from bittern.jit import i4r, i4r2, i4w, i8, i8r, i8w, kernel, void
 from bittern.literature.predicates.contract import (
     AT_LEAST,
@@ -60,7 +61,6 @@ from bittern.literature.predicates.red_black_nodes import (
 )
 from bittern.literature.predicates.sides import PredicateStabbing
 from bittern.model.rank.space import under
-from bittern.stabbing.contract import Int32s, Int64s
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

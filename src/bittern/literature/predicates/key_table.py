@@ -31,7 +31,7 @@ from bittern.literature.predicates.keyed_lists import (
 from bittern.model.hashing import hash_word, multiplier_of, secret_multiplier
 
 if TYPE_CHECKING:
-    from bittern.stabbing.contract import Int32s, Int64s
+    from bittern.arrays import Int32s, Int64s
 
 
 #: What the key takes behind the slots: a word of 64 bits.

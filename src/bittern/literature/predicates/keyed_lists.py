@@ -23,8 +23,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
+from bittern.arrays import Int32s, Int64s
 from bittern.jit import inline, read_only
-from bittern.stabbing.contract import Int32s, Int64s, unfit
+from bittern.stabbing.contract import unfit
 from bittern.stabbing.id_lists import IdLists
 
 if TYPE_CHECKING:

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from bittern.arrays import Int32s, Int64s
 from bittern.jit import i4r, i4r2, i4w, i8, i8r, i8w, inline, kernel, void
 from bittern.literature.predicates.contract import (
     AT_LEAST,
@@ -36,7 +37,6 @@ from bittern.literature.predicates.contract import (
 from bittern.literature.predicates.keyed_lists import NONE, ROOT, copy_list, length_of
 from bittern.literature.predicates.red_black_nodes import RIGHT, RedBlackTree, first_from, neighbour
 from bittern.literature.predicates.sides import PredicateStabbing
-from bittern.stabbing.contract import Int32s, Int64s
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

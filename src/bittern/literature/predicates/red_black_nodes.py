@@ -41,7 +41,7 @@ from bittern.literature.predicates.keyed_lists import (
 )
 
 if TYPE_CHECKING:
-    from bittern.stabbing.contract import Int32s, Int64s
+    from bittern.arrays import Int32s, Int64s
 
 LEFT, RIGHT, PARENT, RED = range(4)
 """Columns of ``links``; the two sides are 0 and 1, so that the other one is 1 - side."""

@@ -28,20 +28,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
+from bittern.arrays import Int32s, Int64s
 from bittern.errors import OptionError
 from bittern.jit import i4r, i4w, i8r, kernel, read_only, void
 from bittern.literature.predicates.contract import AT_LEAST, AT_MOST, EQUAL, PredicateIndex
 from bittern.literature.predicates.two_sided import TwoSided
 from bittern.model.rank.space import under
-from bittern.stabbing.contract import (
-    MAX_DOMAIN,
-    Int32s,
-    Int64s,
-    Located,
-    StabbingIndex,
-    as_int32,
-    unfit,
-)
+from bittern.stabbing.contract import MAX_DOMAIN, Located, StabbingIndex, as_int32, unfit
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -24,9 +24,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
+from bittern.arrays import Int32s, Int64s
 from bittern.jit import i4r, i4w, i8, i8r, i8w, kernel, read_only
 from bittern.literature.predicates.contract import AT_LEAST, AT_MOST, PredicateIndex
-from bittern.stabbing.contract import Int32s, Int64s
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from bittern.arrays import Int32s
 from bittern.jit import frozen, i4w, i8, i8w, inline, kernel
 from bittern.literature.sorted_lists.blocks import (
     BLOCK,
@@ -24,8 +24,6 @@ from bittern.literature.sorted_lists.blocks import (
     joined,
 )
 from bittern.stabbing.areas import HELD, USED, check_areas
-
-Int32s = npt.NDArray[np.int32]
 
 _FIRST, _LAST = -(1 << 63), (1 << 63) - 1
 

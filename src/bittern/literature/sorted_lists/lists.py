@@ -34,6 +34,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from bittern.arrays import Int32s
 from bittern.errors import OptionError
 from bittern.jit import frozen, i4r, i4w, i8, i8r, kernel, void
 from bittern.literature.sorted_lists.blocks import (
@@ -56,8 +57,6 @@ from bittern.literature.sorted_lists.blocks import (
 from bittern.literature.sorted_lists.checking import check_loose, check_packed
 from bittern.matching.growing import longer
 from bittern.stabbing.areas import HELD, USED
-
-Int32s = npt.NDArray[np.int32]
 
 MAX_PAIRS = 2**31 - 1
 """Offsets are int32: half the bytes of the directory, which is most of a sparse index."""

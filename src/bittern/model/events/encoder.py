@@ -44,7 +44,7 @@ import pyarrow.compute as pc
 from bittern.errors import EventError, OptionError
 from bittern.language.literals import HIDDEN
 from bittern.model.events.attributes import Attributes, Taken, refuse_twins
-from bittern.model.events.batch import Constants, PairBatch, cells_of, rows_of
+from bittern.model.events.batch import Constants, EventRows, PairBatch, cells_of, rows_of
 from bittern.model.events.columns import from_frame, is_list, is_nested, plain, read_column
 from bittern.model.events.documents import (
     Document,
@@ -60,13 +60,12 @@ from bittern.model.events.mappings import flatten, path_part
 from bittern.model.events.maps import map_entries, rows_of_places, tag_entries
 from bittern.model.events.mistyped import Kinds, Strays, joined
 from bittern.model.events.reads import Encoded, Read, Rejects, readable_rows
-from bittern.model.events.sinks import StoredEvents, ValueSink
+from bittern.model.events.sinks import KeptEvents, ValueSink
 from bittern.model.events.utf8 import broken_strings
 from bittern.model.patterns.sets import PatternSet
 from bittern.model.rank.space import ANY, STRING, RankSpace
 from bittern.model.tagged import TaggedValues
 
-EventRows = npt.NDArray[Any]
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -169,7 +168,7 @@ class EventReader:
             self._array(plain(events))
             return len(events)
         if hasattr(events, "read_into"):
-            stored: StoredEvents = events
+            stored: KeptEvents = events
             n_events, rejects = stored.read_into(self._attributes, self._sink)
             self._rejects += rejects
             return n_events

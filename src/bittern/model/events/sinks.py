@@ -38,7 +38,7 @@ class ValueSink(Protocol):
         """Values since ``mark`` that are in row i belong in ``rows[i]``."""
 
 
-class StoredEvents(Protocol):
+class KeptEvents(Protocol):
     """Events that were kept, and know how to be read again (``history/segments.py``)."""
 
     def read_into(self, attributes: Attributes, sink: ValueSink) -> tuple[int, Rejects]:

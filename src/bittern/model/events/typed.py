@@ -37,10 +37,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from bittern.arrays import Int64s
 from bittern.errors import OptionError
 from bittern.jit import f8r, f8w, i4r, i8, i8r, i8w, inline, kernel, read_only, u1r, u1w
 from bittern.model import tagged
 from bittern.model.events.attributes import Attributes
+from bittern.model.events.batch import EventRows
 from bittern.model.events.columns import Column
 from bittern.model.events.encoder import EventReader
 from bittern.model.events.maps import MapEntries, tag_entries
@@ -63,9 +65,6 @@ MISSING, NUMBER, STRING, BOOLEAN, TIME, OTHER = range(6)
 HEADER = 8
 
 _SIGN = np.uint64(1 << 63)
-
-EventRows = npt.NDArray[Any]
-Int64s = npt.NDArray[np.int64]
 
 
 class Typed(NamedTuple):

@@ -24,13 +24,11 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from bittern.arrays import Int64s
 from bittern.jit import b1w, f8w, i8r, i8w, inline, kernel, u1r, u8r, void
 from bittern.model.events.variant_values import LongDecimals
 from bittern.model.numbers import INT64_MAX, exact
-
-Int64s = npt.NDArray[np.int64]
 
 _WORD_OF_NAN = np.int64(0x7FF8 << 48)
 _ALL_BUT_SIGN = np.int64(INT64_MAX)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-Int64s = npt.NDArray[np.int64]
+from bittern.arrays import Int64s
 
 
 def spans(leasts: Int64s, greatests: Int64s) -> npt.NDArray[np.uint64]:

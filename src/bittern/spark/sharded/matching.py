@@ -54,6 +54,7 @@ from pyspark.sql.types import (
     VariantType,
 )
 
+from bittern.arrays import Int64s
 from bittern.engine.matcher import Matcher
 from bittern.engine.sharding.regions import REGION_BITS
 from bittern.model.events.reads import readable_rows
@@ -78,7 +79,6 @@ from bittern.spark.sharded.gathering import check_gathering, gathered, is_loose
 from bittern.spark.sharded.shards import Shards
 from bittern.spark.snapshots.node_cache import SnapshotRef, attach
 
-Int64s = npt.NDArray[np.int64]
 _SHARD, _TASK, _READABLE = "shard", "task", "is_readable"
 
 
