@@ -114,7 +114,23 @@ def _cached(function: Callable[..., Any]) -> Any:
     if getattr(getattr(dispatcher, "_cache", None), "cache_path", None):
         file = dispatcher._cache._cache_file  # noqa: SLF001
         file._source_stamp = file._source_stamp, _digest(function)  # noqa: SLF001
+        file._load_index = _readable(file._load_index)  # noqa: SLF001
     return dispatcher
+
+
+def _readable(load: Callable[[], dict[Any, Any]]) -> Callable[[], dict[Any, Any]]:
+    """What was kept, or nothing if that cannot be read: it is compiled again then.
+
+    Signatures are pickled, and name classes of the release that wrote them.
+    """
+
+    def load_or_forget() -> dict[Any, Any]:
+        try:
+            return load()
+        except Exception:  # noqa: BLE001 (damage, or a class that is gone: whatever it is)
+            return {}
+
+    return load_or_forget
 
 
 def _kept(function: Callable[..., Any], options: dict[str, Any]) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -61,3 +62,22 @@ def test_a_kernel_is_compiled_again_when_anything_that_it_uses_changes(tmp_path:
     (parts / "sizes.py").write_text("SIZE = 100\n")
     assert run(tmp_path) == (201, 0)
     assert run(tmp_path) == (201, 1)
+
+
+def test_what_an_older_release_kept_is_compiled_again_if_it_cannot_be_read(tmp_path: Path) -> None:
+    """A signature names a class, which has another name by now; or the file is damaged."""
+    parts = tmp_path / "parts"
+    parts.mkdir()
+    (parts / "__init__.py").write_text("")
+    (parts / "kernels.py").write_text(KERNEL)
+    (parts / "steps.py").write_text(STEPS.format(factor=1))
+    (parts / "sizes.py").write_text("SIZE = 10\n")
+    assert run(tmp_path) == (11, 0)
+    (index,) = tmp_path.rglob("*.nbi")
+    with index.open("rb") as file:
+        pickle.load(file)  # the version of Numba
+        length = file.tell()
+    for rest in (b"cparts.kernels\nGone\n.", b"\x80"):
+        index.write_bytes(index.read_bytes()[:length] + rest)
+        assert run(tmp_path) == (11, 0)
+        assert run(tmp_path) == (11, 1)
