@@ -311,7 +311,7 @@ def test_keep_is_a_number_of_documents(keep: Any) -> None:
 
 @pytest.mark.parametrize("before", ["x", None, 1.5, True])
 def test_documents_expire_before_a_number(before: Any) -> None:
-    with History() as history, pytest.raises(OptionError, match="a number"):
+    with History() as history, pytest.raises(OptionError, match="the number of a document"):
         history.expire(before)
 
 

@@ -236,7 +236,7 @@ def test_a_view_taken_while_commits_go_on(
     writer = Contents.create(tmp_path / "pages")
     pages = writer.add([0] * 80)
     writer.file.commit()
-    real, left = page_file.View, [5]
+    real, left = page_file.ReaderView, [5]
 
     def slow(path: Path, version: int) -> Any:
         for _ in range(left[0]):
@@ -245,7 +245,7 @@ def test_a_view_taken_while_commits_go_on(
         left[0] = max(0, left[0] - 1)
         return real(path, version)
 
-    monkeypatch.setattr(page_file, "View", slow)
+    monkeypatch.setattr(page_file, "ReaderView", slow)
     reader = Contents.open(tmp_path / "pages")
     assert reader.file.version == writer.file.version - 1
     assert set(reader.read(pages)) == {reader.file.version - 1}

@@ -77,7 +77,7 @@ def test_compaction_runs_nothing_of_the_working_directory(hostile: Path) -> None
 
 def test_precompiling_runs_nothing_of_the_working_directory(hostile: Path) -> None:
     program = (
-        "from bittern.engine import precompile\n"
+        "from bittern import precompile\n"
         "precompile.modules = lambda: ['bittern.model.strings']\n"
         "print(precompile.compile_all(1) > 0)\n"
     )

@@ -238,7 +238,9 @@ def test_what_can_be_a_constant(kind: str, number: Any) -> None:
     if right:
         check_constants(encoded, kind, 0)
     else:
-        with pytest.raises(OptionError, match=f"constant 0, .*, is no {kind} key of 64 bits"):
+        with pytest.raises(
+            OptionError, match=f"constant 0, .*, is not a key of kind {kind} in 64 bits"
+        ):
             check_constants(encoded, kind, 0)
 
 

@@ -454,7 +454,11 @@ def test_keys_that_the_output_needs(offers: Any, index: bittern.Index) -> None:
 @pytest.mark.parametrize(
     ("select", "key", "said"),
     [
-        ("1 AS Subscriptions, 1 AS a", "Subscriptions", "'Subscriptions' would be .* rename"),
+        (
+            "1 AS Subscriptions, 1 AS a",
+            "Subscriptions",
+            "'Subscriptions' has the name of an output column: rename",
+        ),
         ("1 AS id, 1 AS a, 2 AS A", "id", "'a' and 'A', which Spark does not .* rename"),
         ("1 AS id, 1 AS a, 2 AS a", "id", "two columns of the events are named 'a': rename"),
         ("1 AS id, named_struct('b', 1, 'b', 2) AS s", "id", "two fields in 's' are named 'b'"),

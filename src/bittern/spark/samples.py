@@ -75,11 +75,12 @@ def _collected(sample: DataFrame) -> pa.Table | None:
 
 def _pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Each batch as bytes in one row, until there are enough; the rest is only read."""
-    room = _BYTES
+    room, least = _BYTES, 1  # one row at least, however wide
     for whole in batches:
-        if room <= 0:
+        rows = max(least, whole.num_rows * room // max(1, whole.nbytes))
+        if rows <= 0 or not whole.num_rows:
             continue
-        batch = whole.slice(0, max(1, whole.num_rows * room // max(1, whole.nbytes)))
+        batch, least = whole.slice(0, rows), 0
         room -= batch.nbytes
         yield pa.RecordBatch.from_arrays([pa.array([packed(batch)])], schema=_PACKED)
 

@@ -12,7 +12,7 @@ that matched in the batch, at the batch's catalog version, and the tasks deliver
 
 Rows are sorted by URL, subscriber, keys and subscription before tasks cut them into requests
 (``letters.py``), so that a batch makes the same requests, with the same keys, whenever it is
-delivered. What was not tried in the last batch comes before all else. Delivery is at least
+delivered. What was not tried for most batches comes before all else. Delivery is at least
 once, since a driver or task that dies does not know what it sent; the key tells a receiver what it
 has seen.
 
@@ -80,7 +80,7 @@ _TARGETS = pa.schema(
         (SUBSCRIPTION, pa.string()),
         ("subscriber", pa.string()),
         ("url", pa.string()),
-        ("waited", pa.bool_()),
+        ("waited", pa.int64()),
     ]
 )
 
@@ -156,7 +156,9 @@ class Webhook(Sink):
             raise OptionError("secret must be a string that is not empty, or None for no signature")
         self._secret = secret.encode() if isinstance(secret, str) else secret
         self._given_up: frozenset[Endpoint] = frozenset()
-        self._untried: frozenset[Endpoint] = frozenset()
+        #: For how many batches each endpoint was not tried. One batch alone would not be fair: an
+        #: endpoint that failed in the one before would come before one that has waited longer.
+        self._waits: dict[Endpoint, int] = {}
         #: Of the last batch that this sink delivered.
         self.last: Delivered | None = None
 
@@ -203,7 +205,7 @@ class Webhook(Sink):
                 SUBSCRIPTION: id_,
                 "subscriber": subscriber,
                 "url": url,
-                "waited": (url, subscriber) in self._untried,
+                "waited": self._waits.get((url, subscriber), 0),
             }
             for id_, subscriber, metadata in zip(*columns, strict=True)
             if (url := url_in(metadata, self._entry)) is not None
@@ -235,7 +237,8 @@ class Webhook(Sink):
             if files:
                 staging.commit()
         self._given_up = _pairs(reports, "given_up")
-        self._untried = _pairs(reports, "untried")
+        untried = _pairs(reports, "untried")
+        self._waits = {each: self._waits.get(each, 0) + 1 for each in untried}
         return {name: sum(row[name] for row in reports) for name in COUNTS}
 
 
@@ -246,7 +249,7 @@ def _pairs(reports: Sequence[Row], name: str) -> frozenset[Endpoint]:
 def _rows(batch: Batch, targets: pa.Table) -> DataFrame:
     """URL, subscriber and JSON of every match, those of both together and in order.
 
-    Those that waited in the last batch come first.
+    Those that have waited for most batches come first.
     """
     matches = batch.matches
     columns = {name: F.col(quoted(name)) for name in (*batch.keys, SUBSCRIPTION)}
