@@ -55,6 +55,13 @@ _told = False
 _asked = False
 
 
+def n_cores() -> int:
+    """The cores that this process may use, which in a container are not all that there are."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 def temporary_place() -> Path:
     """Where this user's compiled kernels are kept if nowhere else can be written."""
     try:
@@ -88,7 +95,7 @@ def tell_once(place: str | None) -> None:
             f"folder nor the home folder can be written; {keep} installed Bittern"
         )
     else:
-        often = "this happens once per installation"
+        often = "each is compiled once and kept; `bittern warm-up` compiles all of them"
     logger.warning("bittern: compiling kernels; %s", often)
 
 
@@ -99,8 +106,7 @@ def compile_together(name: str, kept_in: Callable[[], Path | None], cache_dir: s
     on disk now. ``kept_in`` says where a lock can be; ``cache_dir`` is this process's Numba's.
     """
     global _asked
-    n_cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    if _asked or name not in FIRST_USE or n_cores == 1:
+    if _asked or name not in FIRST_USE or n_cores() == 1:
         return False
     _asked = True
     place = kept_in()

@@ -30,7 +30,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from bittern.errors import BitternError
 from bittern.files import search_path
-from bittern.first_use import FIRST_USE, compile_quietly
+from bittern.first_use import FIRST_USE, compile_quietly, n_cores
 
 if TYPE_CHECKING:
     from bittern.jit import Kernel  # which takes half a second to import
@@ -72,14 +72,14 @@ def compile_all(
     processes: int | None = None, progress: Callable[[str, int, int], None] | None = None
 ) -> int:
     """Compile the kernels of all modules, on all cores; returns how many there are."""
-    return _compile(modules(), processes or os.cpu_count() or 1, progress)
+    return _compile(modules(), processes or n_cores(), progress)
 
 
 def compile_first_use(
     processes: int | None = None, progress: Callable[[str, int, int], None] | None = None
 ) -> int:
     """Compile what a build and a match by default need; returns how many kernels there are."""
-    return _compile(FIRST_USE, processes or os.cpu_count() or 1, progress)
+    return _compile(FIRST_USE, processes or n_cores(), progress)
 
 
 # The process that hands out
@@ -185,13 +185,11 @@ def _compile_item(item: str) -> int:
     return 1
 
 
-def _main(role: str = "", package: str = "", *items: str) -> None:
+def _main(role: str, package: str = "", *items: str) -> None:
     if role == "worker":
         _work()
-    elif not role:
-        print(f"bittern: {compile_all()} kernels are compiled")  # noqa: T201
     elif Path(package) == _PACKAGE.resolve():  # else this is another Bittern than the one that asks
-        _compile(items, min(os.cpu_count() or 1, _FIRST_USE_PROCESSES), None, sys.stdin)
+        _compile(items, min(n_cores(), _FIRST_USE_PROCESSES), None, sys.stdin)
 
 
 if __name__ == "__main__":

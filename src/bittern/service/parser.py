@@ -332,8 +332,9 @@ def _add_warm_up(commands: Any) -> None:
         "warm-up",
         "compile all kernels now, so that no later process waits for it",
         """Kernels are compiled when they are first used and kept on disk: beside the package, or
-else in the user's folder for caches; $NUMBA_CACHE_DIR comes first. A container image, or the Python
-that Spark's executors use, does so once, as the user who installed Bittern.
+else in the user's folder for caches, or else in a private folder below the temporary one;
+$NUMBA_CACHE_DIR comes first. Run this once when you build a container image, or with the Python of
+Spark's executors, as the user who installed Bittern.
 
 All kernels take about a minute on two cores; with --defaults only those of a build and a match
 with default options, some seconds. What is compiled already is left as it is.
@@ -344,5 +345,10 @@ example:
     )
     add = command.add_argument
     add("--defaults", action="store_true", help="only what a build and a match by default need")
-    add("--processes", metavar="N", type=positive, help="at a time (default: one per core)")
-    add("--quiet", action="store_true", help="no progress and no summary")
+    add(
+        "--processes",
+        metavar="N",
+        type=positive,
+        help="processes at once (default: one per core)",
+    )
+    add("--quiet", action="store_true", help="show no progress and no summary")

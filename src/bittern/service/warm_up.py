@@ -1,4 +1,4 @@
-"""``bittern warm-up``: compile kernels ahead, and say where they are kept."""
+"""``bittern warm-up``: compile kernels ahead of their first use."""
 
 from __future__ import annotations
 

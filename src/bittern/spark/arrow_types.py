@@ -1,7 +1,8 @@
 """The Arrow types in which Spark passes its own types to Python, and back.
 
 PySpark has functions for this, but they are internal: their arguments change from release to
-release. ``tests/test_arrow_types.py`` compares ours with what tasks of the installed release get.
+release. ``tests/spark/test_arrow_types.py`` compares ours with what tasks of the installed release
+get.
 """
 
 from __future__ import annotations

@@ -24,6 +24,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import arrow_udf, arrow_udtf  # type: ignore[attr-defined]
 from pyspark.sql.types import ArrayType, StructField, StructType
 
+from bittern.catalog.catalog import Catalog
 from bittern.engine.matcher import Matcher, check_limit
 from bittern.errors import OptionError
 from bittern.spark.asked import Asked
@@ -70,6 +71,11 @@ def register(
     else:
         documents = names_of(json, "json")
     asked = Asked(json=documents, store=store, shards=None, sample=sample, on_error=on_error)
+    if isinstance(subscriptions, Catalog):
+        raise OptionError(
+            "a catalog changes, and a SQL function cannot follow it: use bittern.spark.match, or "
+            "register an index that was built from it"
+        )
     source = resolve(spark, subscriptions, asked)
     if not isinstance(source.ref, SnapshotRef):
         raise OptionError("an index in shards cannot be a SQL function: use bittern.spark.match")

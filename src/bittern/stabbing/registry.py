@@ -51,7 +51,8 @@ STRUCTURES = {
     "red-black": "literature.predicates.red_black.RedBlack",
     "pb-tree": "literature.pb_tree.index.PBTree",
 }
-"""Module and class of every structure under its name; a new one is added here and nowhere else."""
+"""Module and class of every structure under its name; a new one is added here, and predicted in
+``stabbing/predict.py`` or ``literature/predictions``."""
 
 
 def structure(name: str) -> type[StabbingIndex]:

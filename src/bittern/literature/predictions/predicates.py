@@ -16,7 +16,7 @@ those are results. Distinct keys are counted as if they fell anywhere among the 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from bittern.literature.pb_tree.pages import HEADER
 from bittern.literature.pb_tree.pool import TREE_SIZE
@@ -25,6 +25,7 @@ from bittern.literature.predicates.key_table import KEY_SLOTS, n_slots
 from bittern.literature.predicates.keyed_lists import STATE_SIZE
 from bittern.literature.predicates.red_black import WIDTH
 from bittern.stabbing.estimate import Estimate, Work
+from bittern.stabbing.predict import Family
 from bittern.stabbing.summary import Summary
 
 _UNLIMITED = 2**63
@@ -118,7 +119,7 @@ def _pb_tree(name: str, summary: Summary) -> Iterator[Estimate]:
     yield Estimate(name, {}, round(size + _ROW * two + _CUTS), work)
 
 
-PREDICATES: dict[str, Callable[[str, Summary], Iterator[Estimate]]] = {
+PREDICATES: dict[str, Family] = {
     "grouped-filter": _grouped_filter,
     "red-black": _red_black,
     "pb-tree": _pb_tree,

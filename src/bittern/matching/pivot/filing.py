@@ -289,7 +289,7 @@ def _file(
 def file_classes(
     classes: Classes, mass: npt.NDArray[np.float64], n_channels: int
 ) -> tuple[tuple[npt.NDArray[Any], ...], npt.NDArray[np.int32]]:
-    """The arrays of ``pivot/index.py``, and the number that each class has in them. O(tests).
+    """The arrays of ``index.py``, and the number that each class has in them. O(tests).
 
     Postings are sorted by their lowest cell and then by the channel of their inline test, and
     classes are numbered as their first postings are, so that what neighbours on the axis need

@@ -12,7 +12,7 @@ that matched in the batch, at the batch's catalog version, and the tasks deliver
 
 Rows are sorted by URL, subscriber, keys and subscription before tasks cut them into requests
 (``letters.py``), so that a batch makes the same requests, with the same keys, whenever it is
-delivered. What was not tried for most batches comes before all else. Delivery is at least
+delivered. What has waited for the most batches comes first. Delivery is at least
 once, since a driver or task that dies does not know what it sent; the key tells a receiver what it
 has seen.
 
@@ -156,8 +156,9 @@ class Webhook(Sink):
             raise OptionError("secret must be a string that is not empty, or None for no signature")
         self._secret = secret.encode() if isinstance(secret, str) else secret
         self._given_up: frozenset[Endpoint] = frozenset()
-        #: For how many batches each endpoint was not tried. One batch alone would not be fair: an
-        #: endpoint that failed in the one before would come before one that has waited longer.
+        #: For how many batches in a row each endpoint had matches and was not tried. One batch
+        #: alone would not be fair: an endpoint that failed in the one before would come before one
+        #: that has waited longer.
         self._waits: dict[Endpoint, int] = {}
         #: Of the last batch that this sink delivered.
         self.last: Delivered | None = None
@@ -249,7 +250,7 @@ def _pairs(reports: Sequence[Row], name: str) -> frozenset[Endpoint]:
 def _rows(batch: Batch, targets: pa.Table) -> DataFrame:
     """URL, subscriber and JSON of every match, those of both together and in order.
 
-    Those that have waited for most batches come first.
+    Those that have waited for the most batches come first.
     """
     matches = batch.matches
     columns = {name: F.col(quoted(name)) for name in (*batch.keys, SUBSCRIPTION)}
@@ -287,5 +288,6 @@ def url_in(metadata: str | None, entry: str) -> str | None:
 def _seconds(name: str, value: Any, *, zero: bool = True) -> float:
     good = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
     if not good or value < 0 or (value == 0 and not zero):
-        raise OptionError(f"{name} must be a number of seconds above 0, not {value!r}")
+        least = "of at least 0" if zero else "above 0"
+        raise OptionError(f"{name} must be a number of seconds {least}, not {value!r}")
     return float(value)

@@ -46,7 +46,10 @@ pathlib.Path(os.environ["STARTED"], str(os.getpid())).touch()
 time.sleep(1e6)
 """
 BOTH = ("parts.kernels:more", "parts.kernels:less")
-ONCE = "bittern: compiling kernels; this happens once per installation\n"
+ONCE = (
+    "bittern: compiling kernels; each is compiled once and kept; `bittern warm-up` compiles all of "
+    "them\n"
+)
 
 
 @pytest.fixture
