@@ -64,7 +64,7 @@ def whole_file(path: Path, *, durable: bool = True) -> Iterator[IO[bytes]]:
 
     A durable file is on disk by then; the others are for content that can be written again.
     """
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
+    temporary = path.with_name(f".{secrets.token_hex(8)}.part")  # as long whatever the name
     try:
         with temporary.open("xb") as file:
             yield file
@@ -72,13 +72,15 @@ def whole_file(path: Path, *, durable: bool = True) -> Iterator[IO[bytes]]:
                 to_disk(file)
         temporary.replace(path)
         if durable:
-            sync(path.parent)
+            with contextlib.suppress(PermissionError):  # a folder to write to and not to read
+                sync(path.parent)
     except OSError as error:
-        if error.filename is not None and Path(error.filename) == temporary:
-            error.filename, error.filename2 = str(path), None  # the name that the caller knows
+        if error.filename == str(temporary):  # tell the name that the caller knows
+            raise OSError(error.errno, error.strerror, str(path)) from error
         raise
     finally:
-        temporary.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # there is none, or there can be none
+            temporary.unlink()
 
 
 class Opened:
@@ -256,6 +258,40 @@ def make_private(folder: Path) -> bool:
         return is_private(folder)
     except OSError:
         return False
+
+
+def is_trusted(folder: Path, source: Path) -> bool:
+    """Whether what lies in a folder may be run: who can write there owns the ``source`` anyway.
+
+    Beside the source, that is the owner of the source, root and this user. Elsewhere it is root and
+    this user alone, in all folders from the user's home on, or from one where all have names of
+    their own (the temporary one).
+    """
+    try:
+        owners = {0, os.geteuid()}
+        if folder.parent == source:
+            found = folder.stat()
+            return found.st_uid in owners | {source.stat().st_uid} and not found.st_mode & 0o002
+        if not folder.is_absolute():
+            return False
+        for each in (folder, *folder.parents):
+            found = each.lstat()
+            if found.st_uid not in owners:
+                return False
+            if each != folder and found.st_mode & stat.S_ISVTX:
+                return True
+            if _is_open(found):
+                return False
+            if each == Path.home():
+                return True
+    except (OSError, RuntimeError):  # it is not there; there is no home
+        return False
+    return True
+
+
+def _is_open(found: os.stat_result) -> bool:
+    """Whether others may write; a group that has its user's number is that user alone."""
+    return bool(found.st_mode & 0o002 or (found.st_mode & 0o020 and found.st_gid != found.st_uid))
 
 
 def _keeps_names(folder: Path) -> bool:

@@ -51,6 +51,8 @@ FIRST_USE = (
     "bittern.stabbing.id_lists:_accumulate",
 )
 
+#: Seconds that the processes may take, on a machine that is busy with other things as well.
+_PATIENCE = 600.0
 _told = False
 _asked = False
 
@@ -146,7 +148,8 @@ def _run_crew(cache_dir: str) -> None:
     except OSError:  # no processes to be had: this one compiles
         return
     try:
-        leader.wait()
+        with contextlib.suppress(subprocess.TimeoutExpired):  # then this process compiles
+            leader.wait(_PATIENCE)
     finally:
         if leader.poll() is None:
             with contextlib.suppress(OSError):  # it has just ended

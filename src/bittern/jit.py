@@ -55,7 +55,7 @@ from numba.core.registry import CPUDispatcher
 from numba.extending import intrinsic
 
 from bittern import first_use
-from bittern.files import make_private
+from bittern.files import is_trusted, make_private
 
 i4, i8, f8, u1, u8, b1 = (
     types.int32,
@@ -111,24 +111,62 @@ def _cached(function: Callable[..., Any]) -> Any:
     """``njit`` with a disk cache where there is a safe place for one, else without."""
     options = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
     dispatcher = _kept(function, options) or numba.njit(**options)(function)
-    if getattr(getattr(dispatcher, "_cache", None), "cache_path", None):
-        file = dispatcher._cache._cache_file  # noqa: SLF001
-        file._source_stamp = file._source_stamp, _digest(function)  # noqa: SLF001
-        file._load_index = _readable(file._load_index)  # noqa: SLF001
+    cache = getattr(dispatcher, "_cache", None)  # absent under NUMBA_DISABLE_JIT
+    if getattr(cache, "cache_path", None):
+        _mend(cache, function)
     return dispatcher
 
 
-def _readable(load: Callable[[], dict[Any, Any]]) -> Callable[[], dict[Any, Any]]:
-    """What was kept, or nothing if that cannot be read: it is compiled again then.
+def _mend(cache: Any, function: Callable[..., Any]) -> None:
+    """Have a cache that is damaged, full or stale cost no more than compiling again.
+
+    What is kept beside a package that another user installed is read there, too: Numba itself looks
+    only where it can write.
+    """
+    digest = _digest(function)
+    own, source = cache._cache_file, Path(function.__code__.co_filename).parent  # noqa: SLF001
+    files, beside = [own], source / "__pycache__"
+    if beside != Path(cache.cache_path) and is_trusted(beside, source):
+        base = cache._impl.filename_base  # noqa: SLF001
+        files.append(type(own)(str(beside), base, own._source_stamp))  # noqa: SLF001
+    for file in files:
+        file._source_stamp = file._source_stamp, digest  # noqa: SLF001
+        file._load_index = _readable(file._load_index)  # noqa: SLF001
+        # An index whose writer was killed before it wrote the code must not name older code.
+        pattern = file._data_name_pattern  # noqa: SLF001
+        numbered = f"{digest.hex()[:16]}.{{number"
+        file._data_name_pattern = pattern.replace("{number", numbered)  # noqa: SLF001
+    load, save = cache.load_overload, cache.save_overload
+
+    def load_or_none(signature: Any, context: Any) -> Any:
+        for file in files:
+            cache._cache_file = file  # noqa: SLF001
+            try:
+                with contextlib.suppress(Exception):  # damage, whatever it is
+                    if (found := load(signature, context)) is not None:
+                        return found
+            finally:
+                cache._cache_file = own  # noqa: SLF001
+        return None
+
+    def save_or_not(signature: Any, data: Any) -> None:
+        with contextlib.suppress(Exception):  # a full disk, or something in the way
+            save(signature, data)
+
+    cache.load_overload, cache.save_overload = load_or_none, save_or_not
+
+
+def _readable(load: Callable[[], Any]) -> Callable[[], dict[Any, Any]]:
+    """What an index tells, or nothing if it cannot be read, so that it is written anew.
 
     Signatures are pickled, and name classes of the release that wrote them.
     """
 
     def load_or_forget() -> dict[Any, Any]:
-        try:
-            return load()
-        except Exception:  # noqa: BLE001 (damage, or a class that is gone: whatever it is)
-            return {}
+        with contextlib.suppress(Exception):  # damage, or a class that is gone
+            if isinstance(found := load(), dict):
+                return found
+        return {}
 
     return load_or_forget
 
@@ -136,7 +174,11 @@ def _readable(load: Callable[[], dict[Any, Any]]) -> Callable[[], dict[Any, Any]
 def _kept(function: Callable[..., Any], options: dict[str, Any]) -> Any:
     """``njit`` with a disk cache, or None."""
     with contextlib.suppress(RuntimeError):  # neither the package nor the home folder is writable
-        return numba.njit(cache=True, **options)(function)
+        dispatcher = numba.njit(cache=True, **options)(function)
+        place = getattr(getattr(dispatcher, "_cache", None), "cache_path", None)
+        source = Path(function.__code__.co_filename).parent
+        if place is None or numba.config.CACHE_DIR or is_trusted(Path(place), source):
+            return dispatcher
     if not make_private(first_use.temporary_place()):
         return None
     told, numba.config.CACHE_DIR = numba.config.CACHE_DIR, str(first_use.temporary_place())

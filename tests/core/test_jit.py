@@ -57,7 +57,12 @@ def test_a_kernel_is_compiled_again_when_anything_that_it_uses_changes(tmp_path:
     (parts / "sizes.py").write_text("SIZE = 10\n")
     assert run(tmp_path) == (11, 0)
     assert run(tmp_path) == (11, 1)
+    (old,) = tmp_path.rglob("*.nbc")
     (parts / "steps.py").write_text(STEPS.format(factor=2))
+    assert run(tmp_path) == (21, 0)
+    # Under names of their own, or an index whose writer was killed would lead to the older code.
+    (new,) = {*tmp_path.rglob("*.nbc")} - {old}
+    new.unlink()
     assert run(tmp_path) == (21, 0)
     (parts / "sizes.py").write_text("SIZE = 100\n")
     assert run(tmp_path) == (201, 0)
@@ -81,3 +86,11 @@ def test_what_an_older_release_kept_is_compiled_again_if_it_cannot_be_read(tmp_p
         index.write_bytes(index.read_bytes()[:length] + rest)
         assert run(tmp_path) == (11, 0)
         assert run(tmp_path) == (11, 1)
+    (code,) = tmp_path.rglob("*.nbc")
+    for damaged in (b"", b"\x80", code.read_bytes()[:100]):
+        code.write_bytes(damaged)
+        assert run(tmp_path) == (11, 0)
+        assert run(tmp_path) == (11, 1)
+    code.unlink()
+    code.mkdir()  # nothing can be written there
+    assert run(tmp_path) == (11, 0)

@@ -186,6 +186,23 @@ def test_a_folder_for_caches_that_is_named_is_used(parts: Path, homeless: Path) 
     assert not homeless.exists()
 
 
+@pytest.mark.parametrize("cache", [".", ".cache", ".cache/numba"])
+def test_a_home_that_others_have_a_hand_in_is_not_used(
+    parts: Path, homeless: Path, monkeypatch: pytest.MonkeyPatch, cache: str
+) -> None:
+    home = parts / "home"
+    (home / ".cache" / "numba").mkdir(parents=True)
+    (home / cache).chmod(0o777)
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    shown, said = run(parts)
+    assert shown == "2 0 1 1\n"
+    assert f"kernels; they are kept in {homeless} while that is there" in said
+    (home / cache).chmod(0o700)
+    assert run(parts) == ("2 0 1 1\n", ONCE)
+    assert list((home / ".cache" / "numba").rglob("kernels.more-*.nbc"))
+
+
 @pytest.mark.parametrize("what", ["a link", "open to others", "a file", "below an open folder"])
 def test_a_folder_that_others_have_a_hand_in_is_not_used(
     parts: Path, homeless: Path, what: str
