@@ -180,7 +180,14 @@ def only_writer(target: Path, *, recover: bool = True) -> Iterator[int]:
             _recover(target)
         yield parent
     finally:
-        let_go(parent)  # a lock that stayed would keep this process itself waiting for ever
+        # A lock that stayed would keep this process itself waiting for ever. So no function of ours
+        # is called, at whose beginning an interrupt could come.
+        try:
+            fcntl.flock(parent, fcntl.LOCK_UN)
+        except OSError:  # no locks here
+            pass
+        finally:
+            os.close(parent)
 
 
 def sibling(target: Path, end: str) -> Path:
