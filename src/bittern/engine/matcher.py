@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ import pyarrow as pa
 from bittern.engine.answers import Answering
 from bittern.engine.index import Index
 from bittern.engine.live.delta import State, state_weights
-from bittern.engine.unanswered import alive_and_answered, answered, tell_unanswered
+from bittern.engine.unanswered import alive_and_answered, tell_unanswered
 from bittern.errors import EventError
 from bittern.model.events.columns import from_frame
 from bittern.model.events.mistyped import Strays, listed
@@ -39,6 +40,7 @@ class Matcher:
     def __init__(self, index: Index) -> None:
         self.index = index
         tell_unanswered(index)
+        self._state = State.over(index)
         #: Totals of the last call: events, candidates, matches, rejects, mistyped.
         self.last_statistics: dict[str, int] = {}
 
@@ -54,16 +56,10 @@ class Matcher:
         columns. Events that cannot be read match nothing and are listed in ``matches.rejects``.
         Events with a value that no subscription can compare are in ``matches.mistyped``.
         """
-        check_limit(limit)
-        totals, marks = new_totals(), answered(self.index)
-        parts = []
-        for block in blocks(events):
-            matches, strays = match_block(self.index, block, json, marks, totals)
-            matches = with_mistyped(matches, [strays], totals)
-            # Ranking block by block holds no more than one block's matches at a time.
-            parts.append(matches if limit is None else best(matches, self.index.weights, limit))
-        self.last_statistics = totals
-        return concatenate(parts)
+        matcher = StateMatcher(self._state)  # its own, so that threads do not mix their totals
+        found = matcher.match(events, limit=limit, json=json)
+        self.last_statistics = matcher.last_statistics
+        return found
 
 
 class StateMatcher:
@@ -109,20 +105,17 @@ class StateMatcher:
             before = joins.lookups
         for block in blocks(events, size):
             reads = [index.encoder.read(block, json) for index in indexes]
-            added: Sequence[Any] = [None] * len(reads)
-            if joins is not None:
+            if joins is None:
+                encoded = [read.encoded() for read in reads]
+            else:
                 added = joins.run(block, json, reads, remember=remember and not at_once)
+                encoded = [read.encoded(more) for read, more in zip(reads, added, strict=True)]
                 if remember and at_once:
                     late.append(joins.readable(reads))
-            found = [
-                match_read(segment.index, read.encoded(more), marks, totals)
-                for segment, read, more, marks in zip(
-                    state.segments, reads, added, alive, strict=True
-                )
-            ]
-            first, *others = [matches for matches, _ in found]
-            matches = merge(first, others, state.ids)
+            found = list(map(match_read, indexes, encoded, alive, repeat(totals)))
+            matches = merge([matches for matches, _ in found], state.ids)
             matches = with_mistyped(matches, [strays for _, strays in found], totals)
+            # Ranking block by block holds no more than one block's matches at a time.
             parts.append(matches if limit is None else best(matches, weights, limit))
             self.last_block = block
         totals["events"] //= len(state.segments)
@@ -179,25 +172,14 @@ def _stretches(n: int, size: Callable[[], int]) -> Iterator[tuple[int, int]]:
             return
 
 
-def match_block(
-    index: Index,
-    events: Any,
-    json: str | Sequence[str],
-    alive: npt.NDArray[np.uint8],
-    totals: dict[str, int],
+def match_read(
+    index: Index, encoded: Encoded, alive: npt.NDArray[np.uint8], totals: dict[str, int]
 ) -> tuple[Matches, Strays]:
-    """Match one block; ``alive`` marks the living subscriptions (empty: all).
+    """Match one block that was encoded for the index; ``alive`` marks the living (empty: all).
 
     The matches do not list mistyped values yet: if there are several indexes, whether a value is
     mistyped depends on all of them.
     """
-    return match_read(index, index.encoder.encode(events, json), alive, totals)
-
-
-def match_read(
-    index: Index, encoded: Encoded, alive: npt.NDArray[np.uint8], totals: dict[str, int]
-) -> tuple[Matches, Strays]:
-    """Match one block that has been encoded for the index already."""
     found = index.subscriptions.match(encoded.events)
     rows, classes = found.rows, found.classes
     if encoded.rejects:  # whatever lacks all attributes would match "a IS NULL"

@@ -39,7 +39,7 @@ import pyarrow.compute as pc
 from bittern.arrays import Mask
 from bittern.engine.index import Index
 from bittern.engine.live.delta import ALL_ALIVE
-from bittern.engine.matcher import match_block, new_totals
+from bittern.engine.matcher import match_read, new_totals
 from bittern.engine.subscriptions import Subscriptions
 from bittern.engine.unanswered import SUSPECT
 from bittern.history.implied import Constraint, demanded, joined_attributes
@@ -190,7 +190,8 @@ class Guards:
         hold).
         """
         marks = ALL_ALIVE if alive is None else alive[: len(self.index)].view(np.uint8)
-        held, _ = match_block(self.index, events, json, marks, new_totals())
+        encoded = self.index.encoder.encode(events, json)
+        held, _ = match_read(self.index, encoded, marks, new_totals())
         readable = readable_rows(len(held), held.rejects).view(np.uint8)
         always = self.always(alive)
         seen = np.full(len(self.entries), -1, dtype=np.int32)

@@ -213,8 +213,11 @@ def _interleave(
             at += 1
 
 
-def merge(first: Matches, others: Sequence[Matches], all_ids: Ids) -> Matches:
+def merge(parts: Sequence[Matches], all_ids: Ids) -> Matches:
     """Matches of the same events in several indexes, as positions in their joined ids."""
+    first, *others = parts
+    if not others:
+        return first
     offsets, subscriptions = first.offsets, first.subscriptions
     shift = len(first.all_ids)
     for other in others:

@@ -80,6 +80,11 @@ class State(NamedTuple):
     ids: Ids
 
     @classmethod
+    def over(cls, index: Index) -> State:
+        """The state of one index that has lost no subscription."""
+        return cls.of([Segment(index, ALL_ALIVE, 0, None)])
+
+    @classmethod
     def of(cls, segments: list[Segment]) -> State:
         """The state of these segments, the snapshot first."""
         return cls(
@@ -245,11 +250,14 @@ def rebased(
 
 def state_weights(state: State) -> npt.NDArray[np.float64] | None:
     """The weights of all subscriptions of a state, by position; None if all weigh the same."""
-    if all(segment.index.weights is None for segment in state.segments):
+    given = [segment.index.weights for segment in state.segments]
+    if all(weights is None for weights in given):
         return None
+    if len(given) == 1:  # as large as the index: not copied for each call
+        return given[0]
     return np.concatenate(
         [
-            np.ones(len(segment.index)) if segment.index.weights is None else segment.index.weights
-            for segment in state.segments
+            np.ones(len(segment.index)) if weights is None else weights
+            for segment, weights in zip(state.segments, given, strict=True)
         ]
     )

@@ -38,11 +38,9 @@ from typing import Any, Self
 from bittern.engine.index import Index
 from bittern.engine.live.compact import Compaction
 from bittern.engine.live.delta import (
-    ALL_ALIVE,
     Held,
     IdState,
     Row,
-    Segment,
     State,
     new_delta,
     rebased,
@@ -97,8 +95,7 @@ class Layers:
         self._lock = threading.RLock()
         self._shapes = Shapes()
         index = index if index is not None else Index.build({})
-        state = State.of([Segment(index, ALL_ALIVE, 0, None)])
-        self._held = Held(state, version, version, {}, len(index))
+        self._held = Held(State.over(index), version, version, {}, len(index))
         #: Some recent events, for the choice of pivots when the next snapshot is made.
         self.sample: Any = None
         self._compacting: Compaction | None = None

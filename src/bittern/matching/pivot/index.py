@@ -142,11 +142,11 @@ class Pivot(StabbedIndex):
         out.make_room(min(int(candidates.sum()), ROOM))
         first = 0
         while first < len(events.cells):
-            last = int(np.searchsorted(ends, ends[first] + CHUNK, "right")) - 1
+            last = int(ends.searchsorted(ends[first] + CHUNK, "right")) - 1
             last = max(first + 1, last)
             offsets = ends[first : last + 1] - ends[first]
             ids = located.ids(first, last)
-            longest = int(np.diff(offsets).max())
+            longest = int((offsets[1:] - offsets[:-1]).max())
             pending = np.empty((2, max(PENDING, longest + 1)), dtype=np.int32)
             out.state[:2] = 0, 0
             while True:
