@@ -1,8 +1,9 @@
-"""Names of arrays by what they hold, for annotations."""
+"""Names of arrays by what they hold, for annotations; and counts, starts and stretches of them."""
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,3 +13,27 @@ Int64s: TypeAlias = NDArray[np.int64]
 UInt64s: TypeAlias = NDArray[np.uint64]
 Float64s: TypeAlias = NDArray[np.float64]
 Mask: TypeAlias = NDArray[np.bool_]
+
+
+def starts_of(counts: NDArray[Any] | Sequence[int], dtype: Any = np.int64) -> NDArray[Any]:
+    """Where each of things that lie one behind the other begins, and the end of the last."""
+    starts = np.zeros(len(counts) + 1, dtype)
+    np.cumsum(counts, out=starts[1:])
+    return starts
+
+
+def ranges(firsts: NDArray[Any], counts: NDArray[Any]) -> Int64s:
+    """The numbers ``firsts[i], firsts[i] + 1, ...`` (``counts[i]`` of them), for all i."""
+    return np.repeat(firsts - starts_of(counts)[:-1], counts) + np.arange(counts.sum())
+
+
+def stretches(starts: Int64s, most: int) -> Iterator[tuple[int, int]]:
+    """Cut things, of which each begins at ``starts``, into (first, last + 1) for bounded memory.
+
+    A stretch is as long as ``most``, or it is one thing that is longer.
+    """
+    first, end = 0, len(starts) - 1
+    while first < end:
+        last = max(first + 1, int(starts.searchsorted(starts[first] + most, "right")) - 1)
+        yield first, last
+        first = last

@@ -359,7 +359,7 @@ class TestSearch:
         index = ISList.build(lows, highs, ids, domain=40_000)
         values = np.arange(1, 40_000, 13)
         runs = index.locate_batch(values)
-        assert runs.ends[-1] > 6 * len(values)
+        assert runs.found.ends[-1] > 6 * len(values)
         for i in range(0, len(values), 100):
             expected = ids[(lows <= values[i]) & (values[i] <= highs)]
             assert sorted(runs.ids(i, i + 1).tolist()) == expected.tolist()

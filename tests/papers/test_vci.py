@@ -270,12 +270,12 @@ class TestCoveringConstructs:
     @pytest.mark.parametrize("cls", [TableSCI, TableLCI])
     def test_a_table_search_takes_one_run_per_beginning_while_packed(self, cls) -> None:
         index = all_active(cls, 100, 16)
-        assert index.locate_batch([50]).ends.tolist() == [0, 16]
+        assert index.locate_batch([50]).found.ends.tolist() == [0, 16]
         index.insert(0, 0, 0)
-        assert index.locate_batch([50]).ends.tolist() == [0, table_size(cls, 16)]
+        assert index.locate_batch([50]).found.ends.tolist() == [0, table_size(cls, 16)]
         before = sorted(index.stab(50).tolist())
         index.arrays()
-        assert index.locate_batch([50]).ends.tolist() == [0, 16]
+        assert index.locate_batch([50]).found.ends.tolist() == [0, 16]
         assert sorted(index.stab(50).tolist()) == before
 
 

@@ -31,6 +31,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from bittern.arrays import starts_of
 from bittern.errors import EventError
 from bittern.model.events.mappings import MAX_DEPTH, Flattened, Names, flatten
 from bittern.model.events.sinks import ValueSink
@@ -168,8 +169,7 @@ def _texts(values: TaggedValues, numbers: list[bytes]) -> pa.Array:
     exact = np.flatnonzero(values.tags == EXACT)
     lengths[exact] = list(map(len, numbers))
     starts[exact] = len(values.data) + np.cumsum(lengths[exact]) - lengths[exact]
-    offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
-    np.cumsum(lengths, out=offsets[1:])
+    offsets = starts_of(lengths)
     text = np.empty(int(offsets[-1]), dtype=np.uint8)
     data = np.frombuffer(b"".join([values.data.tobytes(), *numbers]), dtype=np.uint8)
     gather_strings(data, starts, lengths, offsets, text)

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bittern.arrays import Int64s
+from bittern.arrays import Int64s, starts_of
 
 
 class Rows(NamedTuple):
@@ -27,8 +27,7 @@ class Rows(NamedTuple):
     @classmethod
     def of(cls, lists: Sequence[Sequence[int]]) -> Rows:
         """From one list for each event, or for whatever else has lists. O(numbers)."""
-        starts = np.zeros(len(lists) + 1, dtype=np.int64)
-        np.cumsum([len(each) for each in lists], out=starts[1:])
+        starts = starts_of([len(each) for each in lists])
         return cls(starts, np.array([n for each in lists for n in each], dtype=np.int64))
 
     @classmethod
@@ -39,8 +38,7 @@ class Rows(NamedTuple):
     @classmethod
     def grouped(cls, events: Int64s, numbers: npt.NDArray[Any], n: int) -> Rows:
         """From the event of each number, in any order; numbers of one stay in theirs. O(numbers)"""
-        starts = np.zeros(n + 1, dtype=np.int64)
-        np.cumsum(np.bincount(events, minlength=n), out=starts[1:])
+        starts = starts_of(np.bincount(events, minlength=n))
         return cls(starts, numbers[np.argsort(events, kind="stable")])
 
     def events(self) -> Int64s:

@@ -18,7 +18,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from bittern.arrays import Int64s, Mask
+from bittern.arrays import Int64s, Mask, starts_of
 from bittern.history.rows import Rows
 from bittern.history.sections import ConditionsOf, EventBatch, Section
 from bittern.language.quantifiers import quantified_of
@@ -142,7 +142,7 @@ class JoinTable:
 def _between(rows: Rows, own: slice) -> Rows:
     """The numbers in a range, counted from its start."""
     inside = (rows.numbers >= own.start) & (rows.numbers < own.stop)
-    before = np.concatenate(([0], np.cumsum(inside)))
+    before = starts_of(inside)
     return Rows(before[rows.starts], rows.numbers[inside] - own.start)
 
 

@@ -17,10 +17,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from bittern.arrays import ranges, starts_of
 from bittern.jit import i4r, i4r2, i4w, i8, i8w, kernel
 from bittern.matching.checks import check_jumps, check_starts, check_tests
 from bittern.matching.classes import Classes
-from bittern.matching.compile import ranges
 from bittern.matching.output import Output
 from bittern.matching.program import accepts
 from bittern.matching.scan import programs
@@ -115,8 +115,7 @@ class Always(NamedTuple):
         """All but the classes of these numbers."""
         kept = ~np.isin(self.classes, numbers)
         sizes = np.diff(self.starts)
-        starts = np.zeros(np.count_nonzero(kept) + 1, dtype=np.int32)
-        np.cumsum(sizes[kept], out=starts[1:])
+        starts = starts_of(sizes[kept], np.int32)
         return Always(self.classes[kept], starts, self.rows[np.repeat(kept, sizes)])
 
     def holds(

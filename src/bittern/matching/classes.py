@@ -26,6 +26,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from bittern.arrays import starts_of
 from bittern.jit import (
     folded_product,
     frozen,
@@ -333,8 +334,7 @@ def classify(
     n_channels: int,
 ) -> tuple[Classes, npt.NDArray[np.int32]]:
     """Classes, and the class of each subscription. O(tests); the test arrays are rewritten."""
-    starts = np.zeros(len(counts), dtype=np.int64)
-    np.cumsum(counts[:-1], out=starts[1:])
+    starts = starts_of(counts)[:-1]
     hashes = np.empty(len(counts), dtype=np.uint64)
     tests = channels, lows, highs, starts, counts, structure_of
     _canonical(*tests, structures, secret_key(), hashes, n_channels)

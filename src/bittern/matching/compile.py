@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from bittern.arrays import Int32s, Int64s
+from bittern.arrays import Int32s, Int64s, ranges, starts_of
 from bittern.errors import OptionError
 from bittern.language.literals import attribute_name
 from bittern.language.templates import Template
@@ -79,7 +79,7 @@ def compile_catalog(
     slots = np.array([len(t.kinds) for t in templates] or [0], dtype=np.int64)
     raws: list[str] = parameters.dictionary.to_pylist()
     codes = parameters.indices.to_numpy()
-    first_parameter = _starts(slots[shape_ids])[:-1]
+    first_parameter: Int64s = starts_of(slots[shape_ids])[:-1]
 
     # One row per test of each subscription.
     counts = plan.counts[shape_ids]
@@ -147,23 +147,12 @@ def _plan(templates: list[Template]) -> _Plan:
     return _Plan(
         expanded,
         counts,
-        _starts(counts)[:-1],
+        starts_of(counts)[:-1],
         structure_of,
         StructureArrays.of(structures),
         {name: np.array(column, dtype=np.int32) for name, column in columns.items()},
         expander,
     )
-
-
-def _starts(counts: Int64s) -> Int64s:
-    out = np.zeros(len(counts) + 1, dtype=np.int64)
-    np.cumsum(counts, out=out[1:])
-    return out
-
-
-def ranges(firsts: Int64s, counts: Int64s) -> Int64s:
-    """The numbers ``firsts[i], firsts[i] + 1, ...`` (``counts[i]`` of them), for all i."""
-    return np.repeat(firsts - _starts(counts)[:-1], counts) + np.arange(counts.sum())
 
 
 def _distinct(values: npt.NDArray[Any], limit: int) -> Int64s:
@@ -279,7 +268,7 @@ def _constants(channels: Int32s, ranks: Int64s, n_channels: int, n_values: int) 
         distinct, place = np.unique(keys, return_inverse=True)
     of_channel = distinct // max(1, n_values)
     counts = np.bincount(of_channel, minlength=n_channels)
-    local = place - _starts(counts)[:-1][channels]
+    local = place - starts_of(counts)[:-1][channels]
     return _Constants(counts, distinct % max(1, n_values), local.astype(np.int32))
 
 
@@ -379,7 +368,7 @@ def _with_never(
 ) -> tuple[Int32s, Int32s, Int32s, Int32s]:
     """Give subscriptions that can never match one empty test; they have no others."""
     if never.any():
-        places = _starts(counts)[:-1][never]
+        places = starts_of(counts)[:-1][never]
         channels = np.insert(channels, places, -1)
         low, high = np.insert(low, places, 0), np.insert(high, places, -1)
         counts = counts + never

@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
+from bittern.arrays import starts_of
 from bittern.jit import i4r, i4r2, i4w, i4w2, i8, i8r, i8w, kernel, void
 from bittern.matching.checks import check_jumps, check_starts, check_tests
 from bittern.matching.classes import STRUCTURES, Classes
@@ -85,8 +86,7 @@ def programs(
     """Where the program of each of these classes starts, and the rows. O(tests)."""
     counts = classes.counts[which]
     check_size("tests", int(counts.sum()))
-    starts = np.zeros(len(which) + 1, dtype=np.int32)
-    np.cumsum(counts, out=starts[1:])
+    starts = starts_of(counts, np.int32)
     rows = np.empty((int(starts[-1]), 4), dtype=np.int32)
     _write(
         classes.channels,

@@ -16,7 +16,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from bittern.arrays import Int32s
+from bittern.arrays import Int32s, stretches
 from bittern.errors import OptionError
 from bittern.jit import b1, i4r, i4w, i8r, kernel
 from bittern.matching.contract import SubscriptionIndex
@@ -63,14 +63,10 @@ def _check_found(index: StabbingIndex, lows: Int32s, highs: Int32s) -> None:
         if step > 1:
             cells = cells[::step].copy()
             located = index.locate_batch(cells)
-        first = 0
-        while first < len(cells):
-            limit = located.offsets[first] + _CHUNK
-            last = max(first + 1, int(np.searchsorted(located.offsets, limit, "right")) - 1)
+        for first, last in stretches(located.offsets, _CHUNK):
             offsets, ids = located.offsets[first : last + 1], located.ids(first, last)
             contain = _contain(cells[first:last], offsets, ids, lows, highs, stamps)
             assert contain, "the stabbing index finds other intervals"
-            first = last
 
 
 class Chosen:

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from bittern.arrays import starts_of
 from bittern.jit import i4, i4r, i4w, i8r, i8w, kernel, u1r, void
 from bittern.model.ids import Ids
 
@@ -80,8 +81,7 @@ class Subscribers:
         order = np.argsort(class_of, kind="stable").astype(np.int32)
         if len(class_of) == n_classes:
             return cls(np.empty(0, dtype=np.int32), order)
-        starts = np.zeros(n_classes + 1, dtype=np.int32)
-        np.cumsum(np.bincount(class_of, minlength=n_classes), out=starts[1:])
+        starts = starts_of(np.bincount(class_of, minlength=n_classes), np.int32)
         return cls(starts, order)
 
     def expand(
@@ -168,8 +168,7 @@ def best(matches: Matches, weights: npt.NDArray[np.float64] | None, limit: int) 
     order = np.lexsort((order_of_id, heavy, events))
     place = np.arange(len(events)) - np.repeat(matches.offsets[:-1], counts)
     kept = order[place < limit]
-    offsets = np.zeros_like(matches.offsets)
-    np.cumsum(np.minimum(counts, limit), out=offsets[1:])
+    offsets = starts_of(np.minimum(counts, limit))
     return replace(matches, offsets=offsets, subscriptions=matches.subscriptions[kept], ranked=True)
 
 

@@ -24,7 +24,7 @@ from dataclasses import replace
 import numpy as np
 
 import bittern
-from bittern.arrays import Int32s
+from bittern.arrays import Int32s, starts_of, stretches
 from bittern.errors import BitternError, OptionError
 from bittern.service import tables
 from bittern.service.advice import Advice, Measurement, as_json, as_text, disagreement, marks
@@ -176,10 +176,5 @@ def batches(
         values = rng.integers(lows[0], int(highs[-1]) + 1, size, np.int32)
         # In as many intervals as begin up to the value and do not end before it.
         found = np.searchsorted(lows, values, "right") - np.searchsorted(highs, values, "left")
-        up_to = np.cumsum(found)
-        at = 0
-        while at < size:
-            before = up_to[at - 1] if at else 0
-            end = max(at + 1, int(np.searchsorted(up_to, before + _BATCH_IDS, "right")))
+        for at, end in stretches(starts_of(found), _BATCH_IDS):
             yield values[at:end]
-            at = end

@@ -42,7 +42,7 @@ from bittern.jit import i4r, i4w, i8, i8r, i8w, inline, kernel, prefetch, read_o
 from bittern.stabbing.blocks import block_level, decompose_one
 from bittern.stabbing.contract import MAX_DOMAIN, StabbingIndex, check_bytes, unfit, whole_number
 from bittern.stabbing.id_lists import IdLists, in_order_of_ids
-from bittern.stabbing.runs import Runs, add_run
+from bittern.stabbing.runs import RUNS, Runs, add_run
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -128,20 +128,12 @@ def _lists_of_blocks(starts: Any, levels: Any, bits: Any, lists: Any) -> None:
         lists[i] = list_of_block(int(starts[i]), int(levels[i]), bits)
 
 
-@kernel(i8, i4r, i4r, i4r, i8r, i4r, i8, i8w, i8w, i4w, i4w)
+@kernel(i8, i4r, i4r, i4r, i8r, i4r, i8, RUNS)
 def _search(
-    list_begins: Any,
-    list_ends: Any,
-    masks: Any,
-    shape: Any,
-    values: Any,
-    first: Any,
-    offsets: Any,
-    ends: Any,
-    begins: Any,
-    lengths: Any,
+    list_begins: Any, list_ends: Any, masks: Any, shape: Any, values: Any, first: Any, runs: Any
 ) -> Any:
     """Lists of the values from ``first`` on, as runs, while there is room for a whole path."""
+    offsets, ends, begins, lengths = runs
     domain, bits, group_bits = shape[0], shape[1], shape[2]
     size = 1 << bits
     levels = (2 << bits) - 1  # what a damaged mask has beyond would make the search endless

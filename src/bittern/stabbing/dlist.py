@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from bittern.arrays import Int32s
-from bittern.jit import i4r, i4w, i8, i8w, kernel, prefetch, void
+from bittern.jit import i4r, i4w, i8, kernel, prefetch, void
 from bittern.stabbing.contract import MAX_DOMAIN, StabbingIndex, check_bytes, unfit
 from bittern.stabbing.id_lists import IdLists, in_order_of_ids
-from bittern.stabbing.runs import Runs, add_run
+from bittern.stabbing.runs import RUNS, Runs, add_run
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -55,18 +55,10 @@ def _place_covers(lows: Any, highs: Any, ids: Any, offsets: Any, items: Any) -> 
             items[at] = ids[i]
 
 
-@kernel(i8, i4r, i4r, i4r, i8, i8w, i8w, i4w, i4w)
-def _search(
-    list_begins: Any,
-    list_ends: Any,
-    values: Any,
-    first: Any,
-    offsets: Any,
-    ends: Any,
-    begins: Any,
-    lengths: Any,
-) -> Any:
+@kernel(i8, i4r, i4r, i4r, i8, RUNS)
+def _search(list_begins: Any, list_ends: Any, values: Any, first: Any, runs: Any) -> Any:
     """The one list of each value, for which there is room for all of them."""
+    offsets, ends, begins, lengths = runs
     domain = len(list_begins)
     total, n = offsets[first], ends[first]
     for i in range(first, len(values)):

@@ -35,7 +35,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bittern.arrays import Int32s, Int64s
-from bittern.jit import i4r, i4r2, i4w, i8, i8w, kernel, read_only, void
+from bittern.jit import i4r, i4r2, i8, i8w, kernel, read_only, void
 from bittern.stabbing.areas import check_areas
 from bittern.stabbing.contract import MAX_DOMAIN, StabbingIndex, as_values, unfit
 from bittern.stabbing.interval_nodes import (
@@ -72,7 +72,7 @@ from bittern.stabbing.interval_nodes import (
     take,
     uproot,
 )
-from bittern.stabbing.runs import Runs, add_run
+from bittern.stabbing.runs import RUNS, Runs, add_run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -83,19 +83,10 @@ Int32Table: TypeAlias = NDArray[np.int32]
 _LEAST_ROOM = 64
 
 
-@kernel(i8, i4r2, i4r2, i8, i4r, i8, i8w, i8w, i4w, i4w)
-def _search(
-    nodes: Any,
-    lists: Any,
-    root: Any,
-    values: Any,
-    first: Any,
-    offsets: Any,
-    ends: Any,
-    begins: Any,
-    lengths: Any,
-) -> Any:
+@kernel(i8, i4r2, i4r2, i8, i4r, i8, RUNS)
+def _search(nodes: Any, lists: Any, root: Any, values: Any, first: Any, runs: Any) -> Any:
     """Parts of the lists that the values from ``first`` on take, as runs, while there is room."""
+    offsets, ends, begins, lengths = runs
     lows, highs = lists[LOWS], lists[FAR_HIGHS]
     total, n = offsets[first], ends[first]
     for i in range(first, len(values)):

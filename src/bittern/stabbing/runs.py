@@ -17,17 +17,17 @@ Cost: 16 bytes per value and 8 per run, beside the search and the copying.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
-from bittern.jit import i4r, i4w, i8, inline, kernel, prefetch, void
+from bittern.jit import i4r, i4w, i8, i8w, inline, kernel, prefetch, tuple_type, void
 from bittern.stabbing.contract import Located
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from bittern.arrays import Int32s
+    from bittern.arrays import Int32s, Int64s
 
 _RUNS_PER_VALUE = 4
 _WIDE = 8
@@ -35,6 +35,18 @@ _LINE = 16
 _AHEAD_SHORT, _AHEAD_LONG, _LONG = 48, 24, 32
 """Runs between asking for ids and copying them, where runs are short or long on average: as many
 as cover a miss of all caches, and not much more."""
+
+
+class RunArrays(NamedTuple):
+    """What a search kernel writes; see the module for the layout."""
+
+    offsets: Int64s
+    ends: Int64s
+    begins: Int32s
+    lengths: Int32s
+
+
+RUNS = tuple_type(RunArrays, i8w, i8w, i4w, i4w)
 
 
 @inline
@@ -94,31 +106,28 @@ class Runs(Located):
     def __init__(self, items: Int32s, n_values: int, most: int) -> None:
         """Make room for ``n_values``, of which none has more than ``most`` runs."""
         self.items = items
-        self.offsets = np.empty(n_values + 1, np.int64)
-        self.ends = np.empty(n_values + 1, np.int64)
-        self.offsets[0] = self.ends[0] = 0
         room = most + n_values * min(most, _RUNS_PER_VALUE)
-        self.begins = np.empty(room, np.int32)
-        self.lengths = np.empty(room, np.int32)
+        offsets, ends = np.empty(n_values + 1, np.int64), np.empty(n_values + 1, np.int64)
+        offsets[0] = ends[0] = 0
+        self.offsets = offsets
+        self.found = RunArrays(offsets, ends, np.empty(room, np.int32), np.empty(room, np.int32))
 
-    def search(self, kernel: Callable[..., int], *arguments: Any) -> Runs:
-        """Call the kernel with the arguments, the value to begin with, and the four arrays.
+    def search(self, kernel: Callable[..., int], *arguments: Any) -> Self:
+        """Call the kernel with the arguments, the value to begin with, and what it writes.
 
         It goes on to the last value, or returns the one for which there may be no room.
         """
-        done = 0
-        while True:
-            done = kernel(*arguments, done, self.offsets, self.ends, self.begins, self.lengths)
-            if done == len(self.ends) - 1:
-                return self
-            used, n = int(self.ends[done]), len(self.ends) - 1
+        done, n = 0, len(self.offsets) - 1
+        while (done := kernel(*arguments, done, self.found)) < n:
+            _, ends, begins, lengths = self.found
+            used = int(ends[done])
             # As many per value as there were so far, and some more; at least twice as many.
-            room = max(2 * len(self.begins), used * n // max(done, 1) * 9 // 8)
-            for name in ("begins", "lengths"):
-                grown = np.empty(room, np.int32)
-                grown[:used] = getattr(self, name)[:used]
-                setattr(self, name, grown)
+            room = max(2 * len(begins), used * n // max(done, 1) * 9 // 8)
+            grown = np.empty(room, np.int32), np.empty(room, np.int32)
+            grown[0][:used], grown[1][:used] = begins[:used], lengths[:used]
+            self.found = RunArrays(self.offsets, ends, *grown)
+        return self
 
     def _fill(self, first: int, last: int, ids: Int32s) -> None:
-        a, b = int(self.ends[first]), int(self.ends[last])
-        _copy_runs(self.items, self.begins, self.lengths, a, b, ids)
+        _, ends, begins, lengths = self.found
+        _copy_runs(self.items, begins, lengths, int(ends[first]), int(ends[last]), ids)

@@ -28,7 +28,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bittern.arrays import Float64s, Int64s
+from bittern.arrays import Float64s, Int64s, ranges
 from bittern.engine.index import expected_events
 from bittern.engine.sharding.cutting import POINTS, Cut, stood_for, thinned
 from bittern.engine.sharding.regions import (
@@ -46,7 +46,7 @@ from bittern.engine.sharding.regions import (
 )
 from bittern.engine.subscriptions import Subscriptions
 from bittern.language.templates import Template
-from bittern.matching.compile import compile_catalog, ranges
+from bittern.matching.compile import compile_catalog
 from bittern.matching.pivot.filing import file_classes
 from bittern.model.numbers import Number, NumberColumns
 from bittern.model.rank.space import COUNT, FINE, FIRST, STRING, RankSpace

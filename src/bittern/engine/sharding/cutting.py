@@ -42,7 +42,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from bittern.arrays import Float64s, Int64s
+from bittern.arrays import Float64s, Int64s, starts_of
 from bittern.engine.sharding.regions import (
     EVERY_EVENT,
     NO_EVENT,
@@ -325,6 +325,6 @@ def _deal(home: list[_Piece], rest: list[_Piece], n_shards: int, ruler: Ruler) -
     for (first, end), own in sorted(owners):
         counts[first:end] = len(own)
         parts.append(np.tile(np.array(own, dtype=np.int32), end - first))
-    starts = np.append(0, np.cumsum(counts))
+    starts = starts_of(counts)
     traffic = tuple(1 - share for share in missed)
     return Cut(n_shards, ruler, starts, np.concatenate(parts), traffic)

@@ -42,13 +42,12 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from bittern.arrays import Int64s
+from bittern.arrays import Int64s, ranges, starts_of
 from bittern.engine.index import Index
 from bittern.engine.matcher import Matcher
 from bittern.language.limits import MAX_DECIMAL_DIGITS
 from bittern.language.printer import print_expression
 from bittern.language.syntax import And, Compare, Constant, Expression, IsNull, Literal, Not
-from bittern.matching.compile import ranges
 from bittern.model.numbers import INT64_MAX, INT64_MIN, NumberColumns, exact
 from bittern.model.rank.space import ANY, BOOLEAN, NUMBER, PATTERN, REVERSED, STRING, TIME
 
@@ -102,9 +101,7 @@ class Ruler:
     @cached_property
     def bases(self) -> Int64s:
         """The first cell of each key, and the end."""
-        bases = np.zeros(len(self.keys) + 1, dtype=np.int64)
-        np.cumsum([2 * len(marks) + 1 for marks in self.marks], out=bases[1:])
-        return bases
+        return starts_of([2 * len(marks) + 1 for marks in self.marks])
 
     @cached_property
     def places(self) -> dict[RulerKey, int]:
@@ -114,7 +111,7 @@ class Ruler:
     @cached_property
     def mark_starts(self) -> Int64s:
         """Where the marks of each key begin among all marks, and the end."""
-        return np.append(0, np.cumsum([len(marks) for marks in self.marks], dtype=np.int64))
+        return starts_of([len(marks) for marks in self.marks])
 
     @cached_property
     def values(self) -> list[MarkValue]:

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bittern.jit import i4r, i4w, i8, i8r, i8w, inline, kernel, prefetch, u8r, void
+from bittern.jit import i4r, i4w, i8, i8r, inline, kernel, prefetch, u8r, void
 from bittern.literature.bit_vectors.bitmaps import NO_BITS, ONE_BIT, count_bits, lowest_bit
 from bittern.literature.bit_vectors.words import count_row
-from bittern.stabbing.runs import Runs, add_run
+from bittern.stabbing.runs import RUNS, Runs, add_run
 
 if TYPE_CHECKING:
     from bittern.arrays import Int32s
@@ -48,23 +48,17 @@ def ask_for_slots(numbers: Any, begins: Any, run: Any, last: Any, of_slots: Any)
         prefetch(of_slots, soon + line * _LINE)
 
 
-@kernel(void, i4r, i4r, i4r, u8r, i8w, i8w, i4w, i4w)
+@kernel(i8, i4r, i4r, i4r, u8r, i8, RUNS)
 def _runs_of_rows(
-    rows: Any,
-    row_begins: Any,
-    row_ends: Any,
-    words: Any,
-    offsets: Any,
-    ends: Any,
-    begins: Any,
-    lengths: Any,
-) -> None:
+    rows: Any, row_begins: Any, row_ends: Any, words: Any, first: Any, runs: Any
+) -> Any:
     """The row of each value (-1: none) as a run.
 
     Each waits for memory twice, for where the row is and for its words, and asks for both before.
     """
-    total, n = 0, 0
-    for i in range(len(rows)):
+    offsets, ends, begins, lengths = runs
+    total, n = offsets[first], ends[first]
+    for i in range(first, len(rows)):
         row = rows[np.uint64(min(i + 2 * _AHEAD, len(rows) - 1))]
         prefetch(row_begins, row)
         prefetch(row_ends, row)
@@ -78,6 +72,7 @@ def _runs_of_rows(
             n = add_run(begin, end, begins, lengths, n)
         offsets[i + 1] = total
         ends[i + 1] = n
+    return len(rows)
 
 
 @inline
@@ -167,13 +162,12 @@ class BitRuns(Runs):
     def of_rows(cls, bits: BitVectors, slots: Slots, rows: Int32s) -> BitRuns:
         """One row per value, or none where it is -1."""
         runs = cls(bits, slots, len(rows), 1)
-        found = runs.offsets, runs.ends, runs.begins, runs.lengths
-        _runs_of_rows(rows, bits.begins, bits.ends, bits.words, *found)
-        return runs
+        return runs.search(_runs_of_rows, rows, bits.begins, bits.ends, bits.words)
 
     def _fill(self, first: int, last: int, ids: Int32s) -> None:
-        a, b = int(self.ends[first]), int(self.ends[last])
-        _write_runs(self.items, self.numbers, self.words, self.begins, self.lengths, a, b, ids)
+        _, ends, begins, lengths = self.found
+        runs = begins, lengths, int(ends[first]), int(ends[last])
+        _write_runs(self.items, self.numbers, self.words, *runs, ids)
 
 
 def find_slot(bits: BitVectors, rows: Int32s, slots: Slots, interval: tuple[int, int, int]) -> int:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from bittern.arrays import UInt64s
+from bittern.arrays import UInt64s, starts_of
 from bittern.jit import i4r, i4w, i8r, i8w, inline, kernel, u8w, void
 from bittern.literature.bit_vectors.bitmaps import NO_BITS, ONE_BIT
 from bittern.stabbing.contract import check_bytes
@@ -127,8 +127,7 @@ def rows_of_runs(firsts: Int32s, lasts: Int32s, n_rows: int, *, refuse: bool) ->
 
 def _for_counts(counts: Int64s, *, refuse: bool) -> tuple[Int64s, Int32s, UInt64s]:
     """Offsets for rows of these lengths, and room to fill."""
-    offsets = np.zeros(len(counts) + 1, np.int64)
-    np.cumsum(counts, out=offsets[1:])
+    offsets = starts_of(counts)
     n_words = int(offsets[-1])
     if refuse:
         refuse_too_many(n_words, len(counts))

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from bittern.arrays import Int32s, Int64s
+from bittern.arrays import Int32s, Int64s, starts_of, stretches
 from bittern.jit import (
     i4r,
     i4r2,
@@ -52,7 +52,7 @@ from bittern.literature.bit_vectors.slots import Slots
 from bittern.literature.bit_vectors.vectors import BitVectors
 from bittern.literature.bit_vectors.words import count_row
 from bittern.stabbing.contract import MAX_DOMAIN, Located, StabbingIndex, as_values, unfit
-from bittern.stabbing.runs import add_run
+from bittern.stabbing.runs import RUNS, add_run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -86,17 +86,14 @@ def _matching(word: Any, base: Any, lows: Any, highs: Any, value: Any) -> Any:
     return matching
 
 
-@kernel(void, i4r, i4r, i4r, u8r, i4r, i8w, i8w, i4w, i4w, i4w, u8w)
+@kernel(void, i4r, i4r, i4r, u8r, i4r, RUNS, i4w, u8w)
 def _keep_matches(
     lows: Any,
     highs: Any,
     numbers: Any,
     words: Any,
     values: Any,
-    offsets: Any,
-    ends: Any,
-    begins: Any,
-    lengths: Any,
+    runs: Any,
     kept_numbers: Any,
     kept_words: Any,
 ) -> None:
@@ -104,6 +101,7 @@ def _keep_matches(
 
     A run is written over one that was read: there are no more of them, and in the same order.
     """
+    offsets, ends, begins, lengths = runs
     total, kept, n, run = NO_BITS, np.uint64(0), 0, 0
     last = ends[len(values)] - 1
     for i in range(len(values)):
@@ -203,22 +201,22 @@ class ClusterIndex(StabbingIndex):
 
     def _locate(self, values: Int32s) -> Located:
         runs = self._candidates(values)
-        lengths = runs.lengths[: runs.ends[-1]]
+        _, ends, _, lengths = runs.found
+        lengths = lengths[: ends[-1]]
         if int(lengths.sum(dtype=np.int64)) <= MOST_WORDS:
             return self._matches(values, runs)
-        before = np.append(0, np.cumsum(lengths, dtype=np.int64))[runs.ends]
-        return _Pieces(self._matches, values, _cuts(before))
+        pieces = stretches(starts_of(lengths)[ends], MOST_WORDS)
+        return _Pieces(self._matches, values, np.array([0, *(last for _, last in pieces)]))
 
     def _matches(self, values: Int32s, runs: BitRuns | None = None) -> BitRuns:
         """Compare the values with their candidates, which are found first if not given."""
         runs = runs or self._candidates(values)
         candidates = runs.numbers, runs.words
-        room = int(runs.lengths[: runs.ends[-1]].sum(dtype=np.int64))
+        _, ends, _, lengths = runs.found
+        room = int(lengths[: ends[-1]].sum(dtype=np.int64))
         runs.numbers, runs.words = np.empty(room, np.int32), np.empty(room, np.uint64)
-        found = runs.offsets, runs.ends, runs.begins, runs.lengths
-        _keep_matches(
-            self.slots.lows, self.slots.highs, *candidates, values, *found, runs.numbers, runs.words
-        )
+        slots, kept = self.slots, (runs.numbers, runs.words)
+        _keep_matches(slots.lows, slots.highs, *candidates, values, runs.found, *kept)
         return runs
 
     def candidates_batch(self, values: ArrayLike) -> Located:
@@ -309,18 +307,6 @@ def _plant(
     tree = ClusterTree.of(slots.lows, slots.highs, minimum)
     bits = BitVectors.of_runs(*_runs_of(slots, tree), tree.n_leaves, refuse=refuse)
     return tree, bits, slots
-
-
-def _cuts(before: Int64s) -> Int64s:
-    """Where to cut a batch so that no piece has too many words, unless it is one value.
-
-    ``before[i]`` counts the words of the values before i.
-    """
-    cuts = [0]
-    while cuts[-1] < len(before) - 1:
-        most = np.searchsorted(before, before[cuts[-1]] + MOST_WORDS, "right")
-        cuts.append(max(cuts[-1] + 1, int(most) - 1))
-    return np.array(cuts)
 
 
 def _runs_of(slots: Slots, tree: ClusterTree) -> tuple[Int32s, Int32s]:

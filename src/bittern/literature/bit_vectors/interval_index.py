@@ -35,7 +35,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from bittern.arrays import Int32s, Int64s
+from bittern.arrays import Int32s, Int64s, starts_of
 from bittern.errors import OptionError
 from bittern.jit import i4r, i4w, i8, i8r, i8w, inline, kernel, prefetch, read_only, void
 from bittern.literature.bit_vectors.bit_runs import BitRuns, find_slot
@@ -249,7 +249,7 @@ class IntervalIndex(StabbingIndex):
             assert (at < len(lows)).all(), "an end point has no node"
             alone = (lows[at] == ends) & (highs[at] == ends)
             assert alone.all(), "an end point is not a node by itself"
-        cells = np.append(0, np.cumsum(highs.astype(np.int64) - lows + 1))
+        cells = starts_of(highs.astype(np.int64) - lows + 1)
         firsts, lasts = np.searchsorted(lows, begins), np.searchsorted(lows, stops)
         whole = cells[lasts + 1] - cells[firsts] == stops - begins + 1
         assert whole.all(), "a cell of an interval is in no node"

@@ -34,7 +34,7 @@ import numpy as np
 
 from bittern.arrays import Int32s, Int64s
 from bittern.errors import OptionError
-from bittern.jit import i4r, i4r2, i4w, i8, i8w, kernel, prefetch, read_only, u8r, void
+from bittern.jit import i4r, i4r2, i8, i8w, kernel, prefetch, read_only, u8r, void
 from bittern.literature.bit_vectors.bit_runs import BitRuns, find_slot
 from bittern.literature.bit_vectors.descents import GROUP, descend
 from bittern.literature.bit_vectors.elementary import bounds_of, cuts_of
@@ -53,7 +53,7 @@ from bittern.literature.bit_vectors.slots import Slots
 from bittern.literature.bit_vectors.vectors import BitVectors
 from bittern.literature.bit_vectors.words import count_row
 from bittern.stabbing.contract import MAX_DOMAIN, StabbingIndex, as_values, unfit
-from bittern.stabbing.runs import add_run
+from bittern.stabbing.runs import RUNS, add_run
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -67,7 +67,7 @@ _SLACK = 4
 _LEAST_ROOM = 64
 
 
-@kernel(i8, i4r2, i4r, i4r, u8r, i8, i8, i4r, i8, i8w, i8w, i4w, i4w)
+@kernel(i8, i4r2, i4r, i4r, u8r, i8, i8, i4r, i8, RUNS)
 def _search(
     nodes: Any,
     row_begins: Any,
@@ -77,12 +77,10 @@ def _search(
     depth: Any,
     values: Any,
     first: Any,
-    offsets: Any,
-    ends: Any,
-    begins: Any,
-    lengths: Any,
+    runs: Any,
 ) -> Any:
     """Rows of the values from ``first`` on, as runs, while there is room for a whole group."""
+    offsets, ends, begins, lengths = runs
     turns, path = np.empty(GROUP, np.int64), np.zeros(GROUP * (depth + 1), np.int32)
     froms, tos = np.empty(len(path), np.int32), np.empty(len(path), np.int32)
     total, n = offsets[first], ends[first]
@@ -241,8 +239,7 @@ class SegmentTree(StabbingIndex):
         bits = self.bits
         runs = BitRuns(bits, self.slots, len(values), GROUP * self.depth)
         rows = bits.begins, bits.ends, bits.words
-        runs.search(_search, self.nodes, *rows, self.domain, self.depth, values)
-        return runs
+        return runs.search(_search, self.nodes, *rows, self.domain, self.depth, values)
 
     def evaluations(self, values: ArrayLike) -> Int64s:
         """Count the predicate evaluations for each value, as figures 7 and 8 of seed 004 do.

@@ -24,11 +24,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bittern.arrays import Int32s, Int64s
+from bittern.arrays import Int32s, Int64s, ranges, starts_of
 from bittern.jit import i4r, i4w, i8r, i8w, inline, kernel, void
 from bittern.literature.clauses.forms import MOST_CLAUSES, MOST_PREDICATES, Form, by_form, form_of
 from bittern.matching.classes import Classes
-from bittern.matching.compile import ranges
 from bittern.matching.contract import Refused
 
 _TOO_LARGE = (
@@ -97,12 +96,10 @@ def _plain_conjunctions(classes: Classes, own: Int32s) -> Clauses:
     """One clause per class, one interval per predicate, as the tests stand."""
     counts = classes.counts[own].astype(np.int64)
     tests = ranges(classes.starts[own], counts)
-    starts = np.zeros(len(own) + 1, dtype=np.int64)
-    np.cumsum(counts, out=starts[1:])
+    starts = starts_of(counts)
     lows, highs = classes.lows[tests], classes.highs[tests]
     full = (lows <= highs).astype(np.int64)  # an empty test has no interval
-    interval_starts = np.zeros(len(tests) + 1, dtype=np.int64)
-    np.cumsum(full, out=interval_starts[1:])
+    interval_starts = starts_of(full)
     kept = full.astype(np.bool_)
     return Clauses(own, starts, classes.channels[tests], interval_starts, lows[kept], highs[kept])
 

@@ -16,10 +16,8 @@ import numpy as np
 from bittern.jit import (
     b1,
     i4r,
-    i4w,
     i8,
     i8r,
-    i8w,
     inline,
     kernel,
     prefetch,
@@ -38,7 +36,7 @@ from bittern.literature.bit_vectors.bitmaps import (
 )
 from bittern.literature.constructs.family import ConstructIndex, Tables, first_of_segment
 from bittern.stabbing.contract import unfit
-from bittern.stabbing.runs import Runs, add_run
+from bittern.stabbing.runs import RUNS, Runs, add_run
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -103,7 +101,7 @@ def _span_of_words(value: Any, width: Any, clipped: Any, per: Any, longest: Any,
     return value * width + (first >> 6), value * width + (last >> 6), first >> 6 << 6
 
 
-@kernel(i8, i4r, i4r, u8r, i8r, i4r, i4r, i8, i8w, i8w, i4w, i4w)
+@kernel(i8, i4r, i4r, u8r, i8r, i4r, i4r, i8, RUNS)
 def _search_bits(
     list_begins: Any,
     list_ends: Any,
@@ -112,11 +110,9 @@ def _search_bits(
     reach: Any,
     values: Any,
     first: Any,
-    offsets: Any,
-    ends: Any,
-    begins: Any,
-    lengths: Any,
+    runs: Any,
 ) -> Any:
+    offsets, ends, begins, lengths = runs
     domain, per, width, clipped, most = shape[0], shape[1], shape[2], shape[3], shape[4]
     longest = len(reach)
     total, n = offsets[first], ends[first]
@@ -225,7 +221,7 @@ class BitmapIndex(ConstructIndex):
         return cls(lists, tables, read_only(words), domain=domain)
 
 
-@kernel(i8, i4r, i4r, i8r, i4r, i4r, i4r, i8, i8w, i8w, i4w, i4w)
+@kernel(i8, i4r, i4r, i8r, i4r, i4r, i4r, i8, RUNS)
 def _search_segment(
     list_begins: Any,
     list_ends: Any,
@@ -234,11 +230,9 @@ def _search_segment(
     reach: Any,
     values: Any,
     first: Any,
-    offsets: Any,
-    ends: Any,
-    begins: Any,
-    lengths: Any,
+    runs: Any,
 ) -> Any:
+    offsets, ends, begins, lengths = runs
     domain, most = shape[0], shape[1]
     per, longest = len(sizes), len(reach)
     total, n = offsets[first], ends[first]
@@ -283,19 +277,11 @@ class VirtualIndex(ConstructIndex):
         )
 
 
-@kernel(i8, i4r, i4r, i8r, i4r, i4r, i8, i8w, i8w, i4w, i4w)
+@kernel(i8, i4r, i4r, i8r, i4r, i4r, i8, RUNS)
 def _search_table(
-    list_begins: Any,
-    list_ends: Any,
-    shape: Any,
-    reach: Any,
-    values: Any,
-    first: Any,
-    offsets: Any,
-    ends: Any,
-    begins: Any,
-    lengths: Any,
+    list_begins: Any, list_ends: Any, shape: Any, reach: Any, values: Any, first: Any, runs: Any
 ) -> Any:
+    offsets, ends, begins, lengths = runs
     domain, per, packed, most = shape[0], shape[1], shape[2], shape[3]
     longest = len(reach)
     total, n = offsets[first], ends[first]

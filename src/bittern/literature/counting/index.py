@@ -41,7 +41,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from bittern.arrays import Int32s
+from bittern.arrays import Int32s, starts_of
 from bittern.errors import OptionError
 from bittern.literature.counting.checking import DELETED, check_counters, check_lists
 from bittern.literature.counting.clauses import Filed
@@ -105,8 +105,7 @@ class Counting(StabbedIndex, ChangingIndex):
         keys, interval_of = numbered(filed.keys, bases)
         chosen = Chosen.build(stabbing, stabbing_memory, *ends_of(keys), bases)
         lists = SortedLists.build(interval_of, filed.clause_of, filed.class_of, len(keys))
-        starts = np.zeros(len(classes) + 1, np.int32)
-        np.cumsum(filed.n_clauses, out=starts[1:])
+        starts = starts_of(filed.n_clauses, np.int32)
         own: dict[str, npt.NDArray[Any]] = {
             "bases": bases,
             "keys": keys,

@@ -29,7 +29,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from bittern.arrays import Int32s, Int64s
+from bittern.arrays import Int32s, Int64s, starts_of, stretches
 from bittern.errors import SnapshotError
 from bittern.jit import i4r, i4w, i8, i8r, i8w, inline, kernel, u1w, void
 from bittern.literature.sorted_lists.blocks import LISTS, ListArrays, following, length_of, start_of
@@ -234,15 +234,10 @@ def _chunks(
         ids = located.ids(0, len(events.cells))
         yield 0, events.n_events, positions, located.offsets, ids
         return
-    totals = np.zeros(events.n_events + 1, np.int64)
-    np.cumsum(candidates_of(events, located.offsets), out=totals[1:])
-    first = 0
-    while first < events.n_events:
-        last = int(np.searchsorted(totals, totals[first] + CHUNK, "right")) - 1
-        last = max(first + 1, last)
+    totals = starts_of(candidates_of(events, located.offsets))
+    for first, last in stretches(totals, CHUNK):
         cells, own = np.unique(
             positions[event_offsets[first] : event_offsets[last]], return_inverse=True
         )
         offsets, ids = stabbing.stab_batch(events.cells[cells])
         yield first, last, own.astype(np.int32), offsets, ids
-        first = last

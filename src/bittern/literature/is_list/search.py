@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bittern.jit import i4r, i4w, i8, i8r, i8w, kernel, prefetch, void
+from bittern.jit import i4r, i4w, i8, i8r, kernel, prefetch, void
 from bittern.literature.is_list.nodes import (
     DOMAIN,
     EDGE_BITS,
@@ -31,7 +31,7 @@ from bittern.literature.is_list.nodes import (
     SET,
     edge_at,
 )
-from bittern.stabbing.runs import Runs
+from bittern.stabbing.runs import RUNS, Runs
 
 if TYPE_CHECKING:
     from bittern.arrays import Int32s, Int64s
@@ -45,18 +45,10 @@ _AHEAD = 32
 _EQ_MARKERS = -1  # the level of a value that met its own key
 
 
-@kernel(i8, i4r, i8r, i4r, i8, i8w, i8w, i4w, i4w)
-def _search(
-    nodes: Any,
-    state: Any,
-    values: Any,
-    first: Any,
-    offsets: Any,
-    ends: Any,
-    begins: Any,
-    lengths: Any,
-) -> Any:
+@kernel(i8, i4r, i8r, i4r, i8, RUNS)
+def _search(nodes: Any, state: Any, values: Any, first: Any, runs: Any) -> Any:
     """Sets of the values from ``first`` on, as runs, while there is room for a whole group."""
+    offsets, ends, begins, lengths = runs
     domain, levels = state[DOMAIN], state[LEVELS]
     edges, level_of = np.empty(GROUP, np.int64), np.empty(GROUP, np.int64)
     n_runs, turns = np.empty(GROUP, np.int64), np.empty(GROUP, np.int64)
@@ -144,5 +136,6 @@ class MarkedRuns(Runs):
         self.search(_search, nodes, state, values)
 
     def _fill(self, first: int, last: int, ids: Int32s) -> None:
-        runs = self.begins, self.lengths, int(self.ends[first]), int(self.ends[last])
+        _, ends, begins, lengths = self.found
+        runs = begins, lengths, int(ends[first]), int(ends[last])
         _write_ids(self._slot_ids, self.items, *runs, ids)

@@ -25,11 +25,10 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from bittern.arrays import Int32s
+from bittern.arrays import Int32s, ranges, starts_of, stretches
 from bittern.jit import i4r, i4w, i8, kernel, void
 from bittern.literature.kindex.postings import POSTINGS, Postings
 from bittern.literature.sorted_lists.lists import SortedLists
-from bittern.matching.compile import ranges
 
 #: Lists, keys and values of postings.
 Triple: TypeAlias = tuple[Int32s, Int32s, Int32s]
@@ -144,11 +143,8 @@ class CellDirectory(NamedTuple):
     def triples(self, postings: Postings, size: int) -> Iterator[Triple]:
         """Lists, keys and values of all postings, about ``size`` of them at a time."""
         columns = np.searchsorted(self.codes, postings.codes).astype(np.int32)
-        ends = np.concatenate(([0], np.cumsum(postings.totals)))
-        start = 0
-        while start < len(columns):
-            stop = int(np.searchsorted(ends, ends[start] + size, "right")) - 1
-            stop = max(start + 1, stop)
+        ends = starts_of(postings.totals)
+        for start, stop in stretches(ends, size):
             n = int(ends[stop] - ends[start])
             lists, keys, values = (np.empty(n, dtype=np.int32) for _ in range(3))
             _post(
@@ -164,7 +160,6 @@ class CellDirectory(NamedTuple):
                 values,
             )
             yield lists, keys, values
-            start = stop
 
     def all_triples(self, parts: Sequence[Postings]) -> Triple:
         """Lists, keys and values of all postings at once."""

@@ -27,13 +27,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from bittern.arrays import ranges, starts_of
 from bittern.jit import frozen, i4r, i8r, i8w, kernel, tuple_type, u1r, void
 from bittern.literature.clauses.normal import Clauses, NormalForms, forms_and_refusals, take
 from bittern.literature.kindex.items import ItemArrays
 from bittern.literature.kindex.values import CellValues
 from bittern.literature.sorted_lists.lists import MAX_PAIRS
 from bittern.matching.classes import Classes
-from bittern.matching.compile import ranges
 from bittern.matching.contract import Refused
 
 
@@ -179,7 +179,7 @@ def _conjunctions(clauses: Clauses, items: npt.NDArray[np.int32], values: CellVa
         lows, highs = clauses.lows.copy(), clauses.highs.copy()
         lows[at] = highs[at] = values.bases[clauses.channels[negative]]
         clauses = Clauses(*clauses[:4], lows, highs)
-    before = np.concatenate(([0], np.cumsum(~negative)))
+    before = starts_of(~negative)
     sizes = before[clauses.starts[1:]] - before[clauses.starts[:-1]]
     return _posted(clauses, items, sizes, np.full(len(clauses), -1), negative, values)
 

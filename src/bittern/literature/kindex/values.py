@@ -29,6 +29,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from bittern.arrays import starts_of
 from bittern.errors import OptionError
 from bittern.literature.clauses.normal import Clauses
 from bittern.matching.checks import check_channels
@@ -78,9 +79,7 @@ class CellValues(NamedTuple):
         objections: npt.NDArray[np.uint8],
     ) -> CellValues:
         """What is saved, and the running sum. O(cells)."""
-        before = np.zeros(len(counts) + 1, dtype=np.int64)
-        np.cumsum(counts, out=before[1:])
-        return cls(bases, counts, objections, before)
+        return cls(bases, counts, objections, starts_of(counts))
 
     @classmethod
     def of(cls, rank: RankSpace, domain: Domain | None) -> CellValues:

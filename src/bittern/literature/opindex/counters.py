@@ -25,7 +25,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from bittern.arrays import Int32s, Int64s
+from bittern.arrays import Int32s, Int64s, ranges, starts_of
 from bittern.jit import frozen, i4r, i4w, i8, i8r, i8w, kernel, tuple_type, void
 from bittern.matching.growing import longer
 from bittern.stabbing.areas import USED, check_areas, move_to_end, rank, room_to_move
@@ -138,8 +138,7 @@ class Counters:
     ) -> tuple[Self, Int32s]:
         """One counter for each filing, and their slots; owners ascend. O(n log n)."""
         order = np.argsort(pivots, kind="stable")
-        offsets = np.zeros(n_pivots + 1, dtype=np.int32)
-        np.cumsum(np.bincount(pivots, minlength=n_pivots), out=offsets[1:])
+        offsets = starts_of(np.bincount(pivots, minlength=n_pivots), np.int32)
         slots = np.empty(len(pivots), dtype=np.int32)
         slots[order] = np.arange(len(order), dtype=np.int32) - offsets[:-1][pivots[order]]
         return cls(offsets, owners[order], needs[order]), slots
@@ -204,7 +203,7 @@ class Counters:
     def without_holes(self) -> tuple[Counters, Int64s, Int32s]:
         """The same, packed; ``new_slots[starts[p] + s]`` is where slot s of pivot p has gone."""
         sizes = self.searched.ends.astype(np.int64) - self.searched.begins
-        starts = np.cumsum(sizes) - sizes
+        starts = starts_of(sizes)[:-1]
         offsets = np.empty(self.n_pivots + 1, dtype=np.int32)
         owners, needs = (np.empty(self.n_counters, dtype=np.int32) for _ in range(2))
         new_slots = np.empty(int(sizes.sum()), dtype=np.int32)
@@ -271,5 +270,5 @@ class Counters:
     def positions(self) -> tuple[Int64s, Int64s]:
         """Where all counters are, holes included, and the pivot of each."""
         sizes = self.searched.ends.astype(np.int64) - self.searched.begins
-        firsts = np.repeat(self.searched.begins - (np.cumsum(sizes) - sizes), sizes)
-        return np.arange(int(sizes.sum())) + firsts, np.repeat(np.arange(self.n_pivots), sizes)
+        places = ranges(self.searched.begins, sizes)
+        return places, np.repeat(np.arange(self.n_pivots), sizes)

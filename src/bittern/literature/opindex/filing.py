@@ -31,7 +31,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bittern.arrays import Int32s, Int64s
+from bittern.arrays import Int32s, Int64s, starts_of
 from bittern.jit import f8r, i4r, i4w, i8r, i8w, inline, kernel, u1r, u1w, void
 from bittern.literature.clauses.forms import MOST_PREDICATES
 from bittern.literature.clauses.normal import Clauses, forms_and_refusals, take
@@ -295,7 +295,7 @@ def _joined(parts: list[Filings]) -> Filings:
         return parts[0] if parts else empty
     columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
     sizes = np.concatenate([np.diff(part.starts) for part in parts])
-    columns[Filings._fields.index("starts")] = np.concatenate(([0], np.cumsum(sizes)))
+    columns[Filings._fields.index("starts")] = starts_of(sizes)
     return Filings(*columns)
 
 

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from bittern.arrays import Int32s, Int64s
+from bittern.arrays import Int32s, Int64s, ranges, starts_of
 from bittern.jit import inline, read_only
 from bittern.stabbing.contract import unfit
 from bittern.stabbing.id_lists import IdLists
@@ -114,8 +114,7 @@ class KeyedLists(ABC):
         entry_of = np.cumsum(is_new)
         distinct = np.concatenate((np.zeros(1, np.int64), keys[is_new]))
         counts = np.bincount(width * entry_of + kinds, minlength=width * len(distinct))
-        offsets = np.zeros(len(counts) + 1, np.int32)
-        np.cumsum(counts, out=offsets[1:])
+        offsets = starts_of(counts, np.int32)
         return distinct, cls._index(distinct), IdLists(offsets, np.ascontiguousarray(sids))
 
     # -- what a class adds -----------------------------------------------------------------------
@@ -215,9 +214,7 @@ class KeyedLists(ABC):
         numbers = (self.width * entries[:, None] + kinds).ravel()
         begins = self.lists.begins[numbers].astype(np.int64)
         lengths = self.lists.ends[numbers] - begins
-        places = np.arange(lengths.sum()) + np.repeat(
-            begins - np.cumsum(lengths) + lengths, lengths
-        )
+        places = ranges(begins, lengths)
         return (
             np.repeat(np.repeat(self.keys[entries], self.width), lengths),
             np.repeat(np.tile(kinds, len(entries)), lengths),

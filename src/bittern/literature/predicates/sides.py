@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from bittern.arrays import Int32s, Int64s
+from bittern.arrays import Int32s, Int64s, ranges
 from bittern.errors import OptionError
 from bittern.jit import i4r, i4w, i8r, kernel, read_only, void
 from bittern.literature.predicates.contract import AT_LEAST, AT_MOST, EQUAL, PredicateIndex
@@ -287,7 +287,7 @@ def _split(lows: Int32s, highs: Int32s, cuts: Int64s, domain: int) -> Parts:
     begin, end = (np.searchsorted(cuts, ends, "right") for ends in (lows, highs))
     numbers = end - begin + 1
     owners = np.repeat(np.arange(len(lows)), numbers)
-    attribute = np.arange(len(owners)) + np.repeat(begin - np.cumsum(numbers) + numbers, numbers)
+    attribute = ranges(begin, numbers)
     firsts, lasts = cuts[attribute - 1], np.append(cuts, domain)[attribute] - 1
     low, high = np.maximum(lows[owners], firsts), np.minimum(highs[owners], lasts)
     equal, up, down = low == high, high == lasts, low == firsts

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
-from bittern.arrays import Int32s, Int64s
+from bittern.arrays import Int32s, Int64s, starts_of, stretches
 from bittern.jit import i4r, i4w, i8, i8r, i8w, kernel, read_only
 from bittern.literature.predicates.contract import AT_LEAST, AT_MOST, PredicateIndex
 
@@ -132,27 +132,21 @@ class TwoSided:
         """
         candidates = np.zeros(len(values), np.int64)
         self.index.count(values, firsts, lasts, candidates)
-        ends, counts = np.cumsum(candidates), np.zeros(len(values), np.int64)
+        ends, counts = starts_of(candidates), np.zeros(len(values), np.int64)
         found: list[Int32s] | None = [np.empty(0, np.int32)]
-        total = first = 0
-        while first < len(values):
-            before = int(ends[first] - candidates[first])
-            limit = before + _CANDIDATES
-            last = max(first + 1, int(np.searchsorted(ends, limit, "right")))
-            part, starts = slice(first, last), np.zeros(last - first + 1, np.int64)
-            np.subtract(ends[part], before, out=starts[1:])
+        total = 0
+        for first, last in stretches(ends, _CANDIDATES):
+            part, starts = slice(first, last), ends[first : last + 1] - ends[first]
             rows = np.empty(int(starts[-1]), np.int32)
             self.index.fill(values[part], firsts[part], lasts[part], starts[:-1], rows)
             kept = np.empty(len(rows), np.int32)
             n = int(_keep(values[part], starts, rows, self.ids, self.others, counts[part], kept))
-            total, first = total + n, last
+            total += n
             if most is not None and total > most:
                 found = None
             if found is not None:
                 found.append(kept[:n].copy())
-        offsets = np.zeros(len(values) + 1, np.int64)
-        np.cumsum(counts, out=offsets[1:])
-        return FoundIds(offsets, None if found is None else np.concatenate(found))
+        return FoundIds(starts_of(counts), None if found is None else np.concatenate(found))
 
     def held(self) -> tuple[NDArray[Any], ...]:
         """Name the arrays that occupy memory, each once."""

@@ -34,7 +34,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from bittern.arrays import Int32s
+from bittern.arrays import Int32s, starts_of
 from bittern.errors import OptionError
 from bittern.jit import frozen, i4r, i4w, i8, i8r, kernel, void
 from bittern.literature.sorted_lists.blocks import (
@@ -355,8 +355,7 @@ def _each_once(offsets: Int32s, keys: Int32s, values: Int32s) -> tuple[Int32s, I
     if not repeated.any():
         return offsets, keys, values
     kept = ~repeated[:-1]
-    before = np.zeros(len(keys) + 1, np.int32)
-    np.cumsum(kept, out=before[1:])
+    before = starts_of(kept, np.int32)
     return before[offsets], keys[kept], values[kept]
 
 

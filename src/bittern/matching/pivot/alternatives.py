@@ -19,9 +19,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from bittern.arrays import ranges
 from bittern.jit import i4w, i8, i8w, kernel, u1r
 from bittern.matching.classes import Classes, StructureArrays
-from bittern.matching.compile import ranges
 from bittern.matching.output import first_time
 from bittern.matching.structure import AND, OR, TEST, Structure
 

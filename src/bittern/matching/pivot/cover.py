@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from bittern.arrays import starts_of
 from bittern.jit import i4r, i8r, i8w, inline, kernel, void
 from bittern.matching.classes import Classes
 from bittern.matching.structure import OR, TEST
@@ -76,9 +77,7 @@ def cell_mass(
     share = np.repeat(presence / cells, cells)
     if sample_cells is not None:
         share = (sample_cells + _PRIOR_EVENTS * share) / (n_sample + _PRIOR_EVENTS)
-    mass = np.zeros(len(share) + 1)
-    np.cumsum(share, out=mass[1:])
-    return mass
+    return starts_of(share, np.float64)
 
 
 @inline

@@ -38,6 +38,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
+from bittern.arrays import stretches
 from bittern.jit import frozen
 from bittern.matching.always import run_programs
 from bittern.matching.checks import check_filed, check_parts
@@ -140,10 +141,7 @@ class Pivot(StabbedIndex):
         ends = located.offsets
         candidates = candidates_of(events, ends)
         out.make_room(min(int(candidates.sum()), ROOM))
-        first = 0
-        while first < len(events.cells):
-            last = int(ends.searchsorted(ends[first] + CHUNK, "right")) - 1
-            last = max(first + 1, last)
+        for first, last in stretches(ends, CHUNK):
             offsets = ends[first : last + 1] - ends[first]
             ids = located.ids(first, last)
             longest = int((offsets[1:] - offsets[:-1]).max())
@@ -166,7 +164,6 @@ class Pivot(StabbedIndex):
                 if out.state[0] == last - first:
                     break
                 out.make_room(longest)
-            first = last
         return candidates
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:

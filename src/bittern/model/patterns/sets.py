@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from bittern.arrays import starts_of
 from bittern.jit import apart, i4r, i8r, i8w, inline, kernel, read_only, tuple_type, u1r
 from bittern.model.patterns.fragments import (
     ANY_ONE,
@@ -192,10 +193,6 @@ def _settle(data: Any, offsets: Any, found_offsets: Any, found: Any, filing: Any
     return keys[:n_keys].copy()
 
 
-def _offsets(lengths: Iterable[int], dtype: Any) -> np.ndarray:
-    return np.concatenate([[0], np.cumsum(list(lengths))]).astype(dtype)
-
-
 class _Index:
     """One automaton and the patterns filed under each of its literals."""
 
@@ -208,7 +205,7 @@ class _Index:
     def build(cls, filed: Mapping[bytes, list[int]], *, fold: bool) -> _Index:
         return cls(
             Substrings.build(list(filed), fold=fold),
-            _offsets((len(patterns) for patterns in filed.values()), np.int32),
+            starts_of([len(patterns) for patterns in filed.values()], np.int32),
             np.array([p for patterns in filed.values() for p in patterns], np.int32),
         )
 
@@ -280,7 +277,7 @@ class PatternSet:
         return cls(
             actions,
             np.frombuffer(bytearray().join(programs), np.uint8),
-            _offsets(map(len, programs), np.int64),
+            starts_of(list(map(len, programs))),
             np.array(unfiled, np.int32),
             (_Index.build(plain, fold=False), _Index.build(folded, fold=True)),
         )

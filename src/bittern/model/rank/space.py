@@ -34,6 +34,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from bittern.arrays import starts_of
 from bittern.jit import f8r, i4r, i4r2, i8r, i8r2, inline, kernel, tuple_type, u1r, u1w, void
 from bittern.model.numbers import INT64_MIN, NumberColumns, cells_of_doubles
 from bittern.model.rank.direct import spans, tables
@@ -367,8 +368,7 @@ def build_rank_space(
     ordered: npt.NDArray[np.uint8],
 ) -> RankSpace:
     """Put channels on the axis; constants come sorted by (channel, value). O(constants)."""
-    bases = np.zeros(len(channel_kinds) + 1, dtype=np.int32)
-    np.cumsum(2 * constant_counts + 1, out=bases[1:])
+    bases = starts_of(2 * constant_counts + 1, np.int32)
     table = np.full((len(names), SINGLE_KINDS), -1, dtype=np.int32)
     single = np.flatnonzero(channel_kinds < SINGLE_KINDS)
     table[channel_attributes[single], channel_kinds[single]] = single

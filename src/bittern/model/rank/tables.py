@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from bittern.arrays import starts_of
 from bittern.jit import i8r, i8w, inline, kernel, popcount, u8w, void
 from bittern.model.hashing import secret_multiplier
 
@@ -120,8 +121,7 @@ def build_tables(
     # Powers of two, so that a mask keeps a bit within: 4, or from 65 channels on 8, ...
     quarters = np.maximum(1, -(-counts // (16 * _WORDS)))
     n_words = _WORDS << np.ceil(np.log2(quarters)).astype(np.int64)
-    starts = np.zeros(len(offsets), dtype=np.int64)
-    np.cumsum(n_words, out=starts[1:])
+    starts = starts_of(n_words)
     table = np.zeros(2 * int(starts[-1]) + 1, dtype=np.uint64)
     table[-1] = secret_multiplier()
     entries = np.empty(len(ordered), dtype=np.int64)
