@@ -24,7 +24,7 @@ import numpy as np
 
 from benchmarks.draw import Floats, Ints
 from benchmarks.pb_tree.workloads import Predicates, ordered_keys
-from bittern.arrays import Int32s
+from bittern.arrays import Int32s, occupied
 from bittern.literature.predicates.contract import (
     AT_LEAST,
     AT_MOST,
@@ -295,7 +295,7 @@ class PredicatesInMemory(Peer):
 
     @property
     def nbytes(self) -> int:  # noqa: D102
-        return sum(array.nbytes for array in self.index.held())
+        return occupied(self.index)
 
 
 def _key_of(constant: float) -> int:

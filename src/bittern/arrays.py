@@ -1,4 +1,4 @@
-"""Names of arrays by what they hold, for annotations; and counts, starts and stretches of them."""
+"""Names of arrays by what they hold, starts and stretches of what lies in one, and bytes."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ Int64s: TypeAlias = NDArray[np.int64]
 UInt64s: TypeAlias = NDArray[np.uint64]
 Float64s: TypeAlias = NDArray[np.float64]
 Mask: TypeAlias = NDArray[np.bool_]
+
+_PACKAGE = __name__.removesuffix("arrays")
 
 
 def starts_of(counts: NDArray[Any] | Sequence[int], dtype: Any = np.int64) -> NDArray[Any]:
@@ -37,3 +39,28 @@ def stretches(starts: Int64s, most: int) -> Iterator[tuple[int, int]]:
         last = max(first + 1, int(starts.searchsorted(starts[first] + most, "right")) - 1)
         yield first, last
         first = last
+
+
+def occupied(*things: Any) -> int:
+    """Bytes of the arrays that these objects and their parts hold, each byte once: O(arrays).
+
+    A part is an attribute of a class of this package, or made from one, or a tuple.
+    """
+    spans, seen, waiting = [], set(), list(things)
+    while waiting:
+        each = waiting.pop()
+        if id(each) in seen:
+            continue
+        seen.add(id(each))
+        if isinstance(each, np.ndarray):
+            begin = int(each.ctypes.data)
+            spans.append((begin, begin + each.nbytes))
+        elif isinstance(each, tuple):
+            waiting += each
+        elif any(base.__module__.startswith(_PACKAGE) for base in type(each).__mro__):
+            waiting += vars(each).values()
+    total = end = 0
+    for begin, stop in sorted(spans):
+        total += max(0, stop - max(begin, end))
+        end = max(end, stop)
+    return total

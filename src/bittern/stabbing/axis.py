@@ -76,16 +76,6 @@ class Axis:
         """Two for each constant, and one."""
         return 2 * len(self.constants) + 1
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes of all arrays; the constants are one of them, unless they are objects."""
-        in_rank = self.kind == STRING or self.constants.dtype != object
-        arrays: list[Any] = [] if in_rank else [self.constants]
-        arrays += [*self._rank[:-1], *self._rank.strings]
-        if self._guide is not None:
-            arrays += [each for each in self._guide.arrays if each is not self.constants]
-        return sum(array.nbytes for array in arrays)
-
     def ends(self, chosen: NDArray[Any]) -> Values:
         """Some constants as values."""
         taken = self.constants.take(pa.array(chosen) if self.kind == STRING else chosen)

@@ -228,9 +228,6 @@ class CEI(StabbingIndex):
         runs = Runs(lists.items, len(values), self.bits + 1)
         return runs.search(_search, lists.begins, lists.ends, self.masks, self._shape, values)
 
-    def _held(self) -> tuple[NDArray[Any], ...]:
-        return (*self.lists.held(), self.masks, self._shape)
-
     def statistics(self) -> dict[str, int | float]:
         """Sizes of the directory and the lists: O(r)."""
         lengths = self.lists.ends - self.lists.begins

@@ -38,7 +38,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bittern.arrays import Int32s, Int64s
+from bittern.arrays import Int32s, Int64s, occupied
 from bittern.errors import OptionError, SnapshotError
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ class StabbingIndex(ABC):
     @property
     def nbytes(self) -> int:
         """Bytes that the arrays occupy now, room for growth included."""
-        return sum(array.nbytes for array in self._held())
+        return occupied(self)
 
     @abstractmethod
     def statistics(self) -> dict[str, int | float]:
@@ -180,10 +180,6 @@ class StabbingIndex(ABC):
     @abstractmethod
     def _locate(self, values: Int32s) -> Located:
         """Find the ids of the values, without copying them."""
-
-    @abstractmethod
-    def _held(self) -> tuple[NDArray[Any], ...]:
-        """Name the arrays that occupy memory, each once."""
 
 
 def check_bytes(needed: int, what: str, instead: str) -> None:

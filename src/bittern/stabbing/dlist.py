@@ -105,9 +105,6 @@ class Dlist(StabbingIndex):
         lists = self.lists
         return Runs(lists.items, len(values), 1).search(_search, lists.begins, lists.ends, values)
 
-    def _held(self) -> tuple[NDArray[Any], ...]:
-        return self.lists.held()
-
     def statistics(self) -> dict[str, int | float]:
         """Sizes of the directory and the lists: O(r)."""
         lengths = self.lists.ends - self.lists.begins

@@ -66,11 +66,6 @@ class Guide:
         own = np.minimum(scaled, buckets - 1).astype(np.int32)
         self._starts = np.searchsorted(own, np.arange(buckets + 1, dtype=np.int32)).astype(np.int32)
 
-    @property
-    def arrays(self) -> tuple[NDArray[Any], ...]:
-        """What occupies memory."""
-        return self.constants, self._starts
-
     def places(self, values: NDArray[np.float64], valid: NDArray[np.uint8]) -> Int32s:
         """2i + 1 for what equals constant i, the even place beside if nothing does; -1: not valid.
 

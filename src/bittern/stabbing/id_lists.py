@@ -38,8 +38,6 @@ from bittern.jit import b1, i4r, i4w, i8, i8w, kernel, void
 from bittern.stabbing.areas import HELD, USED, check_areas, move_to_end, rank, room_to_move
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from bittern.arrays import Int32s
 
 MAX_ENTRIES = 2**31 - 1
@@ -182,13 +180,6 @@ class IdLists:
     def n_entries(self) -> int:
         """How many ids all lists hold together."""
         return int(self._figures[HELD])
-
-    def held(self) -> tuple[NDArray[Any], ...]:
-        """Name the arrays that occupy memory, each once."""
-        if self._limits is None:
-            assert self._offsets is not None
-            return self._offsets, self.items, self._figures
-        return self.begins, self.ends, self._limits, self.items, self._figures
 
     def insert(self, lists: Int32s, number: int) -> None:
         """Add an id to each of these distinct lists: O(their lengths), amortised."""

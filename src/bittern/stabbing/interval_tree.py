@@ -236,9 +236,6 @@ class IntervalTree(StabbingIndex):
         _evaluate(self.nodes, self.lists, self._figures[ROOT], self.domain, cells, counts)
         return counts
 
-    def _held(self) -> tuple[NDArray[Any], ...]:
-        return self.nodes, self.lists, self._figures
-
     def _levels(self) -> Iterator[tuple[Int32s, Int32s, Int32s]]:
         """Nodes of each level, with the keys to the left and right that bound their subtrees."""
         level = np.array([n for n in [int(self._figures[ROOT])] if n >= 0], np.int32)

@@ -26,7 +26,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bittern.arrays import Int32s, Int64s
+from bittern.arrays import Int32s, Int64s, occupied
 from bittern.errors import OptionError
 from bittern.jit import i4r, i4w, i8r, kernel, void
 from bittern.model.numbers import exact
@@ -318,8 +318,7 @@ class Intervals:
     @property
     def nbytes(self) -> int:
         """Bytes of all arrays; changes since the last build, kept as objects, not included."""
-        aside = 0 if self._aside_layer is None else self._aside_layer.nbytes
-        return self._layer.nbytes + aside
+        return occupied(self._layer, self._aside_layer)
 
     def statistics(self) -> dict[str, Any]:
         """Figures that explain size and speed, the structure's own among them."""

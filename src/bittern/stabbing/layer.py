@@ -82,12 +82,6 @@ class Layer:
         """The domain of the structure."""
         return int(self.cells[-1]) + 1
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the axis, the cells, the intervals and the structure."""
-        own = (self.cells, self.lows, self.highs, self.ids)
-        return self.axis.nbytes + self.index.nbytes + sum(array.nbytes for array in own)
-
     def stab(self, values: Values) -> tuple[Int64s, Int32s]:
         """Offsets and ids of values of the axis's kind."""
         places = self.axis.places(values)

@@ -238,9 +238,6 @@ class ClusterIndex(StabbingIndex):
         _evaluate(self.tree.nodes, bits.begins, bits.ends, bits.words, self.domain, checked, counts)
         return counts
 
-    def _held(self) -> tuple[NDArray[Any], ...]:
-        return self._shape, *self.tree.held(), *self.bits.held(), *self.slots.held()
-
     def statistics(self) -> dict[str, int | float]:
         """Sizes of tree and clusters; ``entries`` are the bits that are set: O(words)."""
         entries, leaves = self.bits.n_bits, self.tree.n_leaves

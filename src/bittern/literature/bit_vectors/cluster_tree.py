@@ -183,10 +183,6 @@ class ClusterTree:
         first, last = self.leaves(np.array([low, high], np.int32)).tolist()
         return np.arange(first, last + 1, dtype=np.int32)
 
-    def held(self) -> tuple[Int32s, ...]:
-        """Name the arrays that occupy memory, each once."""
-        return (self.nodes,) if self._bounds is None else (self.nodes, self._bounds)
-
     def _levels(self) -> Iterator[tuple[Int32s, Int32s, Int32s]]:
         """Nodes and leaves of each level, with the keys that bound their cells from both sides."""
         level = np.array([0 if len(self.nodes) else ~0], np.int32)

@@ -180,10 +180,6 @@ class HybridIndex(StabbingIndex):
         _evaluate(self.tree.nodes, *nodes, self.domain, cells, counts)
         return counts
 
-    def _held(self) -> tuple[NDArray[Any], ...]:
-        own = self._minimum, self.begins, self.ends
-        return *own, *self.tree.held(), *self.leaves._held()  # noqa: SLF001
-
     def statistics(self) -> dict[str, int | float]:
         """The figures of all leaves as one Interval Index, and those of the tree: O(words)."""
         return self.leaves.statistics() | {

@@ -209,10 +209,6 @@ class IntervalIndex(StabbingIndex):
         _evaluate(self.lows, self.highs, self.domain, cells, counts)
         return counts
 
-    def _held(self) -> tuple[NDArray[Any], ...]:
-        nodes = self._shape, self.tops, self.lows, self.highs
-        return *nodes, *self.bits.held(), *self.slots.held()
-
     def statistics(self) -> dict[str, int | float]:
         """Sizes of the tree and its rows; ``entries`` are the bits that are set: O(words)."""
         words = self.bits.ends[: self.bits.n_rows] - self.bits.begins[: self.bits.n_rows]

@@ -252,9 +252,6 @@ class SegmentTree(StabbingIndex):
         _evaluate(self.nodes, self.domain, cells, counts)
         return counts
 
-    def _held(self) -> tuple[NDArray[Any], ...]:
-        return self._shape, self.nodes, *self.bits.held(), *self.slots.held()
-
     def _leaf_bounds(self) -> Int32s:
         used = self.nodes[: self.n_nodes]
         return np.sort(used[used[:, CHILD] == 0, BOUND])

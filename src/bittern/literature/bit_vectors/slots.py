@@ -131,10 +131,6 @@ class Slots:
         """Distinct ids of the intervals, ascending: O(slots log slots)."""
         return np.unique(self.live()[2])
 
-    def held(self) -> tuple[NDArray[Any], ...]:
-        """Name the arrays that occupy memory, each once."""
-        return self.lows, self.highs, self.ids, self._figures
-
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Every slot in use and where the chain of free ones begins; the next change copies."""
         self._owned = False

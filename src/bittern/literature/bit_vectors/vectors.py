@@ -231,14 +231,6 @@ class BitVectors:
         assert self._limits is not None
         return self._limits
 
-    def held(self) -> tuple[NDArray[Any], ...]:
-        """Name the arrays that occupy memory, each once."""
-        if self._limits is None:
-            assert self._offsets is not None
-            return self._offsets, self.numbers, self.words, self._figures
-        directory = self.begins, self.ends, self._limits
-        return *directory, self.numbers, self.words, self._figures
-
     def arrays(self) -> dict[str, NDArray[Any]]:
         """The packed form; the next change copies it."""
         offsets, numbers, words = self.pack()

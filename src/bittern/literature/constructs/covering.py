@@ -191,9 +191,6 @@ class BitmapIndex(ConstructIndex):
             _search_bits, lists.begins, lists.ends, self.words, self._shape, reach, values
         )
 
-    def _held(self) -> tuple[NDArray[Any], ...]:
-        return (*super()._held(), self.words, self._shape)
-
     def statistics(self) -> dict[str, int | float]:
         """As of all constructs, and the bytes of the bitmaps."""
         return super().statistics() | {"bitmap_bytes": self.words.nbytes}

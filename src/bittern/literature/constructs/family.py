@@ -121,10 +121,6 @@ class Tables:
         self.n_covering = int((self.per - self.reach).sum())
         """How many constructs contain a value from cell L-1 on; fewer begin before it."""
 
-    def held(self) -> tuple[Int32s, ...]:
-        """Name the arrays, each once."""
-        return self.lengths, self.fits, self.reach
-
 
 def _positions(lengths: Int32s, cells: NDArray[Any], side: Any) -> Int32s:
     return np.searchsorted(lengths, cells, side).astype(np.int32)
@@ -252,9 +248,6 @@ class ConstructIndex(StabbingIndex):
     def active(self) -> Int32s:
         """Coordinates of all active constructs, ascending: O(N)."""
         return np.flatnonzero(self.lists.ends > self.lists.begins).astype(np.int32)
-
-    def _held(self) -> tuple[NDArray[Any], ...]:
-        return (*self.lists.held(), *self.tables.held())
 
     def statistics(self) -> dict[str, int | float]:
         """Sizes of the directory and the lists, and what a search goes through: O(N)."""

@@ -41,7 +41,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from bittern.arrays import Int32s, starts_of
+from bittern.arrays import Int32s, occupied, starts_of
 from bittern.errors import OptionError
 from bittern.literature.counting.checking import DELETED, check_counters, check_lists
 from bittern.literature.counting.clauses import Filed
@@ -239,9 +239,9 @@ class Counting(StabbedIndex, ChangingIndex):
     @property
     def nbytes(self) -> int:
         """What is in use, also after changes."""
-        own = (self._bases, self._starts.items, self._entries.items, self._sizes.items)
-        held = sum(int(array.nbytes) for array in (*own, *self._always))
-        return held + self._intervals.nbytes + self._lists.nbytes + self.chosen.index.nbytes
+        own = self._bases, self._starts.items, self._entries.items, self._sizes.items
+        parts = self._intervals, self._lists, self.chosen.index
+        return occupied(own, self._always) + sum(part.nbytes for part in parts)
 
     def statistics(self) -> dict[str, Any]:
         """Classes, clauses, intervals, and the stabbing index's own figures."""

@@ -208,9 +208,6 @@ class ISList(StabbingIndex):
     def _locate(self, values: Int32s) -> Located:
         return MarkedRuns(self.nodes, self.markers, self.slot_ids, self.state, values)
 
-    def _held(self) -> tuple[NDArray[Any], ...]:
-        return self._changing()
-
     def places(self, level: int = 0) -> Int32s:
         """Where the nodes of a level are, in ascending order of their keys: O(nodes)."""
         found = np.empty(int(self.state[skip.NODES]) + 1, np.int32)

@@ -36,6 +36,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
+from bittern.arrays import occupied
 from bittern.errors import OptionError
 from bittern.jit import frozen, read_only
 from bittern.literature.kindex.checking import check_postings
@@ -281,9 +282,8 @@ class KIndex(ChangingIndex):
     @property
     def nbytes(self) -> int:
         """What is in use; lists that have changed are not packed for this."""
-        own: list[npt.NDArray[Any]] = [*self._values, *self._directory[:2], self._code_items]
-        arrays = sum(array.nbytes for array in (*own, *self._always))
-        return arrays + self._items.nbytes + self._lists.nbytes
+        own = self._values, self._directory, self._code_items, self._items.arrays, self._always
+        return occupied(own) + self._lists.nbytes
 
     def statistics(self) -> dict[str, Any]:
         """Classes, conjunctions by size, conjunctive forms by size, lists and postings.

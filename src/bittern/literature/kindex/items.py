@@ -84,11 +84,6 @@ class Items:
         """The same again, from an index's arrays."""
         return cls(ItemArrays(*(arrays[f"items.{name}"] for name in ItemArrays._fields)))
 
-    @property
-    def nbytes(self) -> int:
-        """What is in use."""
-        return sum(array.nbytes for array in self.arrays)
-
     def check(self) -> None:
         """Every class has items; classes ascend. O(items)."""
         owners, clauses, entries = self.arrays

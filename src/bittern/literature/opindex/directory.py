@@ -97,11 +97,6 @@ class PivotDirectory:
         """How many channels are pivots, or have been."""
         return len(self.searched.firsts) // N_OPERATORS
 
-    @property
-    def nbytes(self) -> int:
-        """What its arrays occupy."""
-        return sum(array.nbytes for array in self.searched)
-
     def pivots(self) -> Int32s:
         """The channel of each pivot."""
         channels = np.flatnonzero(self.searched.pivot_of >= 0).astype(np.int32)

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from bittern.arrays import Int32s
+from bittern.arrays import Int32s, occupied
 from bittern.errors import OptionError
 from bittern.literature.opindex.checking import check_entries
 from bittern.literature.opindex.counters import Counters
@@ -278,9 +278,8 @@ class Partitioned(ChangingIndex):
     @property
     def nbytes(self) -> int:
         """What is in use."""
-        parts = (self._space, self._directory, self._lists, self._counters)
-        arrays = (self._held.items, *self._always)
-        return sum(part.nbytes for part in parts) + sum(array.nbytes for array in arrays)
+        own = occupied(self._space, self._directory, self._held.items, self._always)
+        return own + self._lists.nbytes + self._counters.nbytes
 
     def pivot_lists(self) -> dict[int, list[int]]:
         """Level one (Figure 4): of each pivot channel the classes that are filed under it."""

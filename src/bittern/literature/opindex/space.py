@@ -44,11 +44,6 @@ class Space(NamedTuple):
         frequencies = np.rint(np.ldexp(shares, _PRECISION - exponent))
         return cls(bases, rank.channel_kinds, frequencies, Trie.of(rank))
 
-    @property
-    def nbytes(self) -> int:
-        """What its arrays occupy."""
-        return self.bases.nbytes + self.kinds.nbytes + self.frequencies.nbytes + self.trie.nbytes
-
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Everything, to be saved."""
         out: dict[str, npt.NDArray[Any]] = {

@@ -202,11 +202,6 @@ class Trie:
         """The trie again, searched in place."""
         return cls(TrieArrays(*(arrays[name] for name in TrieArrays._fields)))
 
-    @property
-    def nbytes(self) -> int:
-        """What its arrays occupy."""
-        return sum(array.nbytes for array in self.searched)
-
     def check(self, n_cells: int) -> None:
         """Verify every invariant: O(nodes)."""
         lows, highs, parents = self.searched

@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from bittern.arrays import Int32s, Int64s
+from bittern.arrays import Int32s, Int64s, occupied
 from bittern.jit import read_only
 from bittern.literature.pb_tree.check import check_tree, stored_sids
 from bittern.literature.pb_tree.page_table import PAGE_SIZES, checked_page_bytes
@@ -185,7 +185,7 @@ class PBPredicates(PredicateIndex):
             raise unfit("a PB+tree")
         return cls(MemoryPages(read_only(longs), read_only(tree), read_only(free)))
 
-    def held(self) -> tuple[NDArray[Any], ...]:
+    def kept(self) -> tuple[NDArray[Any], ...]:
         """Pages, numbers, free pages."""
         return self._pages.longs, self._pages.tree, self._pages.free
 
@@ -195,6 +195,13 @@ class PBTree(PredicateStabbing):
 
     name = "pb-tree"
     predicates = PBPredicates
+
+    @property
+    def nbytes(self) -> int:
+        """Without the working memory that each tree has beside its pages."""
+        trees: list[Any] = [self.one, self.two.index]
+        rows = self.cuts, self.two.ids, self.two.others
+        return occupied(rows, *(tree.kept() for tree in trees))
 
     @classmethod
     def _build(

@@ -85,7 +85,3 @@ class PredicateIndex(ABC):
     @abstractmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:
         """Search these arrays in place, read-only or mapped; the first change copies them: O(1)."""
-
-    @abstractmethod
-    def held(self) -> tuple[NDArray[Any], ...]:
-        """Name the arrays that occupy memory, each once."""

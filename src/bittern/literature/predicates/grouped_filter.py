@@ -330,10 +330,6 @@ class GroupedPredicates(PredicateIndex):
             parts[name] = made.from_arrays(under(arrays, f"{name}."), width)
         return cls(**parts)
 
-    def held(self) -> tuple[NDArray[Any], ...]:
-        """The arrays of all parts."""
-        return tuple(array for _, part in self._parts() for array in part.held())
-
 
 class GroupedFilter(PredicateStabbing):
     """Intervals of cells as predicates of a Grouped Filter."""

@@ -221,10 +221,6 @@ class KeyedLists(ABC):
             self.lists.items[places],
         )
 
-    def held(self) -> tuple[NDArray[Any], ...]:
-        """Name the arrays that occupy memory, each once."""
-        return self.keys, self.directory, self.state, *self.lists.held()
-
     def check(self) -> None:
         """Verify the directory, the lists, and that no entry is without sids: O(size log size)."""
         state, used = self.state, int(self.state[USED])

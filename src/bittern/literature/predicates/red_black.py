@@ -181,10 +181,6 @@ class RedBlackPredicates(PredicateIndex):
         """Search the given arrays where they are: O(1)."""
         return cls(RedBlackTree.from_arrays(arrays, WIDTH))
 
-    def held(self) -> tuple[NDArray[Any], ...]:
-        """The arrays of the tree."""
-        return self.tree.held()
-
 
 class RedBlack(PredicateStabbing):
     """Intervals of cells as predicates of the red-black-tree-based index."""

@@ -160,9 +160,6 @@ class PredicateStabbing(StabbingIndex):
 
     # -- looking inside --------------------------------------------------------------------------
 
-    def _held(self) -> tuple[NDArray[Any], ...]:
-        return self.cuts, *self.one.held(), *self.two.held()
-
     def statistics(self) -> dict[str, int | float]:
         """Entries of both indexes, the two-sided among them, and the figures of each."""
         one, two = self.one.statistics(), self.two.index.statistics()

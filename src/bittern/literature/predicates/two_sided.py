@@ -148,10 +148,6 @@ class TwoSided:
                 found.append(kept[:n].copy())
         return FoundIds(starts_of(counts), None if found is None else np.concatenate(found))
 
-    def held(self) -> tuple[NDArray[Any], ...]:
-        """Name the arrays that occupy memory, each once."""
-        return self.ids, self.others, *self.index.held()
-
     def in_use(self) -> Int32s:
         """The ids of all rows in use, repetitions included."""
         return np.asarray(self.ids[: self.used][self.ids[: self.used] >= 0])
