@@ -133,6 +133,8 @@ def _count(
     ``positions`` tell, from event ``first`` on, which of the cells that were looked up an event
     has, and ``ids`` what each of these satisfies. ``state[1]`` becomes the room that is needed, or
     ``_DAMAGED`` if an event meets more clauses than there are.
+
+    With tuples of chunk and scratch in place of their arrays, one event takes 4 to 6 % longer.
     """
     begins, ends, clauses, classes = lists
     base = event_offsets[first]

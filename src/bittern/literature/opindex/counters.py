@@ -44,23 +44,22 @@ class CounterArrays(NamedTuple):
 
 
 COUNTERS = tuple_type(CounterArrays, i4r, i4r, i4r, i4r)
+CHANGING = tuple_type(CounterArrays, i4w, i4w, i4w, i4w)
 
 
-@kernel(i8, i4r, i4r, i4r, i8, i4w, i4w, i4w, i4w, i4w, i8w, i4w)
+@kernel(i8, i4r, i4r, i4r, i8, CHANGING, i4w, i8w, i4w)
 def _append(
     pivots: Any,
     new_owners: Any,
     new_needs: Any,
     first: Any,
-    begins: Any,
-    ends: Any,
+    counters: Any,
     limits: Any,
-    owners: Any,
-    needs: Any,
     figures: Any,
     slots: Any,
 ) -> Any:
     """Append counters from the ``first`` on while there is room; the first that is left."""
+    begins, ends, owners, needs = counters
     for i in range(first, len(pivots)):
         p = pivots[i]
         begin, end = int(begins[p]), int(ends[p])
@@ -172,10 +171,8 @@ class Counters:
         arrays = self._loose()
         done = 0
         while True:
-            done = _append(
-                pivots, owners, needs, done, arrays[0], arrays[1], self._limits,
-                arrays[2], arrays[3], self._figures, slots,
-            )  # fmt: skip
+            added = pivots, owners, needs, done
+            done = _append(*added, arrays, self._limits, self._figures, slots)
             if done == len(pivots):
                 break
             more = max(_LEAST_ROOM, len(arrays.owners))

@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from bittern.arrays import Int32s, Int64s
-from bittern.jit import i4r, i4r2, i4w, i8, i8r, i8w, kernel, void
+from bittern.jit import i4w, i8, i8r, i8w, kernel, void
 from bittern.literature.predicates.contract import (
     AT_LEAST,
     AT_MOST,
@@ -44,6 +44,8 @@ from bittern.literature.predicates.contract import (
 )
 from bittern.literature.predicates.key_table import KeyTable, entry_of
 from bittern.literature.predicates.keyed_lists import (
+    KEY_TABLE,
+    KEY_TREE,
     NONE,
     ROOT,
     USED,
@@ -83,18 +85,10 @@ _PLACES = {
 _WIDTHS = {"greater": 2, "less": 2, "equal": 1, "unequal": 1}
 
 
-@kernel(void, i8r, i4r2, i4r, i4r, i8, i8r, i8r, i8w)
-def _count_greater(
-    keys: Any,
-    links: Any,
-    begins: Any,
-    ends: Any,
-    root: Any,
-    values: Any,
-    firsts: Any,
-    counts: Any,
-) -> None:
+@kernel(void, KEY_TREE, i8, i8r, i8r, i8w)
+def _count_greater(tree: Any, root: Any, values: Any, firsts: Any, counts: Any) -> None:
     """Add the sids below each value, from the first key of its attribute upwards."""
+    keys, links, begins, ends, _ = tree
     node, below = NONE, 0
     for i in range(len(values)):
         if i == 0 or firsts[i] != firsts[i - 1]:
@@ -107,18 +101,10 @@ def _count_greater(
             counts[i] += length_of(begins, ends, 2 * node + INCLUSIVE)
 
 
-@kernel(void, i8r, i4r2, i4r, i4r, i8, i8r, i8r, i8w)
-def _count_less(
-    keys: Any,
-    links: Any,
-    begins: Any,
-    ends: Any,
-    root: Any,
-    values: Any,
-    lasts: Any,
-    counts: Any,
-) -> None:
+@kernel(void, KEY_TREE, i8, i8r, i8r, i8w)
+def _count_less(tree: Any, root: Any, values: Any, lasts: Any, counts: Any) -> None:
     """Add the sids above each value, from the last key of its attribute downwards."""
+    keys, links, begins, ends, _ = tree
     node, above = NONE, 0
     for i in range(len(values) - 1, -1, -1):
         if i == len(values) - 1 or lasts[i] != lasts[i + 1]:
@@ -131,26 +117,20 @@ def _count_less(
             counts[i] += length_of(begins, ends, 2 * node + INCLUSIVE)
 
 
-@kernel(void, i8r, i4r, i4r, i4r, i8r, i8w)
-def _count_equal(keys: Any, slots: Any, begins: Any, ends: Any, values: Any, counts: Any) -> None:
+@kernel(void, KEY_TABLE, i8r, i8w)
+def _count_equal(table: Any, values: Any, counts: Any) -> None:
+    keys, slots, begins, ends, _ = table
     for i in range(len(values)):
         entry = entry_of(keys, slots, values[i])  # list 0, of no entry, is empty
         counts[i] += length_of(begins, ends, entry)
 
 
-@kernel(void, i8r, i4r, i4r, i4r, i8, i8r, i8r, i8r, i8w)
+@kernel(void, KEY_TABLE, i8, i8r, i8r, i8r, i8w)
 def _count_unequal(
-    keys: Any,
-    slots: Any,
-    begins: Any,
-    ends: Any,
-    used: Any,
-    values: Any,
-    firsts: Any,
-    lasts: Any,
-    counts: Any,
+    table: Any, used: Any, values: Any, firsts: Any, lasts: Any, counts: Any
 ) -> None:
     """Add up each attribute once, and leave out what is equal to the value."""
+    keys, slots, begins, ends, _ = table
     total = 0
     for i in range(len(values)):
         if i == 0 or firsts[i] != firsts[i - 1]:
@@ -161,21 +141,12 @@ def _count_unequal(
         counts[i] += total - length_of(begins, ends, entry_of(keys, slots, values[i]))
 
 
-@kernel(void, i8r, i4r2, i4r, i4r, i4r, i8, i8r, i8r, i8w, i4w, i8)
+@kernel(void, KEY_TREE, i8, i8r, i8r, i8w, i4w, i8)
 def _fill_ordered(
-    keys: Any,
-    links: Any,
-    begins: Any,
-    ends: Any,
-    items: Any,
-    root: Any,
-    values: Any,
-    bounds: Any,
-    places: Any,
-    sids: Any,
-    side: Any,
+    tree: Any, root: Any, values: Any, bounds: Any, places: Any, sids: Any, side: Any
 ) -> None:
     """Write the sids from each value to this side, up to the bound of its attribute."""
+    keys, links, begins, ends, items = tree
     for i in range(len(values)):
         at, value, bound = places[i], values[i], bounds[i]
         if side == LEFT:
@@ -190,36 +161,19 @@ def _fill_ordered(
         places[i] = at
 
 
-@kernel(void, i8r, i4r, i4r, i4r, i4r, i8r, i8w, i4w)
-def _fill_equal(
-    keys: Any,
-    slots: Any,
-    begins: Any,
-    ends: Any,
-    items: Any,
-    values: Any,
-    places: Any,
-    sids: Any,
-) -> None:
+@kernel(void, KEY_TABLE, i8r, i8w, i4w)
+def _fill_equal(table: Any, values: Any, places: Any, sids: Any) -> None:
+    keys, slots, begins, ends, items = table
     for i in range(len(values)):
         entry = entry_of(keys, slots, values[i])
         places[i] = copy_list(begins, ends, items, entry, sids, places[i])
 
 
-@kernel(void, i8r, i4r, i4r, i4r, i4r, i8, i8r, i8r, i8r, i8w, i4w)
+@kernel(void, KEY_TABLE, i8, i8r, i8r, i8r, i8w, i4w)
 def _fill_unequal(
-    keys: Any,
-    slots: Any,
-    begins: Any,
-    ends: Any,
-    items: Any,
-    used: Any,
-    values: Any,
-    firsts: Any,
-    lasts: Any,
-    places: Any,
-    sids: Any,
+    table: Any, used: Any, values: Any, firsts: Any, lasts: Any, places: Any, sids: Any
 ) -> None:
+    keys, slots, begins, ends, items = table
     for i in range(len(values)):
         at, equal = places[i], entry_of(keys, slots, values[i])
         for entry in range(1, used):
@@ -273,12 +227,12 @@ class GroupedPredicates(PredicateIndex):
             (self.less, _count_less, lasts),
         ):
             if tree.n_sids:
-                count(*tree.searched[:-1], tree.state[ROOT], values, bounds, counts)
+                count(tree.searched, tree.state[ROOT], values, bounds, counts)
         if self.equal.n_sids:
-            _count_equal(*self.equal.searched[:-1], values, counts)
+            _count_equal(self.equal.searched, values, counts)
         if self.unequal.n_sids:
             used = self.unequal.state[USED]
-            _count_unequal(*self.unequal.searched[:-1], used, values, firsts, lasts, counts)
+            _count_unequal(self.unequal.searched, used, values, firsts, lasts, counts)
 
     def fill(
         self, values: Int64s, firsts: Int64s, lasts: Int64s, starts: Int64s, sids: Int32s
@@ -288,12 +242,12 @@ class GroupedPredicates(PredicateIndex):
         for tree, side, bounds in ((self.greater, LEFT, firsts), (self.less, RIGHT, lasts)):
             if tree.n_sids:
                 root = tree.state[ROOT]
-                _fill_ordered(*tree.searched, root, values, bounds, places, sids, side)
+                _fill_ordered(tree.searched, root, values, bounds, places, sids, side)
         if self.equal.n_sids:
-            _fill_equal(*self.equal.searched, values, places, sids)
+            _fill_equal(self.equal.searched, values, places, sids)
         if self.unequal.n_sids:
             used = self.unequal.state[USED]
-            _fill_unequal(*self.unequal.searched, used, values, firsts, lasts, places, sids)
+            _fill_unequal(self.unequal.searched, used, values, firsts, lasts, places, sids)
 
     def statistics(self) -> dict[str, int | float]:
         """Sids and distinct constants of each part, and the heights of the trees."""

@@ -19,12 +19,12 @@ through their keys. Saving after changes builds the packed form again, O(size).
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
 from bittern.arrays import Int32s, Int64s, ranges, starts_of
-from bittern.jit import inline, read_only
+from bittern.jit import frozen, i4r, i4r2, i8r, inline, read_only, tuple_type
 from bittern.stabbing.contract import unfit
 from bittern.stabbing.id_lists import IdLists
 
@@ -81,6 +81,21 @@ def copy_list(begins: Any, ends: Any, items: Any, n: Any, sids: Any, at: Any) ->
     return at
 
 
+class KeyedArrays(NamedTuple):
+    """Keys, what finds them, and begins, ends and items of their lists."""
+
+    keys: Int64s
+    directory: Int32s
+    begins: Int32s
+    ends: Int32s
+    items: Int32s
+
+
+#: With the directory of a hash table, and with that of a tree.
+KEY_TABLE = tuple_type(KeyedArrays, i8r, i4r, i4r, i4r, i4r)
+KEY_TREE = tuple_type(KeyedArrays, i8r, i4r2, i4r, i4r, i4r)
+
+
 class KeyedLists(ABC):
     """Lists of sids by key and kind; see the module."""
 
@@ -97,6 +112,7 @@ class KeyedLists(ABC):
         self.keys, self.directory, self.lists = keys, directory, lists
         self.state = np.array([n + 1, NONE, n, self._root(n)], np.int64)
         self._built = True
+        self._searched: KeyedArrays | None = None
 
     @classmethod
     def build(cls, keys: Int64s, kinds: Int32s, sids: Int32s, width: int) -> Self:
@@ -162,6 +178,7 @@ class KeyedLists(ABC):
 
     def insert(self, key: int, kinds: Int32s, sid: int) -> None:
         """Add a sid to the lists of these kinds of a key."""
+        self._searched = None
         self._loosen()
         entry = self._put(key)
         self.lists.insert(self.width * np.int32(entry) + kinds, sid)
@@ -171,6 +188,7 @@ class KeyedLists(ABC):
         entry = self._find(key)
         if entry == NONE or not self.lists.delete(self.width * np.int32(entry) + kinds, sid):
             return False
+        self._searched = None
         self._loosen()
         own = slice(self.width * entry, self.width * (entry + 1))
         if (self.lists.begins[own] == self.lists.ends[own]).all():
@@ -194,9 +212,12 @@ class KeyedLists(ABC):
     # -- looking inside --------------------------------------------------------------------------
 
     @property
-    def searched(self) -> tuple[NDArray[Any], ...]:
-        """What kernels search: keys, directory, begins and ends of the lists, and their items."""
-        return self.keys, self.directory, self.lists.begins, self.lists.ends, self.lists.items
+    def searched(self) -> KeyedArrays:
+        """What kernels search; it is made once after a change."""
+        if self._searched is None:
+            of_lists = self.lists.begins, self.lists.ends, self.lists.items
+            self._searched = frozen(KeyedArrays(self.keys, self.directory, *of_lists))
+        return self._searched
 
     @property
     def n_sids(self) -> int:

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from bittern.arrays import Int32s, Int64s
-from bittern.jit import i4r, i4r2, i4w, i8, i8r, i8w, inline, kernel, void
+from bittern.jit import i4w, i8, i8r, i8w, inline, kernel, void
 from bittern.literature.predicates.contract import (
     AT_LEAST,
     AT_MOST,
@@ -34,7 +34,7 @@ from bittern.literature.predicates.contract import (
     UNEQUAL,
     PredicateIndex,
 )
-from bittern.literature.predicates.keyed_lists import NONE, ROOT, copy_list, length_of
+from bittern.literature.predicates.keyed_lists import KEY_TREE, NONE, ROOT, copy_list, length_of
 from bittern.literature.predicates.red_black_nodes import RIGHT, RedBlackTree, first_from, neighbour
 from bittern.literature.predicates.sides import PredicateStabbing
 
@@ -67,18 +67,9 @@ def _satisfied(key: Any, value: Any) -> Any:
     return 1, 4
 
 
-@kernel(void, i8r, i4r2, i4r, i4r, i8, i8r, i8r, i8r, i8w)
-def _count(
-    keys: Any,
-    links: Any,
-    begins: Any,
-    ends: Any,
-    root: Any,
-    values: Any,
-    firsts: Any,
-    lasts: Any,
-    counts: Any,
-) -> None:
+@kernel(void, KEY_TREE, i8, i8r, i8r, i8r, i8w)
+def _count(tree: Any, root: Any, values: Any, firsts: Any, lasts: Any, counts: Any) -> None:
+    keys, links, begins, ends, _ = tree
     for i in range(len(values)):
         if i and values[i] == values[i - 1] and firsts[i] == firsts[i - 1]:
             counts[i] = counts[i - 1]
@@ -93,20 +84,11 @@ def _count(
         counts[i] = total
 
 
-@kernel(void, i8r, i4r2, i4r, i4r, i4r, i8, i8r, i8r, i8r, i8r, i4w)
+@kernel(void, KEY_TREE, i8, i8r, i8r, i8r, i8r, i4w)
 def _fill(
-    keys: Any,
-    links: Any,
-    begins: Any,
-    ends: Any,
-    items: Any,
-    root: Any,
-    values: Any,
-    firsts: Any,
-    lasts: Any,
-    starts: Any,
-    sids: Any,
+    tree: Any, root: Any, values: Any, firsts: Any, lasts: Any, starts: Any, sids: Any
 ) -> None:
+    keys, links, begins, ends, items = tree
     for i in range(len(values)):
         at = starts[i]
         node = first_from(keys, links, root, firsts[i])
@@ -150,14 +132,14 @@ class RedBlackPredicates(PredicateIndex):
     def count(self, values: Int64s, firsts: Int64s, lasts: Int64s, counts: Int64s) -> None:
         """O(n) for each distinct value."""
         tree = self.tree
-        _count(*tree.searched[:-1], tree.state[ROOT], values, firsts, lasts, counts)
+        _count(tree.searched, tree.state[ROOT], values, firsts, lasts, counts)
 
     def fill(
         self, values: Int64s, firsts: Int64s, lasts: Int64s, starts: Int64s, sids: Int32s
     ) -> None:
         """O(n + L) for each value."""
         tree = self.tree
-        _fill(*tree.searched, tree.state[ROOT], values, firsts, lasts, starts, sids)
+        _fill(tree.searched, tree.state[ROOT], values, firsts, lasts, starts, sids)
 
     def statistics(self) -> dict[str, int | float]:
         """Sids (those of ``!=`` twice), distinct constants, and the height of the tree."""
