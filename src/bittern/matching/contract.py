@@ -10,7 +10,6 @@ deleted one by one. A strategy refuses classes that it cannot hold, before anyth
 
 from __future__ import annotations
 
-import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar, NamedTuple, Self
@@ -23,6 +22,7 @@ from bittern.jit import i4r, i8r, i8w, kernel, void
 from bittern.matching.classes import Classes
 from bittern.model.rank.encoded import EncodedEvents
 from bittern.model.rank.space import RankSpace
+from bittern.stabbing.contract import keywords_of, refuse_unknown
 
 #: Tests, rows and postings are numbered in 32 bits.
 MOST_ROWS = 2**31 - 1
@@ -85,20 +85,12 @@ class SubscriptionIndex(ABC):
     @classmethod
     def takes(cls) -> list[str]:
         """The names of the parameters of ``build``."""
-        return [
-            name
-            for name, parameter in inspect.signature(cls.build).parameters.items()
-            if parameter.kind is parameter.KEYWORD_ONLY
-        ]
+        return keywords_of(cls.build)
 
     @classmethod
     def check_parameters(cls, parameters: Mapping[str, Any]) -> None:
         """OptionError for a parameter that this strategy does not have, or whose value is bad."""
-        known = cls.takes()
-        for name in parameters:
-            if name not in known:
-                has = f"has only {', '.join(known)}" if known else "has none"
-                raise OptionError(f"the strategy {cls.name} has no parameter {name!r}: it {has}")
+        refuse_unknown(parameters, cls.takes(), f"the strategy {cls.name}")
 
     @abstractmethod
     def match(self, events: EncodedEvents) -> Found:

@@ -28,7 +28,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import fields
 from operator import attrgetter
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Any, Self
 
 from bittern.catalog.catalog import Catalog
@@ -110,12 +110,7 @@ class Signals:
             self._before[number] = signal.signal(number, self._count)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         for number, handler in self._before.items():
             signal.signal(number, handler)
 

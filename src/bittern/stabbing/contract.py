@@ -42,7 +42,7 @@ from bittern.arrays import Int32s, Int64s, occupied
 from bittern.errors import OptionError, SnapshotError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
 
 MAX_DOMAIN = 2**30
@@ -92,20 +92,12 @@ class StabbingIndex(ABC):
     @classmethod
     def parameter_names(cls) -> list[str]:
         """The parameters that this structure has."""
-        return [
-            name
-            for name, parameter in inspect.signature(cls._build).parameters.items()
-            if parameter.kind is parameter.KEYWORD_ONLY
-        ]
+        return keywords_of(cls._build)
 
     @classmethod
     def check_parameters(cls, parameters: Mapping[str, Any]) -> None:
         """Refuse parameters that this structure does not have."""
-        known = cls.parameter_names()
-        for name in parameters:
-            if name not in known:
-                has = f"has only {', '.join(known)}" if known else "has none"
-                raise OptionError(f"{cls.name} has no parameter {name!r}: it {has}")
+        refuse_unknown(parameters, cls.parameter_names(), cls.name)
 
     def insert(self, low: int, high: int, id: int) -> None:  # noqa: A002
         """Add one interval."""
@@ -180,6 +172,20 @@ class StabbingIndex(ABC):
     @abstractmethod
     def _locate(self, values: Int32s) -> Located:
         """Find the ids of the values, without copying them."""
+
+
+def keywords_of(build: Callable[..., Any]) -> list[str]:
+    """The names that a function takes by keyword alone: the parameters of what it builds."""
+    parameters = inspect.signature(build).parameters.items()
+    return [name for name, each in parameters if each.kind is each.KEYWORD_ONLY]
+
+
+def refuse_unknown(parameters: Iterable[str], known: Sequence[str], what: str) -> None:
+    """OptionError for a parameter that something does not have."""
+    for name in parameters:
+        if name not in known:
+            has = f"has only {', '.join(known)}" if known else "has none"
+            raise OptionError(f"{what} has no parameter {name!r}: it {has}")
 
 
 def check_bytes(needed: int, what: str, instead: str) -> None:

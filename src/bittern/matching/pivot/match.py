@@ -8,6 +8,9 @@ the next ones are on their way::
     cell 17, event 4   postings 8 9 12      pending   (8, 4) (12, 4)
     cell 17, event 6            8 9 12                (9, 6)
     ...                                     full: verify (8, 4), fetch rows for (9, 6) ...
+
+Functions of this folder take arrays one by one, however many they are: as tuples, matching took 1
+to 9 % longer.
 """
 
 from __future__ import annotations
