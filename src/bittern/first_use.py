@@ -21,7 +21,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from bittern.files import hold, let_go, search_path, try_hold
+from bittern.files import hold, released, search_path, try_hold
 
 logger = logging.getLogger("bittern")
 
@@ -119,13 +119,11 @@ def compile_together(name: str, kept_in: Callable[[], Path | None], cache_dir: s
         lock = os.open(place / "bittern-first-use.lock", flags, 0o600)
     except OSError:
         return False
-    try:
+    with released(lock):
         if try_hold(lock):
             _run_crew(cache_dir)
         else:
             hold(lock)
-    finally:
-        let_go(lock)
     return True
 
 
