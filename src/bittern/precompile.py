@@ -5,9 +5,10 @@ empty cache (the workers of a Spark executor, two halves of a test run) would th
 same kernels at the same time. Here each kernel is compiled by one process, and all cores have
 something to do. One process hands out what is to be compiled, a module or a kernel at a time::
 
-    this process  ── bittern.model.strings ────────►  process 1  ──►  __pycache__/strings.….nbc
-                  ◄───── how many kernels it has ─── ── bittern.matching.pivot.filing:_file ─►
-                  process 2  ──►  __pycache__/filing.….nbc
+    this process  ── bittern.model.strings ───────────────►  process 1  ──►  strings.….nbc
+                  ◄── how many kernels it has ─────────────
+                  ── bittern.matching.pivot.filing:_file ─►  process 2  ──►  filing.….nbc
+                  ◄── how many kernels it has ─────────────
 
 Those processes end when their input does, so that none is left when this one is killed. They are
 started as modules of Bittern: nothing of the caller's is imported again, and nothing is found in
