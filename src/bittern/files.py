@@ -35,7 +35,6 @@ import re
 import secrets
 import shutil
 import stat
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any
@@ -307,10 +306,3 @@ def _keeps_names(folder: Path) -> bool:
     is_shared = found.st_mode & 0o022 and not found.st_mode & stat.S_ISVTX
     is_own = stat.S_ISDIR(found.st_mode) and found.st_uid in (0, os.geteuid())
     return is_own and not is_shared
-
-
-def search_path() -> list[str]:
-    """Where a child finds modules. Not "wherever it is working", which relative paths mean."""
-    found = [path for path in sys.path if Path(path).is_absolute()]
-    own = str(Path(__file__).absolute().parents[1])
-    return found if own in found else [*found, own]

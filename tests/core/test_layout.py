@@ -11,7 +11,7 @@ import pytest
 
 PACKAGE = Path(__file__).parents[2] / "src" / "bittern"
 #: What every room may import, and what imports no room.
-FOUNDATION = ("jit", "first_use", "errors", "files", "options", "arrays")
+FOUNDATION = ("jit", "first_use", "processes", "errors", "files", "options", "arrays")
 #: From left to right; a room imports itself and rooms to its left.
 ROOMS = (
     "language",
