@@ -36,7 +36,7 @@ help:
 	@echo "make bench-papers"
 	@echo "             the experiments of the papers again, beside other libraries: page and plots"
 	@echo "make bench-seed-003"
-	@echo "             seed 003's experiments: every strategy, half an hour and 12 GB"
+	@echo "             seed 003's experiments: every strategy, half an hour, up to 20 GB"
 	@echo "make bench-spark"
 	@echo "             on Spark: beside what users write today, scaling, memory (SPARK_BENCH_ARGS)"
 	@echo "make bench-streaming"

@@ -1,4 +1,4 @@
-"""Tables from result files: ``python -m benchmarks.report FILE.json ... [--output FILE.md]``.
+r"""Tables from result files: ``python -m benchmarks.report FILE.json ... [--output FILE.md]``.
 
 ``benchmarks.run`` writes the figures, this writes the words around them; nobody types a figure::
 

@@ -9,6 +9,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+#: A message shows so many characters of a value.
+_SHORT = 60
+
+
+def brief(value: Any) -> str:
+    """A value as messages show it, shortened."""
+    if isinstance(value, int) and value.bit_length() > 64:
+        value = Decimal(value)  # Python does not print integers of many digits
+    try:
+        text = repr(value) if isinstance(value, str) else str(value)
+    except ValueError:  # nor what holds them
+        return f"a value of type {type(value).__name__} that Python does not print"
+    if len(text) <= _SHORT:
+        return text
+    return f"{value:.5e}" if isinstance(value, Decimal) else f"{text[:_SHORT]}..."
 
 
 class BitternError(Exception):
@@ -61,7 +79,7 @@ class SubscriptionError(BitternError):
         super().__init__(self.bad)
 
     def __str__(self) -> str:
-        shown = [f"  {b.id!r}, position {b.position}: {b.message}" for b in self.bad[:10]]
+        shown = [f"  {brief(b.id)}, position {b.position}: {b.message}" for b in self.bad[:10]]
         more = len(self.bad) - len(shown)
         if more:
             shown.append(f"  ... and {more} more")

@@ -5,8 +5,8 @@ A file is written under a temporary name beside its own, flushed to disk, and re
 
 A lock (``flock``) belongs to an open descriptor and ends with the process that holds it, however
 that ends. Some file systems have no locks: there, users must make sure that there is one writer at
-a time. A lock that an object keeps is on an ``Opened``, which an interrupt cannot leave behind. A
-lock that a function holds briefly is on a plain descriptor: ``hold`` or ``try_hold``, ``let_go``.
+a time. An interrupt leaves no lock behind: an object keeps its lock on an ``Opened``, a function
+takes one for a moment inside ``released``, and ``hold`` and ``try_hold`` take them.
 
 A folder is replaced by another at once, whatever kills the writer. The new content is written
 beside the target, in a folder on which its writer holds a lock. It is complete and on disk before
@@ -35,7 +35,6 @@ import re
 import secrets
 import shutil
 import stat
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any
@@ -114,6 +113,25 @@ class Opened:
         self.close()
 
 
+@contextlib.contextmanager
+def released(descriptor: int) -> Iterator[int]:
+    """Release, at the end, a lock that is taken inside, and close the descriptor.
+
+    Closing alone would leave the lock to a child forked meanwhile.
+    """
+    try:
+        yield descriptor
+    finally:
+        # A lock that stayed would keep this process itself waiting for ever. So no function of ours
+        # is called, at whose beginning an interrupt could come.
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_UN)
+        except OSError:  # no locks here
+            pass
+        finally:
+            os.close(descriptor)
+
+
 def hold(descriptor: int) -> None:
     """Wait until no other process holds a lock on the file or folder, then take it."""
     with contextlib.suppress(OSError):
@@ -146,15 +164,6 @@ def is_locked(path: Path) -> bool:
     return False
 
 
-def let_go(descriptor: int) -> None:
-    """Release the lock and close it; a child forked meanwhile would otherwise keep the lock."""
-    try:
-        with contextlib.suppress(OSError):
-            fcntl.flock(descriptor, fcntl.LOCK_UN)
-    finally:
-        os.close(descriptor)
-
-
 def at_exit(function: Callable[..., Any], *arguments: Any) -> None:
     """Call a function when this process ends. Children forked from it end without calling it."""
     process = os.getpid()
@@ -173,21 +182,11 @@ def only_writer(target: Path, *, recover: bool = True) -> Iterator[int]:
     Gives a descriptor of the parent folder. Cleaning up scans the folder: a writer that has done so
     before, and knows that there is no other writer, need not ``recover``.
     """
-    parent = os.open(target.parent, _DIRECTORY)
-    try:
+    with released(os.open(target.parent, _DIRECTORY)) as parent:
         hold(parent)
         if recover:
             _recover(target)
         yield parent
-    finally:
-        # A lock that stayed would keep this process itself waiting for ever. So no function of ours
-        # is called, at whose beginning an interrupt could come.
-        try:
-            fcntl.flock(parent, fcntl.LOCK_UN)
-        except OSError:  # no locks here
-            pass
-        finally:
-            os.close(parent)
 
 
 def sibling(target: Path, end: str) -> Path:
@@ -307,10 +306,3 @@ def _keeps_names(folder: Path) -> bool:
     is_shared = found.st_mode & 0o022 and not found.st_mode & stat.S_ISVTX
     is_own = stat.S_ISDIR(found.st_mode) and found.st_uid in (0, os.geteuid())
     return is_own and not is_shared
-
-
-def search_path() -> list[str]:
-    """Where a child finds modules. Not "wherever it is working", which relative paths mean."""
-    found = [path for path in sys.path if Path(path).is_absolute()]
-    own = str(Path(__file__).absolute().parents[1])
-    return found if own in found else [*found, own]

@@ -21,7 +21,8 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from bittern.files import hold, let_go, search_path, try_hold
+from bittern.files import hold, released, try_hold
+from bittern.processes import start_module
 
 logger = logging.getLogger("bittern")
 
@@ -119,28 +120,22 @@ def compile_together(name: str, kept_in: Callable[[], Path | None], cache_dir: s
         lock = os.open(place / "bittern-first-use.lock", flags, 0o600)
     except OSError:
         return False
-    try:
+    with released(lock):
         if try_hold(lock):
             _run_crew(cache_dir)
         else:
             hold(lock)
-    finally:
-        let_go(lock)
     return True
 
 
 def _run_crew(cache_dir: str) -> None:
     """Start a process that compiles in several others, wait, and leave none of them behind."""
-    command = (sys.executable, "-P", "-m", "bittern.precompile")
     package = str(Path(__file__).resolve().parent)
-    told = {"PYTHONPATH": os.pathsep.join(search_path())}
-    if cache_dir:
-        told["NUMBA_CACHE_DIR"] = cache_dir
     try:
-        leader = subprocess.Popen(  # noqa: S603
-            [*command, "first-use", package, *FIRST_USE],
-            env=os.environ | told,
-            stdin=subprocess.PIPE,  # ends with this process, and the others with it
+        leader = start_module(
+            "bittern.precompile",
+            ["first-use", package, *FIRST_USE],
+            {"NUMBA_CACHE_DIR": cache_dir} if cache_dir else {},
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             process_group=0,  # so that Ctrl-C reaches this process only, which ends all of them

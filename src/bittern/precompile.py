@@ -5,13 +5,12 @@ empty cache (the workers of a Spark executor, two halves of a test run) would th
 same kernels at the same time. Here each kernel is compiled by one process, and all cores have
 something to do. One process hands out what is to be compiled, a module or a kernel at a time::
 
-    this process  ── bittern.model.strings ────────►  process 1  ──►  __pycache__/strings.….nbc
-                  ◄───── how many kernels it has ─── ── bittern.matching.pivot.filing:_file ─►
-                  process 2  ──►  __pycache__/filing.….nbc
+    this process  ── bittern.model.strings ───────────────►  process 1  ──►  strings.….nbc
+                  ◄── how many kernels it has ─────────────
+                  ── bittern.matching.pivot.filing:_file ─►  process 2  ──►  filing.….nbc
+                  ◄── how many kernels it has ─────────────
 
-Those processes end when their input does, so that none is left when this one is killed. They are
-started as modules of Bittern: nothing of the caller's is imported again, and nothing is found in
-the working directory.
+Those processes end when their input does, so that none is left when this one is killed.
 
 All kernels take one to two minutes of one core, or some seconds where the cache holds them already.
 """
@@ -20,7 +19,6 @@ from __future__ import annotations
 
 import gc
 import importlib
-import os
 import selectors
 import subprocess
 import sys
@@ -29,8 +27,8 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from bittern.errors import BitternError
-from bittern.files import search_path
 from bittern.first_use import FIRST_USE, compile_quietly, n_cores
+from bittern.processes import start_module
 
 if TYPE_CHECKING:
     from bittern.jit import Kernel  # which takes half a second to import
@@ -40,7 +38,6 @@ _PACKAGE = Path(__file__).parent
 _ROOMS = ("model", "stabbing", "matching", "literature", "engine", "history")
 #: More processes than this do not make a first use faster.
 _FIRST_USE_PROCESSES = 4
-_COMMAND = (sys.executable, "-P", "-m", "bittern.precompile")
 
 
 def modules() -> list[str]:
@@ -113,10 +110,9 @@ def _compile(
 
 
 def _start_worker() -> subprocess.Popen[str]:
-    return subprocess.Popen(  # noqa: S603
-        [*_COMMAND, "worker"],
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(search_path())},
-        stdin=subprocess.PIPE,
+    return start_module(
+        "bittern.precompile",
+        ["worker"],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,  # what goes wrong is an answer
         text=True,

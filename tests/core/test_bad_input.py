@@ -12,6 +12,7 @@ import datetime as dt
 import json
 import math
 import sys
+from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
 from types import SimpleNamespace
@@ -28,7 +29,8 @@ import bittern
 import oracle
 import strategies
 from answers import build, engine, expected
-from bittern.errors import EventError, SubscriptionError
+from bittern.errors import BitternError, EventError, SubscriptionError
+from bittern.history import History
 from bittern.language import limits
 from bittern.language.parser import parse
 from effort import examples
@@ -598,6 +600,62 @@ def test_events_are_never_changed(event: dict[str, Any]) -> None:
     before = repr(event)
     bittern.Matcher(_JUNK_INDEX).match([event])
     assert repr(event) == before
+
+
+# ------------------------------------------------------------------ integers that Python prints not
+
+LONG = 10**5000
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda matcher: matcher.match([], limit=-LONG),
+        lambda matcher: matcher.match([], limit=[LONG]),
+        lambda matcher: matcher.match([], json=[LONG]),
+        lambda _: bittern.Index.build({LONG: "a = 1"}),
+        lambda _: bittern.Index.build([LONG]),
+        lambda _: bittern.Index.build([("a", "a = 1", LONG)]),
+        lambda _: bittern.Index.build({}, strategy=LONG),
+        lambda _: bittern.Index.build({}, stabbing=LONG),
+        lambda _: bittern.Index.build({}, parameters=[LONG]),
+        lambda _: bittern.Index.build({}, on_error=LONG),
+        lambda _: bittern.LiveMatcher().subscribe(LONG, "a = 1"),
+        lambda _: bittern.LiveMatcher().subscribe("a", LONG),
+        lambda _: bittern.LiveMatcher().unsubscribe(LONG),
+        lambda matcher: matcher.index.expression(LONG),
+        lambda _: bittern.parse(LONG),
+        lambda _: History(LONG),
+        lambda _: History().expire(LONG),
+        lambda _: History(keep=-LONG),
+        lambda _: History(keep=LONG),
+        lambda _: History(keep=2**63),
+        lambda _: bittern.Intervals.build([1], [2], closed=LONG),
+        lambda _: bittern.Intervals.build([1], [2], structure=LONG),
+        lambda _: bittern.Intervals.build([1], [2], structure="cei", segment=LONG),
+        lambda _: bittern.Intervals.build([1], [2], structure="sci", longest=LONG),
+        lambda _: bittern.Intervals.build([1], [2], structure="is-list", branching=LONG),
+        lambda _: bittern.Intervals.build([1], [2], structure="cluster", minimum=LONG),
+        lambda _: bittern.Intervals.build([1], [2], structure="auto", memory=-LONG),
+    ],
+)
+def test_long_integers_are_refused_in_words(
+    matcher: bittern.Matcher, call: Callable[[bittern.Matcher], Any]
+) -> None:
+    with pytest.raises(BitternError) as refused:
+        call(matcher)
+    assert len(str(refused.value)) < 400
+
+
+def test_long_integers_are_values_like_others(matcher: bittern.Matcher) -> None:
+    assert matcher.match({"a": LONG}).to_pylist() == [["there", "number"]]
+    assert "a is 1.00000e+5000" in str(bittern.explain(matcher.index, {"a": LONG}, "number"))
+
+
+def test_the_most_documents_that_can_be_kept() -> None:
+    index = build({"less": "EXISTS d (d.a > a)"})
+    with History(keep=2**63 - 1) as history, bittern.LiveMatcher(index, history=history) as live:
+        assert live.match([{"a": 2}, {"a": 1}]).to_pylist() == [[], ["less"]]
 
 
 # ------------------------------------------------------------------ costly expressions

@@ -303,9 +303,9 @@ def test_a_history_serves_one_matcher() -> None:
         bittern.LiveMatcher(history=history).close()
 
 
-@pytest.mark.parametrize("keep", [0, -1, True, 1.5, "7 days"])
+@pytest.mark.parametrize("keep", [0, -1, 2**63, True, 1.5, "7 days"])
 def test_keep_is_a_number_of_documents(keep: Any) -> None:
-    with pytest.raises(OptionError, match="keep must be a whole number of at least 1"):
+    with pytest.raises(OptionError, match="keep must be a whole number from 1 to 9,223"):
         History(keep=keep)
 
 

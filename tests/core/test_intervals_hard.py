@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 from bittern import Intervals
-from bittern.errors import OptionError
+from bittern.errors import OptionError, brief
 from bittern.model.numbers import exact
 from bittern.stabbing.intervals import CLOSED
 from bittern.stabbing.registry import STRUCTURES
@@ -251,7 +251,7 @@ def test_an_insertion_does_not_count_those_before_it():
 def test_an_id_is_a_whole_number(number):
     index = Intervals.build([1], [2])
     for change in (index.insert, index.delete):
-        with pytest.raises(OptionError, match=f"{number!r} is not a whole number"):
+        with pytest.raises(OptionError, match=f"{brief(number)} is not a whole number"):
             change(1, 2, number)
     with pytest.raises(OptionError, match="ids must be whole numbers"):
         Intervals.build([1], [2], [number])

@@ -14,13 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bittern.errors import (
-    BadSubscription,
-    ExpressionError,
-    LimitError,
-    OptionError,
-    SubscriptionError,
-)
+from bittern.errors import ExpressionError, LimitError
 from bittern.language import limits
 from bittern.language.literals import (
     attribute_name,
@@ -778,27 +772,23 @@ def test_like_forms_are_different_shapes():
     assert shapes.templates[dash].tree.pattern.form is LikeForm.PREFIX
 
 
-def test_read_many_collects_what_is_wrong():
-    texts = ["a = 1", "a = ", "b > 'x' AND TRUE", 5, "c LIKE 'x\\\\'"]
-    reading = Shapes().read_many("vwxyz", texts, "skip")
-    assert reading.shape_ids == [0, -1, 1, -1, -1]
-    assert reading.parameters == ["a", "1", "b", "'x'"]
-    assert [(bad.id, bad.position) for bad in reading.bad] == [("w", 4), ("y", 0), ("z", 7)]
-    with pytest.raises(SubscriptionError) as caught:
-        Shapes().read_many("vwxyz", texts)
-    assert caught.value.bad == reading.bad
-    assert isinstance(caught.value.bad[0], BadSubscription)
-    with pytest.raises(OptionError):
-        Shapes().read_many((), (), "ignore")
+def test_shapes_stay_as_they_are_where_a_text_is_wrong():
+    shapes = Shapes()
+    assert shapes.read("a = 1") == (0, ("a", "1"))
+    for text, position in (("a = ", 4), (5, 0), ("c LIKE 'x\\\\'", 7)):
+        with pytest.raises(ExpressionError) as caught:
+            shapes.read(text)
+        assert caught.value.position == position
+    assert shapes.read("b > 'x' AND TRUE") == (1, ("b", "'x'"))
 
 
 def test_forgetting_words_changes_nothing(monkeypatch):
     monkeypatch.setattr("bittern.language.shapes._MAX_REMEMBERED", 3)
     shapes = Shapes()
     texts = [f"a{i} = '{i}' AND b LIKE 'x{i}%'" for i in range(10)] * 2
-    reading = shapes.read_many(range(20), texts)
-    assert set(reading.shape_ids) == {0}
-    assert reading.parameters[4:8] == ["a1", "'1'", "b", "'x1%'"]
+    read = [shapes.read(text) for text in texts]
+    assert {shape for shape, _ in read} == {0}
+    assert read[1] == read[11] == (0, ("a1", "'1'", "b", "'x1%'"))
 
 
 @examples(6)

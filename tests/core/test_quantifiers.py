@@ -660,9 +660,10 @@ def test_conjunctions_may_be_read_in_sorted_order(
 def test_forgetting_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bittern.language.shapes._MAX_REMEMBERED", 2)
     texts = [f"x = {i} AND EXISTS d (d.x = {i})" for i in range(5)] * 2
-    reading = Shapes().read_many(range(10), texts)
-    assert set(reading.shape_ids) == {0}
-    assert reading.parameters[2::3] == [f"`\0EXISTS d (d.x = {i})`" for i in range(5)] * 2
+    shapes = Shapes()
+    read = [shapes.read(text) for text in texts]
+    assert {shape for shape, _ in read} == {0}
+    assert [own[2] for _, own in read] == [f"`\0EXISTS d (d.x = {i})`" for i in range(5)] * 2
 
 
 def test_mistakes_are_where_the_user_made_them() -> None:

@@ -84,6 +84,38 @@ os.waitpid(child, 0)
 print("parent")
 """
 
+WHILE_A_TEXT_IS_READ = """
+import os, signal, threading
+import bittern
+from bittern.history import History, implied
+
+BOOKS = {"less": "price < 10 AND EXISTS d (d.price > price)"}
+intersection, reading, forked = implied._intersection, threading.Event(), threading.Event()
+
+def waiting(values):
+    if threading.current_thread() is not threading.main_thread():
+        reading.set()
+        forked.wait()
+    return intersection(values)
+
+def found():
+    with bittern.LiveMatcher(bittern.Index.build(BOOKS), history=History()) as live:
+        return live.match([{"price": 5}, {"price": 4}]).to_pylist()
+
+implied._intersection = waiting
+reader = threading.Thread(target=found)
+reader.start()
+reading.wait()
+if (child := os.fork()) == 0:
+    signal.alarm(200)
+    os._exit(0 if found() == [[], ["less"]] else 1)
+_, status = os.waitpid(child, 0)
+forked.set()
+reader.join()
+assert status == 0, status
+print("parent")
+"""
+
 
 def run(script: str, folder: Path) -> None:
     ran = subprocess.run(
@@ -103,6 +135,10 @@ def test_a_child_ends_while_its_parent_writes(tmp_path: Path) -> None:
 
 def test_a_child_is_refused(tmp_path: Path) -> None:
     run(IN_THE_CHILD, tmp_path / "history")
+
+
+def test_a_child_does_not_wait_for_what_a_thread_of_its_parent_reads(tmp_path: Path) -> None:
+    run(WHILE_A_TEXT_IS_READ, tmp_path)
 
 
 def test_a_parent_lets_go_although_its_child_lives(tmp_path: Path) -> None:

@@ -6,7 +6,9 @@ before the change or that after it, and the next change has to work.
 
 from __future__ import annotations
 
+import itertools
 import os
+import shutil
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -242,7 +244,7 @@ def test_closing_again_after_a_fault() -> None:
 @pytest.mark.parametrize("is_there", [False, True], ids=["nothing there", "over another"])
 def test_all_or_nothing_of_a_snapshot(is_there: bool, tmp_path: Path) -> None:  # noqa: FBT001
     old, new = build({"x": "a = 1"}), build({"x": "a = 1", "y": "a = 1"})
-    numbers = iter(range(10_000))
+    numbers = itertools.count()
 
     def make() -> Path:
         folder = tmp_path / str(next(numbers))
@@ -251,7 +253,9 @@ def test_all_or_nothing_of_a_snapshot(is_there: bool, tmp_path: Path) -> None:  
             old.save(folder / "s")
         return folder / "s"
 
-    for fault in each_fault(make, new.save, moments=25):
+    for fault in each_fault(
+        make, new.save, moments=25, unmake=lambda path: shutil.rmtree(path.parent)
+    ):
         path = fault.subject
         try:
             found = len(bittern.Index.open(path, verify=True))

@@ -322,7 +322,7 @@ def test_what_cannot_be_meant_is_said_at_once() -> None:
         Edge("a", 7)  # type: ignore[arg-type]
     with pytest.raises(OptionError, match="entity names a column twice"):
         Edge(["a", "a"], None)
-    for most in (0, -1, True, 1.5, "3", None):
+    for most in (0, -1, 2**63, True, 1.5, "3", None):
         with pytest.raises(OptionError, match="most must be a whole number"):
             Throttle(most, "1 hour")  # type: ignore[arg-type]
     with pytest.raises(OptionError, match="by must be 'subscriber' or 'subscription', not 'user'"):

@@ -442,7 +442,7 @@ def test_bad_options(offers: Any, index: bittern.Index, options: dict[str, Any],
 def test_bad_arguments(offers: Any, index: bittern.Index) -> None:
     with pytest.raises(OptionError, match="Spark DataFrame, not list"):
         bittern.spark.match([{"price": 4}], index)
-    with pytest.raises(OptionError, match="not dict"):
+    with pytest.raises(OptionError, match=r"a bittern\.Catalog, a bittern\.Index, .*, not dict"):
         bittern.spark.match(offers, {"a": "price < 4"})
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import fcntl
 import gc
 import io
 import json
@@ -24,7 +23,7 @@ from bittern import Index
 from bittern.engine.snapshot.folder import verify_snapshot
 from bittern.engine.snapshot.manifest import MANIFEST
 from bittern.errors import OptionError, SnapshotError
-from bittern.files import let_go
+from bittern.files import is_locked
 from bittern.spark.snapshots import cache_folder, node_cache, transport
 from bittern.spark.snapshots.node_cache import SnapshotRef, attach, clean, keep, put
 
@@ -492,16 +491,20 @@ def test_cleaning_removes_what_failures_left(root, three):
 def test_a_lock_that_was_cleaned_away_is_taken_again(root, three):
     """Somebody waits for a lock file; its holder removes it."""
     path = root / f"{three[0]}.lock"
-    holder = cache_folder._lock(path, fcntl.LOCK_EX)
-    got = []
-    waiter = threading.Thread(target=lambda: got.append(cache_folder._lock(path, fcntl.LOCK_EX)))
-    waiter.start()
-    wait_until(lambda: is_waited_for(path))
-    path.unlink()
-    let_go(holder)
+    seen = []
+
+    def wait():
+        with cache_folder.locked(root, three[0]):
+            seen.append(is_locked(path))
+
+    waiter = threading.Thread(target=wait)
+    with cache_folder.locked(root, three[0]):
+        waiter.start()
+        wait_until(lambda: is_waited_for(path))
+        path.unlink()
     waiter.join(PATIENCE)
-    assert os.path.samestat(os.fstat(got[0]), path.stat())
-    let_go(got[0])
+    assert seen == [True]
+    assert not is_locked(path)
 
 
 def is_waited_for(path):

@@ -29,6 +29,7 @@ from bittern.errors import (
     OptionError,
     SubscriptionError,
     UnknownSubscriptionError,
+    brief,
 )
 from bittern.options import one_of, true_or_false, whole_number
 
@@ -74,7 +75,7 @@ class Catalog:
             ) from None
         if not isinstance(timeout, int | float) or not 0 < timeout <= 86_400:
             raise OptionError(
-                f"timeout must be a number of seconds up to a day, not {timeout!r:.40}"
+                f"timeout must be a number of seconds up to a day, not {brief(timeout)}"
             )
         self._database = Database(database_url(url), float(timeout), create=create)
         self._checking, self._reading, self._writing = checking, reading, writing

@@ -37,7 +37,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from bittern.catalog import layout
-from bittern.errors import CatalogError, OptionError
+from bittern.errors import CatalogError, OptionError, brief
 
 _SQLITE = "sqlite:///"
 _POSTGRESQL = ("postgresql", "postgres", "postgresql+psycopg")
@@ -69,7 +69,7 @@ def database_url(place: str | os.PathLike[str]) -> sa.URL:
     if isinstance(place, os.PathLike):
         place = os.fspath(place)
     if not isinstance(place, str) or not place or "\0" in place:
-        raise OptionError(f"give a catalog as {_FORMS}, not {place!r:.60}")
+        raise OptionError(f"give a catalog as {_FORMS}, not {brief(place)}")
     if "://" not in place or place.startswith(_SQLITE):
         path = place.removeprefix(_SQLITE)
         if path in ("", ":memory:") or "?" in path:

@@ -31,7 +31,7 @@ import sqlalchemy as sa
 from bittern.catalog.database import DamageError, Database
 from bittern.catalog.layout import OPEN, counter, settings, subscriptions, versions
 from bittern.catalog.rows import FIELDS, MAX_NAME, REMEDY, Subscription
-from bittern.errors import CatalogError, OptionError, UnknownSubscriptionError
+from bittern.errors import CatalogError, OptionError, UnknownSubscriptionError, brief
 from bittern.options import whole_number
 
 #: The setting that says whether EXISTS and FORALL are taken, and its values.
@@ -153,7 +153,7 @@ def known(connection: sa.Connection, version: Any) -> int:
         return last
     asked = whole_number("version", version, 0)
     if asked > last:
-        raise OptionError(f"there is no version {asked} yet: the newest is {last}")
+        raise OptionError(f"there is no version {brief(asked)} yet: the newest is {last}")
     if asked < oldest:
         raise OptionError(f"version {asked} is forgotten: the oldest that can be read is {oldest}")
     return asked

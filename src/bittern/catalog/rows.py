@@ -32,7 +32,7 @@ from typing import Any
 
 from bittern.engine.subscriptions import weight_problem
 from bittern.engine.unanswered import first_quantifier, needs_history
-from bittern.errors import BadSubscription, ExpressionError
+from bittern.errors import BadSubscription, ExpressionError, brief
 from bittern.language.shapes import Shapes
 from bittern.model.ids import id_problem, normal_id
 
@@ -178,7 +178,7 @@ def _weight(weight: Any) -> float:
 
 def _enabled(enabled: Any) -> bool:
     if not isinstance(enabled, bool):
-        raise ValueError(f"enabled must be true or false, not {enabled!r:.40}")  # noqa: TRY004
+        raise ValueError(f"enabled must be true or false, not {brief(enabled)}")  # noqa: TRY004
     return enabled
 
 

@@ -24,7 +24,7 @@ import pyarrow as pa
 
 from bittern.engine.live.matcher import LiveMatcher
 from bittern.engine.unanswered import needs_history
-from bittern.errors import EventError
+from bittern.errors import EventError, brief
 from bittern.language.literals import attribute_parts
 from bittern.language.parser import parse
 from bittern.language.patterns import Wildcard, compile_regex, like_parts
@@ -57,7 +57,6 @@ from bittern.model.numbers import exact
 Truth = bool | None
 _WORDS = {True: "true", False: "false", None: "unknown"}
 _MISSING = object()
-_LONGEST_SHOWN = 80
 
 
 class HasExpressions(Protocol):
@@ -269,20 +268,15 @@ def _predicate(node: Predicate, event: Mapping[str, Any]) -> Step:
     name = print_attribute(node.attribute)
     text = print_expression(node)
     if isinstance(node, IsNull):
-        found = "is missing" if value is _MISSING else f"is {_shown(value)}"
+        found = "is missing" if value is _MISSING else f"is {brief(value)}"
         return Step(text, value is _MISSING, f"{name} {found}")
     if value is _MISSING:
         return Step(text, None, f"{name} is missing")
     truth = _test(node, value)
-    found = f"{name} is {_shown(value)}"
+    found = f"{name} is {brief(value)}"
     if truth is None and _kind(value) != _wanted_kind(node):
         found += f", which is not a {_wanted_kind(node)}"
     return Step(text, truth, found)
-
-
-def _shown(value: Any) -> str:
-    text = repr(value) if not isinstance(value, dt.date | Decimal) else str(value)
-    return text if len(text) <= _LONGEST_SHOWN else text[: _LONGEST_SHOWN - 3] + "..."
 
 
 def _kind(value: Any) -> str:

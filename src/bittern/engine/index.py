@@ -26,6 +26,7 @@ from bittern.errors import (
     SnapshotError,
     SubscriptionError,
     UnknownSubscriptionError,
+    brief,
 )
 from bittern.language.shapes import Shapes
 from bittern.language.templates import Template
@@ -116,7 +117,7 @@ class Index:
         if not isinstance(parameters, Mapping | None):
             raise OptionError(
                 f"parameters must be a mapping from name to value, as in {{'stabbing': 'cei'}}, "
-                f"not {parameters!r}"
+                f"not {brief(parameters)}"
             )
         short = {"stabbing": stabbing, "stabbing_memory": stabbing_memory}
         for name, value in short.items():
@@ -226,7 +227,7 @@ class Index:
         """The text of a subscription."""
         position = self._ids.find(id_)
         if position < 0:
-            raise UnknownSubscriptionError(f"no subscription has the id {id_!r}")
+            raise UnknownSubscriptionError(f"no subscription has the id {brief(id_)}")
         return str(self._texts[position].as_py())
 
     # -- snapshots -----------------------------------------------------------------------------

@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from bittern.errors import BadSubscription, ExpressionError, OptionError, SubscriptionError
+from bittern.errors import BadSubscription, ExpressionError, OptionError, SubscriptionError, brief
 from bittern.language.shapes import Shapes
 from bittern.language.templates import Template
 from bittern.model.events.columns import from_frame, plain
@@ -121,7 +121,7 @@ def _pair_rows(pairs: Iterable[Any]) -> _Rows:
         if not isinstance(pair, tuple | list) or len(pair) not in (2, 3):
             raise OptionError(
                 f"each subscription must be (id, expression) or (id, expression, weight), "
-                f"not {repr(pair)[:60]}"
+                f"not {brief(pair)}"
             )
         yield (*pair, None) if len(pair) == 2 else tuple(pair)
 
@@ -308,4 +308,4 @@ def weight_problem(weight: Any) -> str | None:
     if isinstance(weight, int | float) and not isinstance(weight, bool):
         with contextlib.suppress(OverflowError):  # an integer that no float can hold
             good = math.isfinite(weight)
-    return None if good else f"a weight must be a finite number, not {weight!r:.40}"
+    return None if good else f"a weight must be a finite number, not {brief(weight)}"

@@ -3,13 +3,16 @@
 ::
 
     history.py                  ``History``: documents that a matcher compares events with
-    documents.py document_file.py segments.py arrivals.py   where they are kept
+    documents.py document_file.py   where they are kept
+    segments.py arrivals.py mapping_rows.py   ... and as which bytes
     joins.py phases.py          the join phase of a matcher, and which phase goes first
     guards.py conditions.py     what constants decide before anything is looked up
     implied.py demands.py prefilter.py   subscriptions that cannot match the present documents
     table.py sections.py plans.py        which predicates there are, and how each is answered
     passes.py intake.py lookups.py       a batch: documents in, events asked, in order of arrival
-    groups.py summaries.py listed.py sets.py ordered.py   what is known about the documents
+    groups.py summaries.py listed.py sets.py   what is known about the documents
+    ordered.py ordered_runs.py outcomes.py     ... in the order of an attribute's values
+    rows.py                     numbers by event, which all of these pass on
 """
 
 from __future__ import annotations

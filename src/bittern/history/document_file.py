@@ -27,7 +27,7 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from bittern.errors import HistoryError, OptionError
+from bittern.errors import HistoryError, OptionError, brief
 from bittern.files import Opened, sync, try_hold
 
 _FILE = "documents.sqlite"
@@ -132,7 +132,7 @@ def claim(path: str | os.PathLike[str], claimed: Claimed) -> str:
     The folder belongs to this writer until ``claimed`` is closed.
     """
     if not isinstance(path, str | os.PathLike):
-        raise OptionError(f"a history needs the path of a folder, not {path!r:.80}")
+        raise OptionError(f"a history needs the path of a folder, not {brief(path)}")
     folder = Path(path)
     file = folder / _FILE
     try:

@@ -44,7 +44,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from bittern.errors import HistoryError, OptionError
+from bittern.errors import HistoryError, OptionError, brief
 from bittern.history.arrivals import Arrivals
 from bittern.history.document_file import (
     Claimed,
@@ -195,7 +195,7 @@ class Documents:
             first, end, segments = self._state
             if before > end:
                 raise OptionError(
-                    f"documents before {before} cannot expire: there are none from {end} on"
+                    f"documents before {brief(before)} cannot expire: there are none from {end} on"
                 )
             if before <= first:
                 return

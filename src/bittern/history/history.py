@@ -22,7 +22,7 @@ from typing import Any, Protocol, Self
 import numpy as np
 
 from bittern.arrays import Mask
-from bittern.errors import OptionError
+from bittern.errors import OptionError, brief
 from bittern.history.documents import Documents
 from bittern.history.passes import live_from
 from bittern.history.sections import EventBatch
@@ -32,9 +32,9 @@ from bittern.options import whole_number
 
 
 def check_keep(keep: int | None) -> None:
-    """How many documents count is None, for all, or a whole number."""
+    """How many documents count is None, for all, or a whole number that kernels can take."""
     if keep is not None:
-        whole_number("keep", keep)
+        whole_number("keep", keep, 1, 2**63 - 1)
 
 
 class Follower(Protocol):
@@ -145,7 +145,7 @@ class History:
         """Remove documents with lower numbers for good. O(documents that stay)."""
         if isinstance(before, bool) or not isinstance(before, int):
             raise OptionError(
-                f"before must be the number of a document, an integer, not {before!r:.80}"
+                f"before must be the number of a document, an integer, not {brief(before)}"
             )
         with self.lock:
             if before <= self.documents.first:

@@ -39,7 +39,6 @@ import datetime as dt
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias
 
 from bittern.errors import LimitError
@@ -254,11 +253,15 @@ class _Event:
 
     def __init__(self, predicates: tuple[Expression, ...]) -> None:
         self.predicates = predicates
+        self._values: _Values | None = None
 
-    @cached_property
+    @property
     def values(self) -> _Values:
         """The values for which all the predicates are TRUE."""
-        return _intersection([_values(tree) for tree in self.predicates])
+        # Not a cached_property, whose lock another thread may hold when the process is forked.
+        if self._values is None:
+            self._values = _intersection([_values(tree) for tree in self.predicates])
+        return self._values
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -1,1 +1,12 @@
-"""Text to syntax tree to normal form, and back to text."""
+"""Text to syntax tree to normal form, and back to text.
+
+::
+
+    lexer.py parser.py predicates.py       text -> tokens -> syntax tree      syntax.py   the tree
+    literals.py patterns.py durations.py   what constants, patterns and durations mean
+    complaints.py limits.py                what is wrong with a text, and when one is too large
+    normalize.py trees.py                  tree -> normal form, without recursion
+    printer.py                             tree -> text
+    quantifiers.py terms.py                EXISTS and FORALL: as an attribute, and as alternatives
+    shapes.py templates.py                 millions of texts of few shapes
+"""

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bittern.errors import ExpressionError, LimitError
+from bittern.errors import ExpressionError, LimitError, brief
 from bittern.language.complaints import explain_token
 from bittern.language.durations import duration_value
 from bittern.language.lexer import QUANTIFIERS, Token, is_bare
@@ -38,7 +38,7 @@ def check_text(text: str) -> None:
     """Refuse what is not text, and text that is too long."""
     if not isinstance(text, str):
         raise ExpressionError(
-            f"an expression must be a string, not {type(text).__name__}", str(text)[:100], 0
+            f"an expression must be a string, not {type(text).__name__}", brief(text), 0
         )
     if len(text) > MAX_LENGTH:
         raise LimitError(

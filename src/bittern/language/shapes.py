@@ -30,7 +30,7 @@ from __future__ import annotations
 import operator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from bittern.errors import BadSubscription, ExpressionError, SubscriptionError
+from bittern.errors import ExpressionError
 from bittern.language.lexer import (
     QUANTIFIERS,
     WORD,
@@ -54,7 +54,6 @@ from bittern.language.patterns import LikeParts, compile_regex, like_parts
 from bittern.language.quantifiers import HIDDEN_WORD, hidden_word, hide, is_hidden
 from bittern.language.templates import Slot, Template
 from bittern.language.trees import flat
-from bittern.options import one_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -74,18 +73,6 @@ _CHECKS: dict[str, Callable[[str], Any]] = {
 _NAMES = frozenset("aj")
 #: The escape character of a LIKE without ESCAPE, as it would be written.
 _BACKSLASH = r"r'\'"
-
-
-class Reading(NamedTuple):
-    """Many texts read: ``shape_ids`` one per text (-1 if bad), all parameters one after another.
-
-    A text of shape ``s`` owns the next ``len(templates[s].kinds)`` of ``parameters``; a bad text
-    owns none. ``bad`` says what is wrong with the bad ones, in order.
-    """
-
-    shape_ids: list[int]
-    parameters: list[str]
-    bad: list[BadSubscription]
 
 
 class _Known(NamedTuple):
@@ -268,31 +255,6 @@ class Shapes:
             return self._parse(joined, key)
         except ExpressionError:
             return self._parse(text, None)  # the same mistake, where the user made it
-
-    def read_many(
-        self, ids: Iterable[str | int], texts: Iterable[str], on_error: str = "raise"
-    ) -> Reading:
-        """Read texts in bulk; O(total length), a few microseconds for a text of a known shape.
-
-        All bad texts are collected; ``on_error="raise"`` then raises one ``SubscriptionError``,
-        ``"skip"`` returns them with the rest.
-        """
-        one_of("on_error", on_error, ("raise", "skip"))
-        read = self.read
-        shape_ids: list[int] = []
-        parameters: list[str] = []
-        bad: list[BadSubscription] = []
-        for id_, text in zip(ids, texts, strict=True):
-            try:
-                shape_id, own = read(text)
-            except ExpressionError as wrong:
-                bad.append(BadSubscription(id_, wrong.position, wrong.message))
-                shape_id, own = -1, ()
-            shape_ids.append(shape_id)
-            parameters += own
-        if bad and on_error == "raise":
-            raise SubscriptionError(bad)
-        return Reading(shape_ids, parameters, bad)
 
     def _letter(self, word: str) -> str | None:
         """The letter of a word's kind, or a keyword itself, if its text is valid."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from bittern.errors import OptionError
+from bittern.errors import OptionError, brief
 
 if TYPE_CHECKING:
     from bittern.matching.contract import SubscriptionIndex
@@ -29,7 +29,7 @@ STRATEGIES = {
 def strategy(name: str) -> type[SubscriptionIndex]:
     """The subscription index of this name."""
     if not isinstance(name, str):
-        raise OptionError(f"strategy must be the name of a strategy, not {name!r}")
+        raise OptionError(f"strategy must be the name of a strategy, not {brief(name)}")
     if name not in STRATEGIES:
         known = ", ".join(sorted(STRATEGIES))
         raise OptionError(f"no strategy is named {name!r}: choose from {known}")

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bittern.arrays import Int32s, stretches
-from bittern.errors import OptionError
+from bittern.errors import OptionError, brief
 from bittern.jit import b1, i4r, i4w, i8r, kernel
 from bittern.matching.contract import SubscriptionIndex
 from bittern.model.rank.space import under
@@ -147,5 +147,5 @@ class StabbedIndex(SubscriptionIndex):
         super().check_parameters(parameters)
         name = parameters.get("stabbing", "cei")
         if not isinstance(name, str):
-            raise OptionError(f"stabbing must be the name of a stabbing index, not {name!r}")
+            raise OptionError(f"stabbing must be the name of a stabbing index, not {brief(name)}")
         check_name(name, parameters.get("stabbing_memory"))

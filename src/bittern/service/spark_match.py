@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
-import shutil
 import sys
 import time
 from collections.abc import Iterator
@@ -21,7 +20,7 @@ from typing import Any
 from bittern import spark as bittern_spark
 from bittern.engine.snapshot.manifest import MANIFEST
 from bittern.errors import BadSubscription, BitternError, OptionError, SnapshotError
-from bittern.files import new_temporary, only_writer, put_in_place
+from bittern.files import new_temporary, only_writer, put_in_place, remove_temporary
 from bittern.service.progress import Progress
 from bittern.service.report import SHOWN_BAD, count, list_bad, print_table, say
 from bittern.service.tables import format_of
@@ -185,8 +184,7 @@ def _renamed(name: str, form: str) -> Iterator[str]:
         with only_writer(target) as parent:
             put_in_place(temporary / "complete", target, parent)
     finally:
-        shutil.rmtree(temporary, ignore_errors=True)
-        os.close(lock)
+        remove_temporary(temporary, lock)
 
 
 def _read(spark: Any, name: str, form: str, keys: list[str]) -> Any:

@@ -6,12 +6,20 @@
 
     bittern.spark.match(events, subscriptions, event_id="id")
 
-One event goes ``frames.match`` → a projection to the attributes in use (``attributes.py``) →
-``mapInArrow`` of ``operator.py`` → in a worker, the snapshot mapped from the node's cache
-(``snapshots/``) → the embedded engine → one row per event. ``building.py`` compiles subscriptions
-on the executors, ``sharded/`` is for indexes that outgrow a host, ``past.py`` and its neighbours
-provide the documents that events are compared with, ``sink/`` writes matches straight from the
-tasks, ``sql.py`` is for SQL, and ``streaming/`` matches a stream against a catalog that changes.
+In the order in which a call and its events meet them::
+
+    frames.py asked.py               ``match``, and the options that others share with it
+    building.py reading.py           ``build``: subscriptions compiled on the executors
+    samples.py                       typical events, by which they are filed
+    snapshots/                       how an index reaches the processes that match with it
+    sharded/  catalogs/              an index that outgrows a host; a catalog that changes
+    attributes.py arrow_types.py     the columns that cross into Python, and their types
+    past.py history_files.py remembered.py   the documents that events are compared with
+    operator.py                      in a worker: batch by batch into the embedded engine
+    sink/                            ``write``: matches straight from the tasks
+    sql.py  planning.py              ``register`` and ``plan``
+    streaming/                       ``Pipeline``: a stream against a catalog that changes
+    session.py workers.py told.py    a session for commands; workers without Bittern; what files say
 """
 
 from __future__ import annotations

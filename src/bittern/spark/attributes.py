@@ -27,7 +27,7 @@ from pyspark.sql.types import (
     VariantType,
 )
 
-from bittern.errors import OptionError
+from bittern.errors import OptionError, brief
 from bittern.model.events.mappings import Names, path_part
 from bittern.spark.arrow_types import arrow_type
 
@@ -36,7 +36,9 @@ def names_of(given: str | Sequence[str] | None, what: str) -> list[str]:
     """One name or several as a list; ``what`` names the argument in errors."""
     names = [given] if isinstance(given, str) else () if given is None else given
     if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
-        raise OptionError(f"{what} must be the name of a column or a list of names, not {given!r}")
+        raise OptionError(
+            f"{what} must be the name of a column or a list of names, not {brief(given)}"
+        )
     if len(set(names)) < len(names):
         raise OptionError(f"{what} names a column twice: {', '.join(names)}")
     return list(names)

@@ -42,7 +42,7 @@ from pyspark.sql.types import (
 
 from bittern.engine.index import Index
 from bittern.engine.subscriptions import OnProgress, check_columns
-from bittern.errors import BadSubscription, OptionError, SubscriptionError
+from bittern.errors import BadSubscription, OptionError, SubscriptionError, brief
 from bittern.options import one_of
 from bittern.spark.attributes import names_of
 from bittern.spark.past import without_quantifiers
@@ -314,7 +314,7 @@ def check_shards(shards: Any) -> None:
     """Raise unless ``shards`` is None, "auto" or a number of parts."""
     number = isinstance(shards, int) and not isinstance(shards, bool) and shards >= 1
     if shards is not None and shards != "auto" and not number:
-        raise OptionError(f"shards must be 'auto', None or a number from 1, not {shards!r}")
+        raise OptionError(f"shards must be 'auto', None or a number from 1, not {brief(shards)}")
 
 
 def shard_count(shards: str | int | None, nbytes: int, limit: int) -> int:

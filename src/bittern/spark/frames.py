@@ -97,7 +97,7 @@ def resolve(
         ref = publish(spark, subscriptions, asked.store)
         index = subscriptions if isinstance(subscriptions, Index) else attach(ref)
         return Resolved(ref, tuple(index.rank.attribute_names()), index.all_ids.is_int64)
-    raise refusal(subscriptions)
+    raise refusal(subscriptions, catalog=True)
 
 
 def _of_catalog(spark: SparkSession, catalog: Catalog, asked: Asked, *, history: bool) -> Resolved:
@@ -111,12 +111,12 @@ def _of_catalog(spark: SparkSession, catalog: Catalog, asked: Asked, *, history:
         builder.close()
 
 
-def refusal(subscriptions: Any) -> OptionError:
-    """The error for something that cannot be subscriptions."""
+def refusal(subscriptions: Any, *, catalog: bool) -> OptionError:
+    """The error for something that cannot be subscriptions, where a catalog may be or not."""
     return OptionError(
-        "subscriptions must be a DataFrame with the columns id and expression, a bittern.Index, "
-        f"what bittern.spark.build returned, or the path of a saved snapshot, not "
-        f"{type(subscriptions).__name__}"
+        "subscriptions must be a DataFrame with the columns id and expression, "
+        f"{'a bittern.Catalog, ' if catalog else ''}a bittern.Index, what bittern.spark.build "
+        f"returned, or the path of a saved snapshot, not {type(subscriptions).__name__}"
     )
 
 

@@ -205,7 +205,7 @@ def plan(
         return _of_index(attach(subscriptions), _place(subscriptions), view)
     if isinstance(subscriptions, Shards):
         return _of_shards(subscriptions, view)
-    raise refusal(subscriptions)
+    raise refusal(subscriptions, catalog=False)
 
 
 @dataclass(frozen=True)

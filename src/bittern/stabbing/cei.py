@@ -37,7 +37,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from bittern.arrays import Int32s
-from bittern.errors import OptionError
+from bittern.errors import OptionError, brief
 from bittern.jit import i4r, i4w, i8, i8r, i8w, inline, kernel, prefetch, read_only, void
 from bittern.stabbing.blocks import block_level, decompose_one
 from bittern.stabbing.contract import MAX_DOMAIN, StabbingIndex, check_bytes, unfit, whole_number
@@ -339,6 +339,6 @@ def _checked_bits(segment: int) -> int:
     bits = whole_number(segment, "segment").bit_length() - 1
     if bits not in range(_LARGEST_BITS + 1) or segment != 1 << bits:
         raise OptionError(
-            f"segment is {segment}: give a power of two from 1 to 2**{_LARGEST_BITS} cells"
+            f"segment is {brief(segment)}: give a power of two from 1 to 2**{_LARGEST_BITS} cells"
         )
     return bits

@@ -39,7 +39,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bittern.arrays import Int32s, Int64s, occupied
-from bittern.errors import OptionError, SnapshotError
+from bittern.errors import OptionError, SnapshotError, brief
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -247,7 +247,7 @@ def whole_number(number: int, parameter: str = "") -> int:
         return operator.index(number)
     except TypeError:
         where = f"{parameter}: " if parameter else ""
-        raise OptionError(f"{where}{number!r} is not a whole number") from None
+        raise OptionError(f"{where}{brief(number)} is not a whole number") from None
 
 
 def as_int32(numbers: ArrayLike, what: str) -> Int32s:

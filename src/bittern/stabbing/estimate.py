@@ -18,6 +18,9 @@ from dataclasses import dataclass, fields
 from bittern.stabbing import measured
 from bittern.stabbing.contract import MAX_BYTES
 
+UNLIMITED = 2**63
+"""``most`` of a structure that refuses no size."""
+
 
 @dataclass(frozen=True)
 class Work:

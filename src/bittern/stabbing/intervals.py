@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bittern.arrays import Int32s, Int64s, occupied
-from bittern.errors import OptionError
+from bittern.errors import OptionError, brief
 from bittern.jit import i4r, i4w, i8r, kernel, void
 from bittern.model.numbers import exact
 from bittern.model.rank.space import TIME
@@ -45,7 +45,7 @@ from bittern.stabbing.layer import (
     show,
     spans,
 )
-from bittern.stabbing.values import Values, as_ends, brief, kind_name, read
+from bittern.stabbing.values import Values, as_ends, kind_name, read
 
 CLOSED = {
     "both": (True, True),
@@ -347,7 +347,7 @@ def _closed(closed: str) -> tuple[bool, bool]:
     try:
         return CLOSED[closed]
     except (KeyError, TypeError):
-        raise OptionError(f"closed is {closed!r}: choose from {', '.join(CLOSED)}") from None
+        raise OptionError(f"closed is {brief(closed)}: choose from {', '.join(CLOSED)}") from None
 
 
 def _id(number: Any) -> int:

@@ -21,13 +21,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bittern.arrays import Int32s, Int64s
-from bittern.errors import OptionError
+from bittern.errors import OptionError, brief
 from bittern.model.rank.space import STRING, TIME
 from bittern.stabbing.axis import Axis
 from bittern.stabbing.contract import StabbingIndex
 from bittern.stabbing.registry import AUTO, build_chosen, checked_memory
 from bittern.stabbing.registry import structure as structure_named
-from bittern.stabbing.values import NANOSECONDS, Scalar, Values, brief, of_scalars
+from bittern.stabbing.values import NANOSECONDS, Scalar, Values, of_scalars
 
 Maker: TypeAlias = Callable[[Int32s, Int32s, Int32s, int], StabbingIndex]
 """Builds a structure from lows, highs, ids and domain."""

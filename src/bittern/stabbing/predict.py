@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from bittern.stabbing.cei import n_lists as cei_lists
 from bittern.stabbing.cei import n_masks as cei_masks
-from bittern.stabbing.estimate import Estimate, Work, copied, descent, misses
+from bittern.stabbing.estimate import UNLIMITED, Estimate, Work, copied, descent, misses
 from bittern.stabbing.id_lists import MAX_ENTRIES
 from bittern.stabbing.summary import OCTAVES, Summary
 
@@ -40,7 +40,6 @@ WORD = 12
 """Bytes of a word of a bit vector and its number."""
 SLOT = 12
 """Bytes of an interval in its slot."""
-_UNLIMITED = 2**63
 _FIRST_WORD = 0.9
 _LEFT_BETWEEN = 0.45
 _STEPS = 8  # points per octave at which the share of longer intervals is taken
@@ -72,7 +71,7 @@ def per_cell(name: str, summary: Summary) -> Iterator[Estimate]:
     """Lists per cell: exact."""
     entries = int(summary.cells.sum())
     directory = 4 * (summary.domain + 1)
-    found = 1 - math.exp(-summary.ids_per_value)
+    found = covered(summary)
     waits = misses(1, directory) + copied(found, summary.ids_per_value, 4 * entries)
     work = Work(headers=1, lists=found, ids=summary.ids_per_value, misses=waits)
     yield Estimate(name, {}, directory + 4 * entries, work)
@@ -182,7 +181,7 @@ def _interval_tree(name: str, summary: Summary) -> Iterator[Estimate]:
         misses=copied(2 * lists, summary.ids_per_value, 20 * summary.n),
         waits=descent(steps, 24 * nodes),
     )
-    yield Estimate(name, {}, round(size), work, _UNLIMITED)
+    yield Estimate(name, {}, round(size), work, UNLIMITED)
 
 
 def tree_nodes(summary: Summary) -> float:

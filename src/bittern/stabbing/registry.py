@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bittern.errors import OptionError
+from bittern.errors import OptionError, brief
 from bittern.options import whole_number
 
 if TYPE_CHECKING:
@@ -61,7 +61,9 @@ def structure(name: str) -> type[StabbingIndex]:
         module, _, cls = STRUCTURES[name].rpartition(".")
     except (KeyError, TypeError):
         known = ", ".join(sorted(STRUCTURES))
-        raise OptionError(f"no stabbing index is called {name!r}: choose from {known}") from None
+        raise OptionError(
+            f"no stabbing index is called {brief(name)}: choose from {known}"
+        ) from None
     found: type[StabbingIndex] = getattr(import_module(f"bittern.{module}"), cls)
     return found
 

@@ -27,7 +27,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from bittern.errors import OptionError
+from bittern.errors import OptionError, brief
 from bittern.model.events.columns import plain, read_column
 from bittern.model.numbers import BEYOND, INT64_MAX, INT64_MIN, WHOLE_FLOATS, exact
 from bittern.model.rank.space import KIND_NAMES, NUMBER, STRING, TIME
@@ -43,7 +43,7 @@ _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _MICROSECOND = dt.timedelta(microseconds=1)
 _DIGITS = Context(prec=50)  # of 64 bits there are 19; the caller's own context must not matter
 _SMALLEST = Decimal(10) ** (1 - BEYOND)
-_SHORT = 60
+_REASON = 240  # characters of another library's message
 
 _SCALES = {"s": -6, "ms": -3, "us": 0, "ns": NANOSECONDS}
 _DAY = 86_400
@@ -139,16 +139,6 @@ def decimals(values: Values) -> NDArray[Any]:
     )
 
 
-def brief(value: Any) -> str:
-    """A value as messages show it, shortened."""
-    if isinstance(value, int) and abs(value) > INT64_MAX:
-        value = Decimal(value)  # Python does not print integers of many digits
-    text = repr(value) if isinstance(value, str) else str(value)
-    if len(text) <= _SHORT:
-        return text
-    return f"{value:.5e}" if isinstance(value, Decimal) else f"{text[:_SHORT]}..."
-
-
 def read(values: Any, what: str) -> Values:
     """Read values in any form; OptionError says what cannot be read. O(n)."""
     shape = getattr(values, "shape", (0,))
@@ -179,7 +169,7 @@ def read(values: Any, what: str) -> Values:
     except OptionError:
         raise
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as wrong:
-        raise OptionError(f"{what} cannot be read: {str(wrong)[: 4 * _SHORT]}") from None
+        raise OptionError(f"{what} cannot be read: {str(wrong)[:_REASON]}") from None
 
 
 def _read_masked(values: np.ma.MaskedArray[Any, Any], what: str) -> Values:

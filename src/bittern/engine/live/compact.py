@@ -12,9 +12,9 @@ the interpreter lock from every reader. So the work is handed over in a folder, 
 
 The new snapshot holds the survivors in their old order, then the added rows.
 
-Nothing here is a pickle, the folder is private to the user (``engine/live/work_folder.py``), and
-the child does not look for modules in the working directory. It ends when its parent does: nothing
-is ever written to its standard input, which is closed when the parent ends.
+Nothing here is a pickle, and the folder is private to the user (``engine/live/work_folder.py``).
+The child ends when its parent does: nothing is ever written to its standard input, which is closed
+when the parent ends (``processes.py``).
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ from bittern.errors import (
     SnapshotError,
     SubscriptionError,
 )
-from bittern.files import is_private, search_path
+from bittern.files import is_private
+from bittern.processes import start_module
 
 #: Seconds that a child is given to end when it is asked to.
 _ENDING_SECONDS = 5.0
@@ -65,10 +66,9 @@ class Child:
         with self._lock, said.open("wb") as errors:
             if self._is_stopped:
                 raise CompactionError(_STOPPED)
-            self._process = subprocess.Popen(  # noqa: S603
-                [sys.executable, "-P", "-m", "bittern.engine.live.compact", str(work)],
-                env=os.environ | {"PYTHONPATH": os.pathsep.join(search_path())},
-                stdin=subprocess.PIPE,
+            self._process = start_module(
+                "bittern.engine.live.compact",
+                [str(work)],
                 stdout=subprocess.DEVNULL,
                 stderr=errors,
             )

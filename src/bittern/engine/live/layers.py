@@ -54,6 +54,7 @@ from bittern.errors import (
     OptionError,
     SubscriptionError,
     UnknownSubscriptionError,
+    brief,
 )
 from bittern.language.shapes import Shapes
 from bittern.model.ids import id_problem, normal_id
@@ -203,7 +204,7 @@ class Layers:
     def _known(self, id_: Any) -> IdState:
         found = self._find(id_)
         if not found.is_subscribed:
-            raise UnknownSubscriptionError(f"no subscription has the id {id_!r}")
+            raise UnknownSubscriptionError(f"no subscription has the id {brief(id_)}")
         return found
 
     def _tidy(self) -> None:

@@ -39,7 +39,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from bittern.errors import OptionError
+from bittern.errors import OptionError, brief
 from bittern.jit import i4r, i4r2, i4w, i4w2, i8, i8r, inline, kernel, void
 from bittern.literature.bit_vectors.descents import GROUP, descend
 from bittern.stabbing.contract import whole_number
@@ -228,5 +228,5 @@ def checked_minimum(minimum: int) -> int:
     """Refuse a smallest size of clusters that no cluster has."""
     size = whole_number(minimum, "minimum")
     if not 1 <= size < 2**31:
-        raise OptionError(f"minimum is {size}: give the size of a cluster, 1 to {2**31 - 1}")
+        raise OptionError(f"minimum is {brief(size)}: give the size of a cluster, 1 to {2**31 - 1}")
     return size

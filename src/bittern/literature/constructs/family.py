@@ -50,7 +50,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from bittern.arrays import Int32s
-from bittern.errors import OptionError
+from bittern.errors import OptionError, brief
 from bittern.jit import i4r, i4w, i8, inline, kernel, void
 from bittern.stabbing.contract import MAX_DOMAIN, StabbingIndex, check_bytes, unfit
 from bittern.stabbing.id_lists import IdLists, in_order_of_ids
@@ -86,7 +86,9 @@ class Scheme:
             given = 0
         if not 1 <= given <= MAX_LONGEST or (self.logarithmic and given & (given - 1)):
             kind = "a power of two" if self.logarithmic else "a whole number"
-            raise OptionError(f"longest is {longest!r}: give {kind} from 1 to {MAX_LONGEST} cells")
+            raise OptionError(
+                f"longest is {brief(longest)}: give {kind} from 1 to {MAX_LONGEST} cells"
+            )
         return given
 
     def n_entries(self, lows: Int32s, highs: Int32s, longest: int) -> int:

@@ -47,7 +47,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from bittern.arrays import Int32s, Int64s
-from bittern.errors import OptionError
+from bittern.errors import OptionError, brief
 from bittern.jit import read_only
 from bittern.literature.is_list import nodes as skip
 from bittern.literature.is_list.changes import delete_interval, insert_interval
@@ -145,7 +145,7 @@ class ISList(StabbingIndex):
         """O(n log n): a sort of the ends, and every interval's staircase; no adjustments."""
         if branching not in BRANCHINGS:
             known = ", ".join(map(str, BRANCHINGS))
-            raise OptionError(f"branching is {branching!r}: choose from {known}")
+            raise OptionError(f"branching is {brief(branching)}: choose from {known}")
         keys = np.unique(np.concatenate((lows, highs)))
         heights = np.empty(len(keys), np.int32)
         state = np.zeros(skip.STATE_SIZE, np.int64)

@@ -30,7 +30,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bittern.arrays import starts_of
-from bittern.errors import OptionError
+from bittern.errors import OptionError, brief
 from bittern.literature.clauses.normal import Clauses
 from bittern.matching.checks import check_channels
 from bittern.model.rank.space import COUNT, FINE, FIRST, NUMBER, REVERSED, STRING, TIME, RankSpace
@@ -166,7 +166,7 @@ def checked_domain(domain: object) -> Domain | None:
     ok = len(pair) == 2 and all(type(end) is int and abs(end) < _WIDEST[1] for end in pair)
     if not ok or pair[0] > pair[1]:
         raise OptionError(
-            f"domain is {domain!r}, but must be the lowest and the highest whole number of every "
-            "numeric attribute, as in domain=[1, 50]"
+            f"domain is {brief(domain)}, but must be the lowest and the highest whole number of "
+            "every numeric attribute, as in domain=[1, 50]"
         )
     return pair

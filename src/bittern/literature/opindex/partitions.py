@@ -17,7 +17,6 @@ deleted is exactly what was inserted, or nothing is: ``held`` tells.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cached_property
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -85,6 +84,8 @@ class Partitioned(ChangingIndex):
         self._held = GrowingColumn(parts.held)
         self._n_several = parts.n_several
         self._always = parts.always
+        #: The most prefixes that a string can have, once it was asked for.
+        self._depth: int | None = None
 
     @classmethod
     def _build(
@@ -119,16 +120,13 @@ class Partitioned(ChangingIndex):
         )
         return cls(parts), np.arange(len(classes), dtype=np.int32)
 
-    @cached_property
-    def _depth(self) -> int:
-        """The most prefixes that a string can have."""
-        return self._space.trie.depth
-
     def match(self, events: EncodedEvents) -> Found:
         """Algorithm 2; candidates are the filings that an event touched.
 
         A class counts once for each of its clauses, or of its pivots, that was touched.
         """
+        if self._depth is None:
+            self._depth = self._space.trie.depth
         offsets, entries = event_entries(events, self._space.bases)
         longest = self._counters.longest
         tally = np.zeros(longest + 1, dtype=np.int64)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from bittern.arrays import Int64s
-from bittern.errors import OptionError
+from bittern.errors import OptionError, brief
 from bittern.literature.pb_tree.page_table import PageEntries, sums_of
 from bittern.literature.pb_tree.pool import (
     ADDRESS,
@@ -31,15 +31,16 @@ from bittern.stabbing.contract import whole_number
 
 FEWEST = 2 * SPARE
 """With fewer, a step might find no frame beside the changed ones."""
+_MOST = 2**31 - 1  # half a word holds the number of a frame (``pool``)
 
 
 def checked_frames(cache_bytes: int, page_bytes: int) -> int:
     """The number of frames in this many bytes; OptionError if there are too few."""
     frames = whole_number(cache_bytes, "cache_bytes") // page_bytes
-    if frames < FEWEST:
+    if not FEWEST <= frames <= _MOST:
         raise OptionError(
-            f"cache_bytes must be at least {FEWEST * page_bytes:,} with pages of "
-            f"{page_bytes:,} bytes ({FEWEST} pages), not {cache_bytes!r}"
+            f"cache_bytes must be at least {FEWEST * page_bytes:,} with pages of {page_bytes:,} "
+            f"bytes ({FEWEST} pages), and at most {_MOST:,} pages, not {brief(cache_bytes)}"
         )
     return frames
 

@@ -35,13 +35,13 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from bittern.arrays import Int32s, Int64s
-from bittern.errors import OptionError
+from bittern.errors import OptionError, brief
 from bittern.jit import i4w, i8r, kernel, u1r, u8w, void
 from bittern.literature.pb_tree.pages import NUMBER_BYTES
 from bittern.literature.pb_tree.tree import TreeKeys, of_numbers
 from bittern.model.numbers import INT64_MAX, INT64_MIN, WHOLE_FLOATS, exact
 from bittern.model.rank.space import NUMBER, STRING, TIME
-from bittern.stabbing.values import NANOSECONDS, Values, brief, decimals, kind_name, read
+from bittern.stabbing.values import NANOSECONDS, Values, decimals, kind_name, read
 
 KINDS = {"integer": NUMBER, "float": NUMBER, "string": STRING, "timestamp": TIME}
 """Kinds of keys, and which values they are."""

@@ -36,7 +36,7 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 import numpy as np
 
 from bittern.arrays import Int64s
-from bittern.errors import OptionError, PageError
+from bittern.errors import OptionError, PageError, brief
 from bittern.literature.pb_tree.disk import Disk
 from bittern.literature.pb_tree.places import Places
 from bittern.literature.pb_tree.pool import (
@@ -48,7 +48,6 @@ from bittern.literature.pb_tree.pool import (
     stamp,
 )
 from bittern.stabbing.contract import whole_number
-from bittern.stabbing.values import brief
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

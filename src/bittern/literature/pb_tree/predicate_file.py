@@ -36,7 +36,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 
 from bittern.arrays import Int32s, Int64s
-from bittern.errors import OptionError, PageError
+from bittern.errors import OptionError, PageError, brief
 from bittern.literature.pb_tree.check import check_tree
 from bittern.literature.pb_tree.fill import fill_by_kind
 from bittern.literature.pb_tree.frames import checked_frames
@@ -114,7 +114,9 @@ class PredicateFile:
         512 to 65,536. A string constant may have an eighth of a page and 8 bytes.
         """
         if not isinstance(kind, str) or kind not in KINDS:
-            raise OptionError(f"no kind of keys is called {kind!r}: choose from {', '.join(KINDS)}")
+            raise OptionError(
+                f"no kind of keys is called {brief(kind)}: choose from {', '.join(KINDS)}"
+            )
         size = checked_page_bytes(page_bytes)
         checked_frames(cache_bytes, size)
         PageFile.create(path, size, new_tree(size), kind.encode())
@@ -368,4 +370,4 @@ def _code(operator: str) -> int:
         return OPERATORS.index(operator)
     except ValueError:
         known = " ".join(OPERATORS)
-        raise OptionError(f"{operator!r} is not an operator: choose from {known}") from None
+        raise OptionError(f"{brief(operator)} is not an operator: choose from {known}") from None

@@ -1,6 +1,7 @@
 """What the structures of the papers are predicted to take, for ``bittern advise`` to compare.
 
-Those that ``stabbing="auto"`` chooses from are predicted in ``stabbing/predict.py``.
+``constructs.py``, ``trees.py`` and ``predicates.py`` have a family each. Those that
+``stabbing="auto"`` chooses from are predicted in ``stabbing/predict.py``.
 """
 
 from __future__ import annotations

@@ -24,11 +24,10 @@ from bittern.literature.pb_tree.tree import PAGE_BYTES
 from bittern.literature.predicates.key_table import KEY_SLOTS, n_slots
 from bittern.literature.predicates.keyed_lists import STATE_SIZE
 from bittern.literature.predicates.red_black import WIDTH
-from bittern.stabbing.estimate import Estimate, Work
+from bittern.stabbing.estimate import UNLIMITED, Estimate, Work
 from bittern.stabbing.predict import Family
 from bittern.stabbing.summary import Summary
 
-_UNLIMITED = 2**63
 _KEY, _LINKS, _SLOT, _ID = 8, 16, 4, 4
 _FIXED = 8 * STATE_SIZE + 4 + 16  # figures of the entries, the end of the lists, figures of these
 _ROW = 8  # bytes of a two-sided interval's id and other end
@@ -75,7 +74,7 @@ def _grouped_filter(name: str, summary: Summary) -> Iterator[Estimate]:
     size = one_side + two_sides + 2 * table_bytes(0, 0) + _ROW * two + _CUTS
     steps = _SORT + _NODE * keys / 4 + _CANDIDATE * two / 4
     work = Work(steps=steps, lists=1, ids=summary.ids_per_value)
-    yield Estimate(name, {}, round(size), work, _UNLIMITED)
+    yield Estimate(name, {}, round(size), work, UNLIMITED)
 
 
 def _red_black(name: str, summary: Summary) -> Iterator[Estimate]:
@@ -84,7 +83,7 @@ def _red_black(name: str, summary: Summary) -> Iterator[Estimate]:
     size = tree_bytes(one_keys, equal, WIDTH) + tree_bytes(two_keys, two, WIDTH)
     steps = _SORT + _ANY_NODE * (one_keys + two_keys) + _CANDIDATE * two / 4
     work = Work(steps=steps, lists=1, ids=summary.ids_per_value)
-    yield Estimate(name, {}, round(size + _ROW * two + _CUTS), work, _UNLIMITED)
+    yield Estimate(name, {}, round(size + _ROW * two + _CUTS), work, UNLIMITED)
 
 
 def pb_bytes(keys: float, equal: float, at_least: float, at_most: float) -> float:

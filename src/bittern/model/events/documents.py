@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from bittern.errors import EventError, OptionError
+from bittern.errors import EventError, OptionError, brief
 from bittern.model.events import json_text, variant
 from bittern.model.events.columns import plain
 from bittern.model.strings import StringTable, arrow_strings
@@ -74,7 +74,9 @@ def json_names(json: str | Sequence[str]) -> tuple[str, ...]:
     """The columns that ``json`` names; ``OptionError`` if it is not a name or a list of names."""
     names = (json,) if isinstance(json, str) else json
     if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
-        raise OptionError(f"json must be the name of a column or a list of names, not {json!r:.80}")
+        raise OptionError(
+            f"json must be the name of a column or a list of names, not {brief(json)}"
+        )
     return tuple(names)
 
 

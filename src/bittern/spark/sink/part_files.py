@@ -4,8 +4,8 @@ A task gets batches as the operator yields them, with one row for each event, an
 belongs in each of two tables::
 
     id  subscriptions  candidates  rejected       matches   id  subscriptions   or  id  subscription
-    1   [7, 9]         12          null           1   [7, 9]                        1   7
-    2   []             0           not JSON       2   []                            1   9
+    1   [7, 9]         12          null                     1   [7, 9]              1   7
+    2   []             0           not JSON                 2   []                  1   9
                                                   rejects   id  rejected
                                                             2   not JSON
 

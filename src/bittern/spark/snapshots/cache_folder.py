@@ -31,7 +31,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bittern.errors import OptionError, SnapshotError
-from bittern.files import let_go
+from bittern.files import released
 from bittern.spark.snapshots.transport import is_id
 from bittern.spark.told import component
 
@@ -41,7 +41,7 @@ KEEP_BYTES = 32 << 30
 
 _LOCK_FILE = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 
-# The locks that this process holds to fill entries.
+# The descriptors on which this process alone holds a lock, or waits for it.
 _held: set[int] = set()
 
 
@@ -110,48 +110,73 @@ def install(folder: Path, entry: Path) -> None:
 # Locks
 
 
-def _lock(path: Path, operation: int) -> int | None:
-    """Lock a file, making it if need be; None if ``operation`` does not wait and would have to."""
-    descriptor = -1
+def _open(path: Path) -> int:
+    """Open a file to lock it, making it if need be."""
     try:
-        while True:
-            descriptor = os.open(path, _LOCK_FILE, 0o600)
-            fcntl.flock(descriptor, operation)
-            with contextlib.suppress(FileNotFoundError):
-                if os.path.samestat(os.fstat(descriptor), path.stat()):
-                    return descriptor
-            os.close(descriptor)
-            descriptor = -1
+        return os.open(path, _LOCK_FILE, 0o600)
     except OSError as error:
-        if descriptor >= 0:
-            os.close(descriptor)
-        if isinstance(error, BlockingIOError):
-            return None
-        raise SnapshotError(
-            f"cannot lock {path}: {error.strerror}; set BITTERN_CACHE_DIR to a local disk"
-        ) from error
+        raise _cannot_lock(path, error) from error
+
+
+def _take(descriptor: int, path: Path, operation: int) -> bool | None:
+    """Lock the open file; False if ``operation`` does not wait and would have to.
+
+    None if the file was removed meanwhile: then the lock is worth nothing.
+    """
+    try:
+        fcntl.flock(descriptor, operation)
+        return os.path.samestat(os.fstat(descriptor), path.stat()) or None
+    except BlockingIOError:
+        return False
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise _cannot_lock(path, error) from error
+
+
+def _cannot_lock(path: Path, error: OSError) -> SnapshotError:
+    return SnapshotError(
+        f"cannot lock {path}: {error.strerror}; set BITTERN_CACHE_DIR to a local disk"
+    )
+
+
+@contextlib.contextmanager
+def _exclusive(path: Path, *, wait: bool) -> Iterator[bool]:
+    """Hold a file's lock for this process alone; gives False if that would be to ``wait``."""
+    operation = fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB
+    taken = None
+    while taken is None:
+        with released(_open(path)) as descriptor:
+            try:
+                _held.add(descriptor)
+                taken = _take(descriptor, path, operation)
+                if taken is not None:
+                    yield taken
+            finally:
+                _held.discard(descriptor)
 
 
 @contextlib.contextmanager
 def locked(root: Path, name: str) -> Iterator[None]:
     """Hold the right to fill an entry, after removing what killed processes left of it."""
-    descriptor = _lock(root / f"{_checked(name)}.lock", fcntl.LOCK_EX)
-    assert descriptor is not None
-    _held.add(descriptor)
-    try:
+    with _exclusive(root / f"{_checked(name)}.lock", wait=True):
         _sweep(root, name)
         yield
-    finally:
-        _held.discard(descriptor)
-        let_go(descriptor)
 
 
 def mark(root: Path, identity: str) -> int:
     """Say that this process uses an entry, for as long as the descriptor is open."""
-    descriptor = _lock(root / f"{_checked(identity)}.use", fcntl.LOCK_SH)
-    assert descriptor is not None
-    os.utime(descriptor)
-    return descriptor
+    path = root / f"{_checked(identity)}.use"
+    while True:
+        descriptor = _open(path)
+        try:
+            if _take(descriptor, path, fcntl.LOCK_SH):
+                os.utime(descriptor)
+                return descriptor
+        except BaseException:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)
 
 
 def _sweep(root: Path, name: str) -> None:
@@ -224,19 +249,15 @@ def _last_use(root: Path, name: str) -> float:
 def _remove(root: Path, name: str) -> bool:
     """Remove an entry with all that belongs to it, unless a process fetches or uses it."""
     lock, use = root / f"{name}.lock", root / f"{name}.use"
-    held = []
-    try:
-        for path in (lock, use):
-            descriptor = _lock(path, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if descriptor is None:
+    with _exclusive(lock, wait=False) as is_unfilled:
+        if not is_unfilled:
+            return False
+        with _exclusive(use, wait=False) as is_unused:
+            if not is_unused:
                 return False
-            held.append(descriptor)
-        with contextlib.suppress(FileNotFoundError):
-            (root / name).rename(_leftover(root, name))
-        _sweep(root, name)
-        use.unlink(missing_ok=True)
-        lock.unlink(missing_ok=True)
-    finally:
-        for descriptor in held:
-            let_go(descriptor)
+            with contextlib.suppress(FileNotFoundError):
+                (root / name).rename(_leftover(root, name))
+            _sweep(root, name)
+            use.unlink(missing_ok=True)
+            lock.unlink(missing_ok=True)
     return True

@@ -1,10 +1,18 @@
 """A stream matched against a changing catalog: every match once, each batch pinned to a version.
 
-One micro-batch goes ``pipeline.py`` → ``steps.py``: the catalog's newest version is recorded before
-anything is matched (``pins.py``) → base snapshot and deltas of that version
-(``spark/catalogs/builder.py``, ``views.py``) → tasks match and write Parquet, the driver commits it
-(``outbox.py``) → edges and throttles (``after.py``) → the sink (``files.py``, ``forwarding.py``,
-``webhook.py``) → Spark's commit.
+In the order in which a micro-batch meets them::
+
+    sources.py               where events come from
+    pipeline.py steps.py     the stream, and what is done with each micro-batch
+    pins.py                  the catalog's newest version is recorded before anything is matched
+    documents.py             its events become documents, where there is a history
+    outbox.py                tasks match and write Parquet, the driver commits it
+    after.py state.py        edges and throttles, and what they remember
+    batch.py                 what a sink gets of it
+    files.py forwarding.py webhook.py (letters.py)   the sinks
+    metrics.py listener.py exporters.py   figures: kept, heard from Spark, for other programs
+
+The view of the pinned version, base snapshot and deltas, is made in ``spark/catalogs``.
 """
 
 from __future__ import annotations

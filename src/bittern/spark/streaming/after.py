@@ -180,7 +180,7 @@ class Throttle(After):
         by: str = "subscriber",
         order: str | Sequence[str] | None = None,
     ) -> None:
-        whole_number("most", most)
+        whole_number("most", most, 1, 2**63 - 1)
         one_of("by", by, _BY)
         self.most = most
         self.per = _duration(per)

@@ -30,7 +30,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from bittern.errors import OptionError
+from bittern.errors import OptionError, brief
 from bittern.options import one_of
 from bittern.spark.attributes import is_case_sensitive, names_of, quoted
 from bittern.spark.operator import SUBSCRIPTION
@@ -255,7 +255,7 @@ def _option(name: str, value: object) -> str:
         return str(value).lower()
     if not isinstance(name, str) or not isinstance(value, str | int | float):
         raise OptionError(
-            f"options must be names with strings or numbers, not {name!r}: {value!r:.80}"
+            f"options must be names with strings or numbers, not {brief(name)}: {brief(value)}"
         )
     return str(value)
 

@@ -36,7 +36,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from bittern.catalog.catalog import Catalog
 from bittern.engine.matcher import check_limit
-from bittern.errors import BitternError, OptionError, PipelineError
+from bittern.errors import BitternError, OptionError, PipelineError, brief
 from bittern.history.history import check_keep
 from bittern.spark import session
 from bittern.spark.frames import names_in
@@ -134,13 +134,13 @@ class Pipeline:
         check_limit(limit)
         _check_classic(events.sparkSession)
         if not isinstance(sink, Sink | str | os.PathLike):
-            raise OptionError(f"sink must be a sink or the path of a folder, not {sink!r:.60}")
+            raise OptionError(f"sink must be a sink or the path of a folder, not {brief(sink)}")
         sink = sink if isinstance(sink, Sink) else Files(sink)
         sink.check(events.sparkSession)
         for number, step in enumerate(after):
             if not isinstance(step, After):
                 raise OptionError(
-                    f"after must be a list of steps, such as Edge(...), not {step!r:.60}"
+                    f"after must be a list of steps, such as Edge(...), not {brief(step)}"
                 )
             step.check(tuple(keys))
             if step.needs_all_events and number:
@@ -192,7 +192,7 @@ def _interval(trigger: str | None, events: DataFrame) -> dict[str, Any]:
         events.writeStream.trigger(processingTime=trigger)  # Spark knows what a time is
     except PySparkException:
         raise OptionError(
-            f"trigger must be a time such as '5 seconds', or None, not {trigger!r}"
+            f"trigger must be a time such as '5 seconds', or None, not {brief(trigger)}"
         ) from None
     return {"processingTime": trigger}
 
@@ -200,7 +200,7 @@ def _interval(trigger: str | None, events: DataFrame) -> dict[str, Any]:
 def _check_history(history: Any, keep: int | None, order_by: Any) -> None:
     check_keep(keep)
     if not isinstance(history, bool | str | os.PathLike):
-        raise OptionError(f"history must be True or the path of a folder, not {history!r:.60}")
+        raise OptionError(f"history must be True or the path of a folder, not {brief(history)}")
     for name, value in (("keep", keep), ("order_by", order_by)):
         if history is False and value is not None:
             raise OptionError(f"{name} needs a history: give history=True too")

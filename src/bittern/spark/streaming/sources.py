@@ -37,7 +37,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.readwriter import DataStreamReader
 from pyspark.sql.types import StructType
 
-from bittern.errors import OptionError
+from bittern.errors import OptionError, brief
 from bittern.options import one_of, whole_number
 from bittern.spark.attributes import is_case_sensitive, quoted
 
@@ -230,7 +230,7 @@ def _document(raw: Column) -> Column:
 def _with(events: DataFrame, columns: Mapping[str, str], what: str) -> DataFrame:
     """The events and more columns, each SQL over those that there were."""
     if not isinstance(columns, Mapping):
-        raise OptionError(f"{what} must be names, each with SQL, not {columns!r:.80}")
+        raise OptionError(f"{what} must be names, each with SQL, not {brief(columns)}")
     _check_free(events, tuple(columns))
     for name, sql in columns.items():
         try:
@@ -318,7 +318,7 @@ def listed(given: str | Sequence[str], what: str) -> str:
         stripped = [name.strip() for name in names]
         if stripped and all(stripped):
             return ",".join(stripped)
-    raise OptionError(f"{what} must be a name or a list of names, not {given!r:.80}")
+    raise OptionError(f"{what} must be a name or a list of names, not {brief(given)}")
 
 
 def said(error: AnalysisException) -> str:

@@ -31,8 +31,8 @@ from __future__ import annotations
 
 import json
 import logging
-import math
 import os
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC
@@ -54,7 +54,7 @@ from pyspark.sql.types import (
 from bittern.delivery.addresses import networks
 from bittern.delivery.lanes import Endpoint, Terms
 from bittern.delivery.posting import check_headers
-from bittern.errors import OptionError
+from bittern.errors import OptionError, brief
 from bittern.options import whole_number
 from bittern.spark.arrow_types import report_schema
 from bittern.spark.attributes import quoted
@@ -286,8 +286,8 @@ def url_in(metadata: str | None, entry: str) -> str | None:
 
 
 def _seconds(name: str, value: Any, *, zero: bool = True) -> float:
-    good = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-    if not good or value < 0 or (value == 0 and not zero):
+    good = isinstance(value, int | float) and not isinstance(value, bool)
+    if not good or not 0 <= value <= sys.float_info.max or (value == 0 and not zero):
         least = "of at least 0" if zero else "above 0"
-        raise OptionError(f"{name} must be a number of seconds {least}, not {value!r}")
+        raise OptionError(f"{name} must be a number of seconds {least}, not {brief(value)}")
     return float(value)
