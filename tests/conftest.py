@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from class_archive import jvm_options
 from kafka_broker import kafka  # noqa: F401  a fixture
 from postgres import postgres  # noqa: F401 (a fixture)
 from spark_sessions import quick_settings, why_no_spark
@@ -65,6 +66,11 @@ LONGEST = (
     "test_predicate_file_hard",
     "test_documents",
 )
+
+
+def pytest_configure() -> None:
+    """Drivers' JVMs start fast, in whatever process a test starts them."""
+    os.environ["SPARK_SUBMIT_OPTS"] = jvm_options()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
