@@ -52,7 +52,7 @@ settings.load_profile(
 )
 
 
-#: Files that start sessions of their own, or processes by the dozen; those that take longest first.
+#: Files that take long, most of them with sessions or processes of their own; the longest first.
 LONGEST = (
     "test_pipeline_faults",
     "test_spark_faults",
@@ -64,7 +64,7 @@ LONGEST = (
     "test_run",
     "test_catalog_hard",
     "test_predicate_file_hard",
-    "test_documents",
+    "test_papers",
 )
 
 
