@@ -54,12 +54,15 @@ test: TESTS = $(FAST)
 test-all: TESTS =
 
 # What only some tests need first: those skip, and say so, where it cannot be had. Then the kernels,
-# each compiled by one process: the tests' own processes would compile the same ones.
+# each compiled by one process: the tests' own processes would compile the same ones. Meanwhile the
+# archive of classes that JVMs of tests start with, which is made once.
 test test-all: $(VENV)/.has-dev
 	@scripts/postgresql.sh || echo "bittern: TESTS WITH POSTGRESQL ARE SKIPPED, see above" >&2
 	@$(KAFKA_JARS) || echo "bittern: TESTS WITH KAFKA ARE SKIPPED, see above" >&2
-	@$(RUN) -m bittern.service.cli warm-up
-	@java_home=$$(scripts/java.sh) && JAVA_HOME=$$java_home $(RUN) -m pytest \
+	@java_home=$$(scripts/java.sh) && export JAVA_HOME=$$java_home && \
+		{ $(RUN) tests/class_archive.py 2>/dev/null || \
+			echo "bittern: NO ARCHIVE OF CLASSES, Spark starts slowly" >&2 & } && \
+		$(RUN) -m bittern.service.cli warm-up && wait && $(RUN) -m pytest \
 		-n 2 --dist loadfile --no-loadscope-reorder $(TESTS) $(TEST_ARGS)
 
 # Kernels of some modules as plain Python, where nothing that a compiler assumes can hide a mistake.
@@ -112,5 +115,5 @@ bench-pb-tree: $(VENV)/.has-bench
 
 clean:
 	rm -rf $(VENV) build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
-	rm -rf spark-warehouse metastore_db derby.log artifacts demo-output .kafka .kafka.partial
+	rm -rf spark-warehouse metastore_db derby.log artifacts demo-output .kafka .kafka.partial .jvm
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from class_archive import jvm_options
 from kafka_broker import kafka  # noqa: F401  a fixture
 from postgres import postgres  # noqa: F401 (a fixture)
 from spark_sessions import quick_settings, why_no_spark
@@ -51,7 +52,7 @@ settings.load_profile(
 )
 
 
-#: Files that start sessions of their own, or processes by the dozen; those that take longest first.
+#: Files that take long, most of them with sessions or processes of their own; the longest first.
 LONGEST = (
     "test_pipeline_faults",
     "test_spark_faults",
@@ -63,8 +64,13 @@ LONGEST = (
     "test_run",
     "test_catalog_hard",
     "test_predicate_file_hard",
-    "test_documents",
+    "test_papers",
 )
+
+
+def pytest_configure() -> None:
+    """Drivers' JVMs start fast, in whatever process a test starts them."""
+    os.environ["SPARK_SUBMIT_OPTS"] = jvm_options()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

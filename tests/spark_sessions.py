@@ -40,6 +40,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Self
 
+from class_archive import jvm_options
 from steady import PATIENCE, free_port, listens, wait_until
 
 TESTS = Path(__file__).parent
@@ -67,13 +68,10 @@ def why_no_spark() -> str | None:
 
 def quick_settings(scratch: Path) -> dict[str, str]:
     """Settings of a session for tests: quick to start, UTC, loopback only."""
-    # A short-lived JVM: no second compiler tier, no parallel collector.
-    short_lived = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
     return {
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.extraJavaOptions": short_lived,
-        "spark.executor.extraJavaOptions": short_lived,
+        "spark.executor.extraJavaOptions": jvm_options(),
         "spark.executor.memory": "512m",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
@@ -263,7 +261,7 @@ def _start_hosts(scratch: Path, hosts: tuple[str, ...]) -> str:
     env = os.environ | {
         "SPARK_HOME": str(home),
         "SPARK_DAEMON_MEMORY": "256m",
-        "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "SPARK_DAEMON_JAVA_OPTS": jvm_options(),
     }
     master = f"spark://127.0.0.1:{port}"
     arguments = [["master.Master", "--host", "127.0.0.1", "--port", str(port)]]

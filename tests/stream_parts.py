@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import re
 from pathlib import Path
 from typing import Any
 
@@ -106,3 +107,9 @@ def read(history: StreamHistory, batch: int) -> list[int]:
         assert part.number not in found
         found |= dict(enumerate(rows, part.number))
     return [found[number] for number in sorted(found)]
+
+
+def names(history: StreamHistory) -> set[str]:
+    """The entries of a history's folder, without those of its writers."""
+    found = {entry.name for entry in history.path.iterdir()} - {"_bittern"}
+    return {name for name in found if not re.fullmatch(r"\.[0-9a-f]{16}", name)}

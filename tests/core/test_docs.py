@@ -3,8 +3,10 @@
 - ``python`` blocks of one page run in order, in one namespace and one empty folder. A value in a
   comment behind an expression is what the expression must give.
 - A ``text`` block right behind a ``python`` block is what that block prints.
-- ``console`` blocks of ``bittern`` commands run in that folder too. ``cat FILE`` shows what the
-  file holds, so the test writes it; other output must be as shown, ``...`` standing for anything.
+- ``console`` blocks of ``bittern`` commands run in that folder too: those of README as they stand,
+  in a shell, and the others in the test's process, which has the kernels already. ``cat FILE``
+  shows what the file holds, so the test writes it; other output must be as shown, ``...`` standing
+  for anything.
 - Every line of an ``sql`` block is an expression.
 - Links lead somewhere, and so do names of source files.
 """
@@ -18,9 +20,11 @@ import io
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 import tokenize
+from collections.abc import Callable
 from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -112,31 +116,56 @@ def run_python(block: Block, namespace: dict[str, Any]) -> str:
     return printed.getvalue()
 
 
-def run_console(block: Block, folder: Path) -> None:
+#: Runs a command: its exit code, standard output and standard error.
+Shell = Callable[[str], tuple[int, str, str]]
+
+
+def real_shell(command: str) -> tuple[int, str, str]:
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    ran = subprocess.run(
+        ["bash", "-c", command],
+        env=os.environ | {"PATH": path},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return ran.returncode, ran.stdout, ran.stderr
+
+
+def small_shell(bittern_command: Callable[..., tuple[int, str, str]]) -> Shell:
+    """One for ``bittern ...`` and ``echo ... | bittern ...``, without processes."""
+
+    def run(command: str) -> tuple[int, str, str]:
+        words = shlex.split(command)
+        said = b""
+        if words[0] == "echo":
+            end = words.index("|")
+            said = " ".join(words[1:end]).encode() + b"\n"
+            words = words[end + 1 :]
+        assert words[0] == "bittern", command
+        return bittern_command(*words[1:], stdin=said)
+
+    return run
+
+
+def run_console(block: Block, shell: Shell) -> None:
     for command, shown in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", block.text, re.MULTILINE):
         if command.startswith("cat "):
-            (folder / command.removeprefix("cat ")).write_text(shown)
+            Path(command.removeprefix("cat ")).write_text(shown)
             continue
-        ran = subprocess.run(
-            ["bash", "-c", command],
-            cwd=folder,
-            env=os.environ | {"PATH": path},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert ran.returncode == 0, f"{command}: {ran.stderr}"
+        code, out, err = shell(command)
+        assert code == 0, f"{command}: {err}"
         pattern = re.escape(shown).replace(r"\.\.\.", ".*")
-        assert re.fullmatch(pattern, ran.stdout, re.DOTALL), f"{command}: {ran.stdout}"
+        assert re.fullmatch(pattern, out, re.DOTALL), f"{command}: {out}"
 
 
 @pytest.mark.parametrize("page", pages_with("python", "console"))
 def test_examples(
-    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: Any
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bittern_command: Any, request: Any
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    shell = real_shell if page.name == "README.md" else small_shell(bittern_command)
     namespace: dict[str, Any] = {"__name__": "example"}
     if uses_spark(page):
         namespace["spark"] = request.getfixturevalue("spark")
@@ -148,7 +177,7 @@ def test_examples(
         if block.language == "console":
             commands = re.findall(r"^\$ (\w+)", block.text, re.MULTILINE)
             if all(command in RUN_COMMANDS for command in commands):
-                run_console(block, tmp_path)
+                run_console(block, shell)
 
 
 @pytest.mark.parametrize("page", pages_with("sql"))

@@ -33,44 +33,12 @@ from bittern.errors import EventError, HistoryError, OptionError
 from bittern.history import mapping_rows
 from bittern.history.documents import Documents
 from bittern.history.segments import merge
-from bittern.model.events.typed import HEADER, MISSING, OTHER, STRING, Typed, TypedReader
+from bittern.model.events.typed import MISSING, OTHER, TypedReader
+from document_rows import Value, expected, found, values
 from effort import examples
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-Value = tuple[Any, ...]
-
-
-def values(typed: Typed) -> list[list[Value]]:
-    """By event and attribute: kind, word, and tie or bytes."""
-
-    def one(a: int, e: int) -> Value:
-        kind, word, tie = (int(array[a, e]) for array in typed[:3])
-        if kind != STRING:
-            return kind, word, tie
-        length = int.from_bytes(typed.heap[tie : tie + HEADER].tobytes(), "little")
-        return kind, word, typed.heap[tie + HEADER : tie + HEADER + length].tobytes()
-
-    n_attributes, n_events = typed.kinds.shape
-    return [[one(a, e) for a in range(n_attributes)] for e in range(n_events)]
-
-
-def expected(events: Any, attributes: Sequence[str], json: Any = ()) -> list[list[Value]]:
-    return values(TypedReader(attributes).read(events, json).typed)
-
-
-def found(documents: Documents, attributes: Sequence[str], **bounds: Any) -> list[list[Value]]:
-    """What a scan gives; its numbers follow each other."""
-    rows: list[list[Value]] = []
-    at = max(documents.first, bounds.get("start") or 0)
-    for number, typed in documents.scan(attributes, **bounds):
-        assert number == at
-        assert all(array.flags.c_contiguous for array in typed)
-        rows += values(typed)
-        at += typed.kinds.shape[1]
-    return rows
-
 
 # ------------------------------------------------------------------ forms
 
@@ -528,42 +496,6 @@ TestAgainstAList.settings = examples(0.25, steps=10)
 
 
 # ------------------------------------------------------------------ death and damage
-
-WRITER = """
-import sys
-from bittern.history.documents import Documents
-
-documents = Documents(sys.argv[1])
-while True:
-    end = documents.append([{"i": documents.end + k, "s": "x" * 2_000} for k in range(3)]) + 3
-    if end % 5 == 0 and end > 30:
-        documents.expire(end - 20)
-    print(documents.first, end, flush=True)
-"""
-
-
-def test_nothing_that_was_told_is_lost_when_a_writer_is_killed(tmp_path: Path) -> None:
-    folder, told = tmp_path / "history", (0, 0)
-    for i in range(3):
-        with subprocess.Popen(
-            [sys.executable, "-c", WRITER, str(folder)], stdout=subprocess.PIPE, text=True
-        ) as writer:
-            assert writer.stdout is not None
-            for _ in range(7 * i + 1):
-                told = tuple(map(int, writer.stdout.readline().split()))
-            if i == 1:
-                with pytest.raises(HistoryError, match=r"in use, by this or another process"):
-                    Documents(folder)
-            writer.send_signal(signal.SIGKILL)
-            for line in writer.stdout:
-                told = tuple(map(int, line.split()))
-        with Documents(folder) as documents:
-            assert documents.first >= told[0]
-            assert told[1] <= documents.end <= told[1] + 3
-            assert documents.end % 3 == 0
-            live = [{"i": number} for number in range(documents.first, documents.end)]
-            assert found(documents, ["i"]) == expected(live, ["i"])
-            documents.check()
 
 
 @pytest.mark.parametrize("point", ["rename", "fsync"])

@@ -50,6 +50,7 @@ def test_what_some_tests_need_is_there_before_they_start(folder: Path, target: s
         "postgresql.sh ",
         "kafka_jars.sh .kafka .venv/bin/python",
     ]
+    assert {"python -m bittern.service.cli warm-up", "python tests/class_archive.py"} < {*notes}
     assert notes[-1].startswith("python -m pytest ")
     assert notes[-1].endswith(" -k this")
 
@@ -72,6 +73,14 @@ def test_tests_run_without_what_cannot_be_had(folder: Path, name: str) -> None:
         "it is nowhere",
         f"bittern: TESTS WITH {NEEDED[name]} ARE SKIPPED, see above",
     ]
+    assert notes[-1].startswith("python -m pytest ")
+
+
+def test_tests_run_without_an_archive_of_classes(folder: Path) -> None:
+    note = f'echo "python $*" >> {folder}/notes'
+    script(folder / ".venv" / "bin" / "python", note, '[ "$1" != tests/class_archive.py ]')
+    code, said, notes = make(folder, "test")
+    assert (code, said) == (0, "bittern: NO ARCHIVE OF CLASSES, Spark starts slowly\n")
     assert notes[-1].startswith("python -m pytest ")
 
 

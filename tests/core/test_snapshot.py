@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import errno
-import multiprocessing
 import os
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -26,7 +24,7 @@ from bittern.engine.snapshot.folder import (
 )
 from bittern.engine.snapshot.manifest import MANIFEST
 from bittern.errors import SnapshotError
-from dying import die_before
+from snapshot_arrays import holds
 
 OLD = {"ids": np.arange(1000, dtype=np.int32), "low": np.linspace(0, 1, 7)}
 NEW = {"ids": np.arange(5, dtype=np.int32), "flags": np.array([True, False])}
@@ -44,13 +42,6 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
     max_leaves=8,
 ).filter(lambda value: "inf" not in repr(value))
-
-
-def holds(path, arrays):
-    snapshot = read_snapshot(path, verify=True)
-    return snapshot.arrays.keys() == arrays.keys() and all(
-        np.array_equal(snapshot.arrays[name], arrays[name]) for name in arrays
-    )
 
 
 @given(arrays=ARRAYS, meta=st.dictionaries(st.text(), JSON, max_size=3))
@@ -298,39 +289,7 @@ def test_every_file_is_on_disk_before_it_is_put_in_place(tmp_path, monkeypatch):
     ]
 
 
-# Killed writers
-
-
-def write_and_die(path, operation, last):
-    """Replace the snapshot, killed just before the ``last``-th operation on the file system."""
-    die_before(last, operation)
-    write_snapshot(path, NEW, {})
-
-
-OPERATIONS = ("write", "fsync", "rename", "mkdir", "unlink", "rmdir")
-
-
-def test_killed_at_any_point_the_old_or_the_new_snapshot_is_there(tmp_path):
-    forks = multiprocessing.get_context("forkserver")
-    forks.set_forkserver_preload(["bittern.engine.snapshot.folder"])
-    path = tmp_path / "s"
-    outcomes = []
-    for last in range(1, 100):
-        write_snapshot(path, OLD, {})
-        writer = forks.Process(target=write_and_die, args=(path, OPERATIONS, last))
-        writer.start()
-        writer.join()
-        if writer.exitcode == 0:
-            break
-        assert writer.exitcode == -signal.SIGKILL
-        outcomes.append("old" if holds(path, OLD) else "new")
-        assert outcomes[-1] == "old" or holds(path, NEW)
-        write_snapshot(path, OLD, {})
-        assert [entry.name for entry in tmp_path.iterdir()] == ["s"], "litter was not cleaned"
-    assert holds(path, NEW)
-    assert len(outcomes) > 15
-    assert outcomes == sorted(outcomes, reverse=True)
-    assert set(outcomes) == {"old", "new"}
+# Killed writers, of which there is more in faults/test_killed_writers.py
 
 
 def test_a_reader_finds_the_new_snapshot_while_the_name_is_free(tmp_path):

@@ -191,6 +191,20 @@ class Place:
             pin = json.loads(file.read_text(encoding="utf-8"))
             assert self.pins.setdefault(int(file.stem), pin) == pin
 
+    def assert_died_at(self, stage: str, batch: int) -> None:
+        """What is there of a batch is what there is at a stage of it."""
+        self.check_pins()
+        assert (batch in self.pins) == (stage != "before the pin")
+        assert (batch in self.batches()) == (stage in ("after the commit", "after Spark's commit"))
+
+    @contextmanager
+    def as_it_was(self, copy: Path) -> Iterator[None]:
+        """Go on from a copy for a while, whose batches may be pinned otherwise."""
+        pins, self.pins = self.pins, {}
+        with streams.as_it_was(self.path, copy):
+            yield
+        self.pins = pins
+
     def assert_exact(self) -> None:
         """Every match of every event once, by the version that its batch is pinned to."""
         self.check_pins()
@@ -239,17 +253,21 @@ def wait_for(happened: Callable[[], bool], session: Session) -> None:
 #: Where each driver dies, what was done before it starts to the snapshots that it would use, and
 #: whether it has them in a store. That is on the same disk, so that the cache has links to it.
 DEATHS = (
-    ("before the pin", None, False),
-    ("after the pin", None, False),
-    ("half written", "flipped", False),
-    ("before the commit", "cut", False),
-    ("after the commit", None, True),
+    ("half written", None, False),
+    ("before the commit", "flipped", False),
+    ("after the commit", "cut", False),
     ("after Spark's commit", "flipped", True),
 )
+#: Earlier stages of the first batch, at which what is there is copied.
+EARLIER = ("before the pin", "after the pin")
 
 
 def test_driver_is_killed_at_every_stage(driver: Session, place: Place, tmp_path: Path) -> None:
-    """Each driver replays the batch that the last one died in, and dies in the next."""
+    """Each driver replays the batch that the last one died in, and dies in the next.
+
+    A driver that died at an earlier stage of a batch would have left what was copied then; one that
+    lives goes on from there.
+    """
     cache, store = tmp_path / "cache", tmp_path / "store"
     with ExitStack() as stack:
 
@@ -265,15 +283,21 @@ def test_driver_is_killed_at_every_stage(driver: Session, place: Place, tmp_path
             place.arrive()
             if damage is not None:
                 hurt(store if stored else cache, damage)
+            asked = {"store": str(store) if stored else None, "die_at": stage, "batch": batch}
+            if batch == 0:
+                asked["copy_at"] = {earlier: str(tmp_path / earlier) for earlier in EARLIER}
             with pytest.raises(RemoteError, match="the session ended"):
-                run(dying, place, die_at=stage, batch=batch, store=str(store) if stored else None)
+                run(dying, place, **asked)
             assert (ANEW in dying.log.read_text(encoding="utf-8")) == (damage is not None)
-            place.check_pins()
-            assert (batch in place.pins) == (stage != "before the pin")
-            assert (batch in place.batches()) == (
-                stage in ("after the commit", "after Spark's commit")
-            )
+            place.assert_died_at(stage, batch)
             place.change()
+            for earlier in EARLIER if batch == 0 else ():
+                with place.as_it_was(tmp_path / earlier):
+                    place.assert_died_at(earlier, batch)
+                    assert run(driver, place, store=str(store))["error"] is None
+                    place.assert_exact()
+                    is_new = place.pins[batch]["version"] == place.catalog.version()
+                    assert is_new == (earlier == "before the pin")
     place.arrive()
     hurt(store, "manifest")
     told = run(driver, place, store=str(store))
@@ -282,8 +306,7 @@ def test_driver_is_killed_at_every_stage(driver: Session, place: Place, tmp_path
     assert all(ANEW in message for message in told["heard"])
     assert place.batches() == set(range(len(DEATHS) + 1))
     place.assert_exact()
-    # The first batch was pinned by the second driver, together with a batch of its own.
-    assert len({pin["version"] for pin in place.pins.values()}) == len(DEATHS)
+    assert len({pin["version"] for pin in place.pins.values()}) == len(DEATHS) + 1
 
 
 ANEW = "a base of the catalog is made again"

@@ -325,12 +325,16 @@ def test_a_stream_that_fails_goes_on_with_the_same_documents(
     place.assert_exact(order=order is not None)
 
 
-#: Where each driver dies, each in a batch of its own.
-DEATHS = ("before the documents are there", "after the documents are there", "after the commit")
+#: Where each driver dies, each in a batch of its own, and an earlier stage of the second batch.
+DEATHS = ("before the documents are there", "after the commit")
+EARLIER = "after the documents are there"
 
 
 def test_driver_is_killed(spark: Any, place: Place, tmp_path: Path) -> None:
-    """Each driver runs the batch again that the last one died in, and dies in the next."""
+    """Each driver runs the batch again that the last one died in, and dies in the next.
+
+    One that died at an earlier stage would have left what was copied then.
+    """
     with ExitStack() as stack:
         sessions = [
             stack.enter_context(Session("classic", tmp_path / f"driver {n}", streams.CONF))
@@ -339,10 +343,16 @@ def test_driver_is_killed(spark: Any, place: Place, tmp_path: Path) -> None:
         for batch, (stage, dying) in enumerate(zip(DEATHS, sessions, strict=True)):
             place.arrive()
             asked = {"place": str(place.path), "die_at": stage, "batch": batch, "history": True}
+            copies = {EARLIER: str(tmp_path / "copy")} if batch else {}
             with pytest.raises(RemoteError, match="the session ended"):
-                dying.call("spark_jobs.streams:run", **asked)
+                dying.call("spark_jobs.streams:run", copy_at=copies, **asked)
             assert (place.history / f"batch={batch}").exists() == (stage != DEATHS[0])
             place.change()
+    with streams.as_it_was(place.path, tmp_path / "copy"):
+        assert (place.history / f"batch={batch}").exists()
+        assert not (place.path / "matches" / f"batch={batch}").exists()
+        run(spark, place)
+        place.assert_exact()
     place.arrive()
     run(spark, place)
     place.assert_exact()

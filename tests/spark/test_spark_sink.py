@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import multiprocessing
 import pickle
-import signal
 from pathlib import Path
 
 import pyarrow as pa
@@ -22,50 +20,9 @@ from bittern.spark.sink import part_files
 from bittern.spark.sink import writing as sink
 from bittern.spark.sink.part_files import REPORT, Table, Task
 from bittern.spark.sink.staging import Staging, local_path
-from dying import die_before
+from sink_parts import AS_THEY_ARE, BATCH, content, found, names, put, table_in
 
 pytestmark = pytest.mark.smoke
-
-TAIL = [
-    pa.field("subscriptions", pa.list_(pa.int64())),
-    pa.field("candidates", pa.int64()),
-    pa.field("rejected", pa.string()),
-]
-
-
-def found(*rows: tuple, keys: tuple[pa.Field, ...] = (pa.field("id", pa.int64()),)):
-    """What the operator yields: (keys ..., subscriptions, candidates, rejected)."""
-    schema = pa.schema([*keys, *TAIL])
-    columns = list(zip(*rows, strict=True)) or [()] * len(schema)
-    arrays = [pa.array(c, f.type) for c, f in zip(columns, schema, strict=True)]
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
-
-
-#: No names to give back: batches come with theirs.
-AS_THEY_ARE = iter
-BATCH = found((1, [7, 9], 12, None), (2, [], 0, "not JSON"), (3, [7], 0, None))
-
-
-def content(path: Path, column: str = "id") -> list:
-    return sorted(pq.read_table(path)[column].to_pylist())
-
-
-def names(folder: Path) -> list[str]:
-    return sorted(entry.name for entry in folder.iterdir())
-
-
-def table_in(staging: Staging) -> Table:
-    return Table(str(staging.attempts), staging.token, "snappy", {"made": "here"})
-
-
-def put(path: Path, ids: list[int], mode: str = "error") -> None:
-    """Write a table of one file, with the driver's part alone."""
-    with Staging(path, mode) as staging:
-        task = Task(AS_THEY_ARE, table_in(staging), None, explode=False)
-        report = task.run(iter([found(*((i, [], 0, None) for i in ids))]), 0, 1).to_pylist()[0]
-        staging.accept(report["file"], report["bytes"])
-        staging.commit()
-
 
 # What a task writes
 
@@ -318,51 +275,7 @@ def test_paths_and_uris_are_the_same_place(tmp_path, monkeypatch):
     assert local_path("file:///a%20b") == Path("/a%20b"), "Spark reads it from there"
 
 
-# Killed drivers
-
-
-def write_and_die(path: Path, last: int) -> None:
-    """Overwrite matches and rejects, killed just before the ``last``-th operation."""
-    die_before(last, ("rename", "mkdir", "fsync", "unlink", "rmdir"))
-    with sink._staged(path / "out", path / "bad", "overwrite") as (staging, rejects):
-        task = Task(AS_THEY_ARE, table_in(staging), table_in(rejects), explode=False)
-        report = task.run(iter([BATCH]), 0, 1).to_pylist()[0]
-        staging.accept(report["file"], report["bytes"])
-        rejects.accept(report["rejects_file"], report["rejects_bytes"])
-        rejects.commit()
-        staging.commit()
-
-
-def reachable(path: Path) -> list:
-    """What is at the target, or where the next writer finds it."""
-    following = path.with_name(f".{path.name}.next")
-    place = path if path.exists() else following
-    assert (place / "_SUCCESS").exists(), "a table is there that is not complete"
-    return content(place)
-
-
-def test_killed_at_any_point_one_complete_table_is_there(tmp_path):
-    forks = multiprocessing.get_context("forkserver")
-    forks.set_forkserver_preload(["bittern.spark.sink.writing"])
-    old, new, bad = [0], [1, 2, 3], [2]
-    outcomes = []
-    for last in range(1, 100):
-        put(tmp_path / "out", old, "overwrite")
-        put(tmp_path / "bad", old, "overwrite")
-        assert names(tmp_path) == ["bad", "out"], "litter was not cleaned"
-        writer = forks.Process(target=write_and_die, args=(tmp_path, last))
-        writer.start()
-        writer.join()
-        if writer.exitcode == 0:
-            break
-        assert writer.exitcode == -signal.SIGKILL
-        outcomes.append((reachable(tmp_path / "bad"), reachable(tmp_path / "out")))
-    # Rejects first, then matches, and no way back.
-    order = [(old, old), (bad, old), (bad, new)]
-    assert [order.index(outcome) for outcome in outcomes] == sorted(map(order.index, outcomes))
-    assert [outcome for outcome in order if outcome in outcomes] == order
-    assert content(tmp_path / "out") == new
-    assert names(tmp_path) == ["bad", "out"]
+# Killed drivers, of which there is more in faults/test_killed_drivers.py
 
 
 def test_a_killed_driver_leaves_what_the_next_one_removes_and_no_living_one(tmp_path):

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import os
 import random
-import re
-import shutil
-import signal
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +23,7 @@ from bittern.spark.sink.part_files import Table
 from bittern.spark.streaming import documents
 from bittern.spark.streaming.documents import StreamHistory, readable
 from bittern.spark.streaming.outbox import Outbox
-from dying import die_before
-from stream_parts import ids, put, read
+from stream_parts import ids, names, put, read
 from variants import MARKED, encode
 
 
@@ -44,11 +38,6 @@ def history(tmp_path: Path) -> StreamHistory:
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two folders are enough to be folded."""
     monkeypatch.setattr(documents, "_FAN", 2)
-
-
-def names(history: StreamHistory) -> set[str]:
-    found = {entry.name for entry in history.path.iterdir()} - {"_bittern"}
-    return {name for name in found if not re.fullmatch(r"\.[0-9a-f]{16}", name)}
 
 
 # ------------------------------------------------------------------ what is before a batch
@@ -250,49 +239,6 @@ def test_fewer_may_be_kept_later_and_more(tmp_path: Path) -> None:
     assert first.number == first.first > 10
     run(StreamHistory(tmp_path, keep=1_000), range(25, 40))
     assert read(StreamHistory(tmp_path), 40) == list(range(first.number, 40))
-
-
-# ------------------------------------------------------------------ drivers that are killed
-
-KEPT, BATCHES = 6, 14
-
-
-def tidy_and_die(path: Path, last: int) -> None:
-    """Fold and remove folders, killed just before the ``last``-th operation."""
-    os.fsync = lambda _: None
-    documents._FAN = 2
-    die_before(last, ("rename", "mkdir", "unlink", "rmdir", "link", "fsync"))
-    StreamHistory(path, keep=KEPT).tidy(BATCHES)
-
-
-def test_killed_at_any_point_the_same_documents_are_there(tmp_path: Path) -> None:
-    forks = multiprocessing.get_context("forkserver")
-    forks.set_forkserver_preload(["bittern.spark.streaming.documents"])
-    origin, path = tmp_path / "origin", tmp_path / "history"
-    StreamHistory(origin).claim("q1")
-    StreamHistory(origin).open(0)
-    for batch in range(BATCHES):
-        put(origin, batch, ids(batch))
-    listings = set()
-    for last in range(1, 200, 2):
-        shutil.rmtree(path, ignore_errors=True)
-        shutil.copytree(origin, path)
-        driver = forks.Process(target=tidy_and_die, args=(path, last))
-        driver.start()
-        driver.join()
-        following = StreamHistory(path, keep=KEPT)
-        listings.add(frozenset(names(following)))
-        for _ in range(2):
-            for batch in (BATCHES - 1, BATCHES):
-                assert read(following, batch)[-KEPT:] == list(range(batch - KEPT, batch))
-            following.claim("q1")
-            following.tidy(BATCHES)
-        assert len(names(following)) < 6
-        if driver.exitcode == 0:
-            break
-        assert driver.exitcode == -signal.SIGKILL
-    assert driver.exitcode == 0
-    assert len(listings) > 10
 
 
 # ------------------------------------------------------------------ what is stored of events

@@ -9,7 +9,9 @@ All of a pipeline lies in one folder, so that any driver can go on with what ano
 
 A driver kills itself between two steps of Bittern's, which it replaces by ones that do, or is
 killed by one of its tasks. With a driver die all processes of its process session: the Python
-process, its JVM and their workers, as when a host or a container goes.
+process, its JVM and their workers, as when a host or a container goes. On its way there it can copy
+what is there at earlier stages: whoever goes on from a copy goes on from what a driver would have
+left that died then, and no other driver has to start and die for it.
 """
 
 from __future__ import annotations
@@ -17,11 +19,13 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import shutil
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 from unittest import mock
@@ -100,19 +104,19 @@ def _nothing(*_: Any) -> None:
     pass
 
 
-def _arm(stage: str, batch: int) -> None:
-    """Have this driver die at a stage of a batch, if the stage is one of Bittern's steps."""
+def _arm(stage: str, batch: int, act: Callable[[], object]) -> None:
+    """Have this driver do something at a stage of a batch, if that is one of Bittern's steps."""
     from bittern.spark.sink.staging import Staging
     from bittern.spark.streaming.pins import Checkpoint
 
     def at_pin(_: Any, batch_id: int, *__: Any) -> None:
         if batch_id == batch:
-            die(os.getpid())
+            act()
 
     def at_commit_of(table: str) -> Callable[[Any], None]:
         def at_commit(staging: Any) -> None:
             if staging.target.name == f"batch={batch}" and staging.target.parent.name == table:
-                die(os.getpid())
+                act()
 
         return at_commit
 
@@ -128,6 +132,32 @@ def _arm(stage: str, batch: int) -> None:
         _around(Staging, "commit", at_commit_of("history"), _nothing)
     elif stage == "after the documents are there":
         _around(Staging, "commit", _nothing, at_commit_of("history"))
+
+
+#: Of a place, what drivers write to.
+WRITTEN = ("checkpoint", "matches", "rejects")
+
+
+def _copy(place: Path, to: Path) -> None:
+    """What a driver would leave that died now."""
+    for name in WRITTEN:
+        if (place / name).exists():
+            shutil.copytree(place / name, to / name, symlinks=True)
+
+
+@contextlib.contextmanager
+def as_it_was(place: Path, copy: Path) -> Iterator[None]:
+    """Have a place as it was when it was copied, for a while."""
+    aside = copy.with_name(f"{copy.name} aside")
+    for out, back in ((aside, copy), (copy, aside)):
+        out.mkdir(exist_ok=True)
+        for name in WRITTEN:
+            if (place / name).exists():
+                (place / name).rename(out / name)
+            if (back / name).exists():
+                (back / name).rename(place / name)
+        if out is aside:
+            yield
 
 
 # ------------------------------------------------------------------ where tasks die
@@ -207,17 +237,23 @@ def run(
     place: str,
     *,
     die_at: str | None = None,
+    copy_at: Mapping[str, str] | None = None,
     batch: int = -1,
     trouble: str | None = None,
     kind: str = "",
     **options: Any,
 ) -> dict[str, Any]:
-    """Match all that is there, and say what went wrong; or die at a stage of a batch."""
+    """Match all that is there, and say what went wrong; or die at a stage of a batch.
+
+    ``copy_at`` has other stages of the batch, and where to put a copy of what is there then.
+    """
     stage: Any = None
+    for passed, copy in (copy_at or {}).items():
+        _arm(passed, batch, partial(_copy, Path(place), Path(copy)))
     if die_at == "half written":
         stage = HalfWritten(f"{place}/matches", batch, os.getpid())
     elif die_at is not None:
-        _arm(die_at, batch)
+        _arm(die_at, batch, lambda: die(os.getpid()))
     if trouble is not None:
         stage = Armed(kind, trouble)
         _arm_when_matching(trouble)
