@@ -141,9 +141,9 @@ def _predicate(node: Predicate, negation: str) -> str:
     if isinstance(node, In):
         return f"{name} {negation}IN ({', '.join(map(print_literal, node.values))})"
     if isinstance(node, Like):
-        escape = "" if node.escape == "\\" else f" ESCAPE {_string(node.escape)}"
-        return f"{name} {negation}LIKE {_string(node.pattern)}{escape}"
-    return f"{name} {negation}RLIKE {_string(node.pattern)}"
+        escape = "" if node.escape == "\\" else f" ESCAPE {print_text(node.escape)}"
+        return f"{name} {negation}LIKE {print_text(node.pattern)}{escape}"
+    return f"{name} {negation}RLIKE {print_text(node.pattern)}"
 
 
 def print_attribute(name: str) -> str:
@@ -160,7 +160,7 @@ def print_literal(literal: Literal) -> str:
     if value is None or isinstance(value, bool):
         return "NULL" if value is None else str(value).upper()
     if isinstance(value, str):
-        return _string(value)
+        return print_text(value)
     if isinstance(value, dt.datetime):
         moment = value.astimezone(dt.UTC).replace(tzinfo=None)
         return f"TIMESTAMP '{moment.isoformat(' ')}Z'"
@@ -175,7 +175,8 @@ def print_literal(literal: Literal) -> str:
     return str(value)
 
 
-def _string(value: str) -> str:
+def print_text(value: str) -> str:
+    """Write a string as a literal."""
     return "'" + _ESCAPED.sub(_escape, value) + "'"
 
 
