@@ -29,7 +29,7 @@ from bittern.language.patterns import RegexTooLargeError, compile_regex, like_pa
 from bittern.language.predicates import FLIPPED
 from bittern.language.scalars import read_term
 from bittern.language.term_printer import print_term
-from bittern.language.trees import Branch, Draft, flatten
+from bittern.language.trees import Branch, Draft, flatten, map_leaves
 from bittern.terms.nodes import Attribute, Call, Constant, Term
 from bittern.terms.scope import folded
 
@@ -64,13 +64,22 @@ def read_condition(text: str) -> syntax.Expression:
     """Read a text that may have terms as a tree that has none. O(length)."""
     term = read_term(text)
     try:
-        return flatten(_condition(term))
+        return map_leaves(flatten(_condition(term)), _with_quantifiers)
     except RegexTooLargeError as wrong:
         raise LimitError(str(wrong), text, 0) from None
     except ValueError as wrong:
         if isinstance(wrong, ExpressionError):
             raise
         raise ExpressionError(str(wrong), text, 0) from None
+
+
+def _with_quantifiers(leaf: syntax.Leaf) -> syntax.Expression:
+    """The quantified predicate itself, where its hidden attribute stands."""
+    from bittern.language.quantifiers import is_hidden, quantified_of
+
+    if isinstance(leaf, syntax.IsNull) and is_hidden(leaf.attribute):
+        return syntax.Not(quantified_of(leaf.attribute))
+    return leaf
 
 
 def _name(term: Term) -> str:

@@ -30,9 +30,10 @@ from bittern.language.constants import (
     interval_of,
     typed_constant,
 )
-from bittern.language.lexer import Token, is_complete, tokens, without_comments
+from bittern.language.lexer import QUANTIFIERS, Token, is_complete, tokens, without_comments
 from bittern.language.limits import MAX_PARTS, MAX_TERM_DEPTH
 from bittern.language.literals import attribute_name, has_too_many_parts, string_value
+from bittern.language.syntax import Quantified
 from bittern.terms.nodes import Attribute, Call, Constant, Lambda, Term
 from bittern.terms.scope import Meaning, folded, functions
 from bittern.terms.types import type_of
@@ -264,6 +265,8 @@ class _Reader:
             term = self._condition()
             self._expect(")", "')'")
             return term
+        if kind in QUANTIFIERS:
+            return self._quantified(token)
         if kind != "attribute":
             self._fail(token, "a value")
         word, following = token.text.lower(), self._peek()
@@ -279,6 +282,25 @@ class _Reader:
             self._take()
             return Lambda((self._parameter(token),), self._condition())
         return Attribute(self._name(token))
+
+    def _quantified(self, token: Token) -> Term:
+        """EXISTS d (...) or FORALL d (...), which has no terms inside."""
+        from bittern.language.parser import Parser
+        from bittern.language.quantifiers import hidden_name
+
+        open_ = 0
+        while (each := self._take()).kind not in ("end", "other"):
+            open_ += (each.kind == "(") - (each.kind == ")")
+            if each.kind == ")" and not open_:
+                break
+        piece = self.text[token.position : each.position + len(each.text)]
+        try:
+            tree = Parser(piece).parse()
+        except ExpressionError as wrong:
+            at = token.position + wrong.position
+            raise type(wrong)(wrong.message, self.text, at) from None
+        assert isinstance(tree, Quantified), piece
+        return Call("isnotnull", (Attribute(hidden_name(tree)),))
 
     def _ends_operand(self, token: Token) -> bool:
         """Whether a name in front of this token is complete: ``case = 5`` is an attribute."""

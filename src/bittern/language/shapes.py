@@ -30,7 +30,7 @@ from __future__ import annotations
 import operator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from bittern.errors import BadSubscription, ExpressionError, SubscriptionError
+from bittern.errors import BadSubscription, ExpressionError, LimitError, SubscriptionError
 from bittern.language.lexer import (
     QUANTIFIERS,
     WORD,
@@ -38,22 +38,24 @@ from bittern.language.lexer import (
     is_complete,
     is_quantifier,
     is_type,
+    without_comments,
     word_kind,
 )
 from bittern.language.limits import MAX_DEPTH, MAX_LENGTH, MAX_PREDICATES
 from bittern.language.literals import (
     READERS,
+    TERM_WORD,
     date_literal,
     has_too_many_parts,
     string_value,
     timestamp_literal,
 )
 from bittern.language.normalize import normal_form
-from bittern.language.parser import Parser, check_text, parse
+from bittern.language.parser import Parser, check_text, parse, parse_with_terms
 from bittern.language.patterns import LikeParts, compile_regex, like_parts
 from bittern.language.quantifiers import HIDDEN_WORD, hidden_word, hide, is_hidden
-from bittern.language.templates import Slot, Template
-from bittern.language.trees import flat
+from bittern.language.templates import Slot, Slots, Template
+from bittern.language.trees import flat, map_leaves
 from bittern.options import one_of
 
 if TYPE_CHECKING:
@@ -170,6 +172,8 @@ class Shapes:
         """Read one text: its shape id and its raw parameters in slot order. O(length)."""
         if not isinstance(text, str) or len(text) > MAX_LENGTH:
             check_text(text)  # which says what is wrong
+        if "--" in text or "/*" in text:
+            text = without_comments(text)
         parts = WORD.split(text)
         words = parts[1::2]
         letters = list(map(self._letters.get, words))
@@ -299,7 +303,7 @@ class Shapes:
         if is_quantifier(word):
             return word.upper()  # not remembered, so that every text with it is looked at
         kind = letter = word_kind(word)
-        if kind == "other" or word.startswith(HIDDEN_WORD):
+        if kind == "other" or word.startswith((HIDDEN_WORD, TERM_WORD)):
             return None
         if kind in READERS:
             if not is_complete(word):
@@ -357,7 +361,12 @@ class Shapes:
     def _parse(self, text: str, key: str | None) -> tuple[int, tuple[str, ...]]:
         """Read a text with the parser, and remember its key if it has one."""
         parser = _SlotParser(text)
-        tree = normal_form(parser.parse())
+        try:
+            tree = normal_form(parser.parse())
+        except LimitError:
+            raise
+        except ExpressionError as wrong:
+            return self._derive(text, wrong)
         kinds, parameters = tuple(parser.kinds), tuple(parser.parameters)
         shape_id = self.add(Template(tree, kinds))
         if key is not None:
@@ -366,6 +375,13 @@ class Shapes:
             known = self._keys.setdefault(key, first)
             known.shape_ids[self._forms(likes, parameters)] = shape_id
         return shape_id, parameters
+
+
+    def _derive(self, text: str, wrong: ExpressionError) -> tuple[int, tuple[str, ...]]:
+        """Read a text that has terms, which the parser of plain predicates finds wrong."""
+        slots = Slots()
+        tree = map_leaves(normal_form(parse_with_terms(text, wrong)), slots.leaf)
+        return self.add(Template(tree, tuple(slots.kinds))), tuple(slots.parameters)
 
 
 def _may_exceed(text: str) -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from bittern.language.printer import print_attribute, print_text
+from bittern.language.printer import attribute_word, print_attribute, print_text
 from bittern.terms.nodes import Attribute, Call, Constant, Lambda, Term
 from bittern.terms.types import DAY_TIME, TIMESTAMP, type_name
 
@@ -27,7 +27,7 @@ _INTEGERS = {pa.int8(): "Y", pa.int16(): "S", pa.int32(): "", pa.int64(): "L"}
 def print_term(term: Term) -> str:
     """Write a term as text."""
     if isinstance(term, Attribute):
-        return print_attribute(term.name)
+        return attribute_word(term.name)
     if isinstance(term, Constant):
         return print_constant(term.scalar)
     if isinstance(term, Lambda):
