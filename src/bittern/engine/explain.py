@@ -25,10 +25,10 @@ import pyarrow as pa
 from bittern.engine.live.matcher import LiveMatcher
 from bittern.engine.unanswered import needs_history
 from bittern.errors import EventError
+from bittern.language.derived import is_derived
 from bittern.language.literals import attribute_parts
 from bittern.language.parser import parse
 from bittern.language.patterns import Wildcard, compile_regex, like_parts
-from bittern.language.derived import is_derived
 from bittern.language.printer import print_attribute, print_expression
 from bittern.language.shapes import Shapes
 from bittern.language.syntax import (
@@ -159,15 +159,13 @@ def explain(index: HasExpressions, event: Any, id_: str | int) -> Explanation:
     return Explanation(id_, text, _evaluate(tree, mapping, steps), str(outlook))
 
 
-def _with_terms(
-    tree: Expression, mapping: Mapping[str, Any], event: Any
-) -> Mapping[str, Any]:
+def _with_terms(tree: Expression, mapping: Mapping[str, Any], event: Any) -> Mapping[str, Any]:
     """The event with the values of the terms of a tree, under the names that stand for them."""
     leaves = [n for n in walk(tree) if not isinstance(n, And | Or | Not | Constant | Quantified)]
     names = {n.attribute for n in leaves if is_derived(n.attribute)}  # type: ignore[union-attr]
     if not names:
         return mapping
-    from bittern.model.events.derived import term_values
+    from bittern.model.events.derived import term_values  # noqa: PLC0415  only for terms
 
     source = event if isinstance(event, pa.Table | pa.RecordBatch) else [mapping]
     return {**mapping, **term_values(sorted(names), source)}

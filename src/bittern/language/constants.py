@@ -54,7 +54,9 @@ def constant_number(raw: str) -> pa.Scalar:
     """The number of a token, by Spark's rules for its type."""
     match = _NUMBER.fullmatch(raw)
     if match is None or not any(map(str.isdigit, match[2])):
-        raise ValueError(f"{raw[:30]} is not a number; a name that starts with a digit needs back-quotes")
+        raise ValueError(
+            f"{raw[:30]} is not a number; a name that starts with a digit needs back-quotes"
+        )
     digits, suffix = match[1] + match[2], match[3].upper()
     is_whole = digits.lstrip("+-").isdigit()
     if suffix in _INTEGERS and is_whole:
@@ -116,7 +118,7 @@ def typed_constant(kind: str, text: str) -> pa.Scalar:
 
 def interval_of(pieces: list[tuple[str, str]]) -> pa.Scalar:
     """The interval of amounts and units, as in INTERVAL '1' DAY or INTERVAL 3 DAYS 2 HOURS."""
-    from bittern.terms.times import interval_literal  # type: ignore[attr-defined]
+    from bittern.terms.times import interval_literal  # noqa: PLC0415
 
     return interval_literal(pieces)
 

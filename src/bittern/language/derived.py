@@ -27,10 +27,11 @@ from bittern.language.constants import is_text, literal_of
 from bittern.language.literals import TERM, kind_of
 from bittern.language.patterns import RegexTooLargeError, compile_regex, like_parts
 from bittern.language.predicates import FLIPPED
+from bittern.language.quantifiers import is_hidden, quantified_of
 from bittern.language.scalars import read_term
 from bittern.language.term_printer import print_term
 from bittern.language.trees import Branch, Draft, flatten, map_leaves
-from bittern.terms.nodes import Attribute, Call, Constant, Term
+from bittern.terms.nodes import Attribute, Call, Constant, Term, attributes_of
 from bittern.terms.scope import folded
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 
 _COMPARISONS = frozenset(("=", "!=", "<", "<=", ">", ">="))
 _FAMILIES = {"date": "time", "timestamp": "time"}
+_TRUTHS = ("boolean", "null")
 #: Names that are read back; an encoder asks for each once.
 _REMEMBERED = 1 << 14
 
@@ -54,36 +56,40 @@ def term_of(name: str) -> Term:
     return Call("compare", (left, *right)) if right else left
 
 
-def shown(name: str) -> str:
-    """How a derived attribute is written in an expression; two sides that are compared: both."""
-    left, *right = name[1:].split(TERM)
-    return f"compare({left}, {right[0]})" if right else left
+def read_condition(text: str, *, hidden: bool = False) -> syntax.Expression:
+    """Read a text that may have terms as a tree that has none. O(length).
 
-
-def read_condition(text: str) -> syntax.Expression:
-    """Read a text that may have terms as a tree that has none. O(length)."""
-    term = read_term(text)
+    ``hidden`` allows names that stand for quantified predicates, which the tree then has.
+    """
+    term = read_term(text, hidden=hidden)
     try:
         return map_leaves(flatten(_condition(term)), _with_quantifiers)
     except RegexTooLargeError as wrong:
         raise LimitError(str(wrong), text, 0) from None
     except ValueError as wrong:
-        if isinstance(wrong, ExpressionError):
-            raise
         raise ExpressionError(str(wrong), text, 0) from None
 
 
 def _with_quantifiers(leaf: syntax.Leaf) -> syntax.Expression:
     """The quantified predicate itself, where its hidden attribute stands."""
-    from bittern.language.quantifiers import is_hidden, quantified_of
-
     if isinstance(leaf, syntax.IsNull) and is_hidden(leaf.attribute):
         return syntax.Not(quantified_of(leaf.attribute))
     return leaf
 
 
 def _name(term: Term) -> str:
-    return term.name if isinstance(term, Attribute) else TERM + print_term(term)
+    """The attribute that a term is, or that stands for it."""
+    return term.name if isinstance(term, Attribute) else TERM + _text(term)
+
+
+def _text(term: Term) -> str:
+    """The text of a term as part of a name."""
+    if any(is_hidden(name) for name in attributes_of(term)):
+        raise ValueError("EXISTS and FORALL stand by themselves, not inside a term")
+    text = print_term(term)
+    if TERM in text:
+        raise ValueError("an attribute name in a term cannot have U+0001 in it")
+    return text
 
 
 def _condition(term: Term) -> Draft:
@@ -119,8 +125,12 @@ def _comparison(term: Call) -> Draft | None:
         if isinstance(left, Constant):
             return None
         literal = literal_of(right.scalar)
+        if _is_condition(left) and literal is not None and kind_of(literal) not in _TRUTHS:
+            raise ValueError(
+                f"a condition is TRUE or FALSE, and is not compared with a {kind_of(literal)}"
+            )
         return None if literal is None else syntax.Compare(_name(left), operator, literal)
-    one, other = print_term(left), print_term(right)
+    one, other = _text(left), _text(right)
     if one > other:
         one, other, operator = other, one, FLIPPED[operator]
     return syntax.Compare(TERM + one + TERM + other, operator, syntax.Literal(0))
@@ -129,7 +139,9 @@ def _comparison(term: Call) -> Draft | None:
 def _between(term: Call) -> Draft | None:
     value, low, high = term.arguments
     literals = _literals((low, high))
-    if literals is not None and len(_families(literals)) <= 1 and not isinstance(value, Constant):
+    if literals is not None and len(families := _families(literals)) > 1:
+        raise ValueError(f"BETWEEN mixes a {' with a '.join(families)}")
+    if literals is not None and not isinstance(value, Constant):
         return syntax.Between(_name(value), *literals)
     ends = [Call(">=", (value, low)), Call("<=", (value, high))]
     return Branch(syntax.And, [_condition(_folded(end)) for end in ends])
@@ -138,8 +150,8 @@ def _between(term: Call) -> Draft | None:
 def _in(term: Call) -> Draft | None:
     value, *others = term.arguments
     if isinstance(value, Constant):
-        others = [Call("=", (value, each)) for each in others]
-        return Branch(syntax.Or, [_condition(_folded(each)) for each in others])
+        equal = [Call("=", (value, each)) for each in others]
+        return Branch(syntax.Or, [_condition(_folded(each)) for each in equal])
     families: dict[str, list[syntax.Literal]] = {}
     drafts: list[Draft] = []
     for each in others:
@@ -150,8 +162,9 @@ def _in(term: Call) -> Draft | None:
             kind = kind_of(literal)
             families.setdefault(_FAMILIES.get(kind, kind), []).append(literal)
     nulls = families.pop("null", [])
-    for literals in families.values():
-        drafts.append(syntax.In(_name(value), tuple(literals)))
+    if len(families) > 1:
+        raise ValueError(f"IN mixes a {' with a '.join(families)}")
+    drafts += [syntax.In(_name(value), tuple(literals)) for literals in families.values()]
     drafts += [syntax.Constant(None)] if nulls else []
     return drafts[0] if len(drafts) == 1 else Branch(syntax.Or, drafts)
 
@@ -236,15 +249,20 @@ def _folded(call: Call) -> Term:
     return call
 
 
+def _is_condition(term: Term) -> bool:
+    """Whether a term is plainly a Boolean."""
+    return isinstance(term, Call) and term.function in _CONDITIONS
+
+
 def _literals(terms: Sequence[Term]) -> tuple[syntax.Literal, ...] | None:
     found = [literal_of(each.scalar) if isinstance(each, Constant) else None for each in terms]
     literals = tuple(each for each in found if each is not None)
     return literals if len(literals) == len(found) else None
 
 
-def _families(literals: Sequence[syntax.Literal]) -> set[str]:
-    kinds = {kind_of(each) for each in literals} - {"null"}
-    return {_FAMILIES.get(kind, kind) for kind in kinds}
+def _families(literals: Sequence[syntax.Literal]) -> list[str]:
+    kinds = [kind_of(each) for each in literals if each.value is not None]
+    return list(dict.fromkeys(_FAMILIES.get(kind, kind) for kind in kinds))
 
 
 _CONDITIONS = {

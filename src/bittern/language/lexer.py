@@ -57,7 +57,7 @@ _TOKEN = re.compile(
     r"|(?P<other>.)",
     re.DOTALL,
 )
-#: A comment, or what only looks like one because it is in quotes (and then the first group is empty).
+#: A comment, or what only looks like one because it is in quotes; then the first group is empty.
 _COMMENT = re.compile(
     rf"(--[^\n]*+|/\*(?:[^*/]++|\*(?!/)|/(?!\*))*+\*/)|{_STRING}|`(?:[^`]++|``)*+`", re.DOTALL
 )

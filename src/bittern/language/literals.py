@@ -118,7 +118,11 @@ def attribute_parts(name: str) -> tuple[str, ...]:
 
 def has_too_many_parts(name: str) -> bool:
     """Whether the path of a canonical attribute name is longer than allowed. O(length)."""
-    return not name.startswith(TERM) and name.count(".") >= MAX_PARTS and len(attribute_parts(name)) > MAX_PARTS
+    return (
+        not name.startswith(TERM)
+        and name.count(".") >= MAX_PARTS
+        and len(attribute_parts(name)) > MAX_PARTS
+    )
 
 
 def _quoted(part: str) -> str:

@@ -43,15 +43,15 @@ def parse(text: str) -> Expression:
         return parse_with_terms(plain, wrong)
 
 
-def parse_with_terms(text: str, wrong: ExpressionError) -> Expression:
+def parse_with_terms(text: str, wrong: ExpressionError, *, hidden: bool = False) -> Expression:
     """Read a text that may have terms, after it was found wrong without them.
 
     Of two complaints, the one that comes later in the text is of the parser that understood more.
     """
-    from bittern.language.derived import read_condition
+    from bittern.language.derived import read_condition  # noqa: PLC0415  only for terms
 
     try:
-        return read_condition(text)
+        return read_condition(text, hidden=hidden)
     except ExpressionError as other:
         raise (other if other.position > wrong.position else wrong) from None
 

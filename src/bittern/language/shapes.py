@@ -376,11 +376,10 @@ class Shapes:
             known.shape_ids[self._forms(likes, parameters)] = shape_id
         return shape_id, parameters
 
-
     def _derive(self, text: str, wrong: ExpressionError) -> tuple[int, tuple[str, ...]]:
         """Read a text that has terms, which the parser of plain predicates finds wrong."""
         slots = Slots()
-        tree = map_leaves(normal_form(parse_with_terms(text, wrong)), slots.leaf)
+        tree = map_leaves(normal_form(parse_with_terms(text, wrong, hidden=True)), slots.leaf)
         return self.add(Template(tree, tuple(slots.kinds))), tuple(slots.parameters)
 
 

@@ -41,8 +41,8 @@ def _call(term: Call) -> str:
     name, arguments = term.function, term.arguments
     if name in _INFIX and len(arguments) > 1:
         if name in ("like", "ilike") and len(arguments) > 2:
-            value, pattern, escape = map(_inner, arguments)
-            return f"{value} {name.upper()} {pattern} ESCAPE {escape}"
+            text, pattern, escape = map(_inner, arguments)
+            return f"{text} {name.upper()} {pattern} ESCAPE {escape}"
         return f" {name.upper()} ".join(map(_inner, arguments))
     if name in _PREFIX:
         return _PREFIX[name] + _inner(arguments[0])
@@ -57,11 +57,11 @@ def _call(term: Call) -> str:
         body = " ".join(f"WHEN {condition} THEN {result}" for condition, result in whens)
         return f"CASE {body} ELSE {otherwise} END"
     if name == "in":
-        value, *others = arguments
-        return f"{_inner(value)} IN ({', '.join(map(print_term, others))})"
+        first, *others = arguments
+        return f"{_inner(first)} IN ({', '.join(map(print_term, others))})"
     if name == "between":
-        value, low, high = map(_inner, arguments)
-        return f"{value} BETWEEN {low} AND {high}"
+        middle, low, high = map(_inner, arguments)
+        return f"{middle} BETWEEN {low} AND {high}"
     if name == "[]":
         return f"{_inner(arguments[0])}[{print_term(arguments[1])}]"
     if name == ".":
@@ -133,7 +133,7 @@ def _float(value: float, kind: pa.DataType) -> str:
 def print_interval(scalar: pa.Scalar) -> str:
     """Write an interval of days and times."""
     if scalar.type != DAY_TIME:
-        from bittern.terms.times import print_months  # type: ignore[attr-defined]
+        from bittern.terms.times import print_months  # noqa: PLC0415
 
         return str(print_months(scalar))
     total = scalar.cast(pa.int64()).as_py()

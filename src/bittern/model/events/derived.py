@@ -88,7 +88,7 @@ class DerivedAttributes:
 
 def term_values(names: Sequence[str], events: Any) -> dict[str, Any]:
     """The values of derived attributes for one event, in plain Python; without those it lacks."""
-    from bittern.model.events.encoder import EventReader
+    from bittern.model.events.encoder import EventReader  # noqa: PLC0415  it imports this
 
     numbers = {name: number for number, name in enumerate(names)}
     derived, results = DerivedAttributes(numbers), Gathered(names)
@@ -97,8 +97,9 @@ def term_values(names: Sequence[str], events: Any) -> dict[str, Any]:
     derived.add(gathered, n_events, results)
     found: dict[str, Any] = {}
     for name, typed in results.typed(n_events).items():
-        values = [array[0].as_py() for array in typed.arrays]
-        found |= {name: value for value in values if value is not None}
+        for array in typed.arrays:
+            if array[0].is_valid:
+                found[name] = array[0].as_py()
     return found
 
 
@@ -113,11 +114,11 @@ def _evaluated(
     derived: _Derived, columns: Mapping[str, _Typed], n_events: int, failures: Failures
 ) -> list[tuple[EventRows | None, pa.Array]]:
     """The values of a term, in pieces with the rows that they stand in (None: all rows)."""
-    mixed = [name for name in derived.reads if columns[name].codes is not None]
+    mixed = {name: codes for name in derived.reads if (codes := columns[name].codes) is not None}
     first = {name: columns[name].arrays[0] for name in derived.reads}
     if not mixed:
         return _piece(derived, first, n_events, None, failures)
-    codes = np.stack([columns[name].codes for name in mixed])
+    codes = np.stack(list(mixed.values()))
     groups, members = np.unique(codes, axis=1, return_inverse=True)
     found = []
     for group in range(groups.shape[1]):

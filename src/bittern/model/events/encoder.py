@@ -149,15 +149,13 @@ class Encoder(Attributes):
 
 
 def _derived(numbers: Mapping[str, int]) -> DerivedAttributes:
-    from bittern.model.events.derived import DerivedAttributes  # only where there are terms
+    from bittern.model.events.derived import DerivedAttributes  # noqa: PLC0415  only for terms
 
     return DerivedAttributes(numbers)
 
 
 def _hidden_cells(rank: RankSpace, numbers: Mapping[str, int]) -> npt.NDArray[np.bool_] | None:
-    attributes = [
-        number for name, number in numbers.items() if name.startswith((HIDDEN, TERM))
-    ]
+    attributes = [number for name, number in numbers.items() if name.startswith((HIDDEN, TERM))]
     if not attributes:
         return None
     channels = rank.arrays.channels[attributes]
