@@ -27,6 +27,7 @@ from bittern.language.constants import is_text, literal_of
 from bittern.language.literals import TERM, kind_of
 from bittern.language.patterns import RegexTooLargeError, compile_regex, like_parts
 from bittern.language.predicates import FLIPPED
+from bittern.language.printer import attribute_word
 from bittern.language.quantifiers import is_hidden, quantified_of
 from bittern.language.scalars import read_term
 from bittern.language.term_printer import print_term
@@ -68,6 +69,12 @@ def read_condition(text: str, *, hidden: bool = False) -> syntax.Expression:
         raise LimitError(str(wrong), text, 0) from None
     except ValueError as wrong:
         raise ExpressionError(str(wrong), text, 0) from None
+
+
+def operand_word(text: str) -> str | None:
+    """The word of the attribute that a term's text stands for; None if it is a constant."""
+    term = read_term(text, hidden=True)
+    return None if isinstance(term, Constant) else attribute_word(_name(term))
 
 
 def _with_quantifiers(leaf: syntax.Leaf) -> syntax.Expression:

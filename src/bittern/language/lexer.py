@@ -28,6 +28,12 @@ from typing import NamedTuple
 KEYWORDS = frozenset(
     "AND OR NOT IN BETWEEN LIKE RLIKE REGEXP ESCAPE IS NULL TRUE FALSE".split()  # noqa: SIM905
 )
+#: Names like any other, which have a meaning of their own in some places of a term.
+TERM_WORDS = frozenset(
+    "CASE WHEN THEN ELSE END DIV ILIKE INTERVAL COLLATE ANY SOME ALL DISTINCT UNKNOWN "  # noqa: SIM905
+    "CAST TRY_CAST EXTRACT TRIM BOTH LEADING TRAILING SUBSTRING SUBSTR POSITION OVERLAY PLACING FROM FOR AS TO X "
+    "TIMESTAMP_NTZ TIMESTAMP_LTZ".split()
+)
 #: Keywords only in front of a string, so that they can also name attributes.
 _TYPES = frozenset(("DATE", "TIMESTAMP"))
 #: Keywords only in front of a bare name, which is then the document's.

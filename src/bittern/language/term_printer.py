@@ -44,7 +44,7 @@ def _call(term: Call) -> str:
             text, pattern, escape = map(_inner, arguments)
             return f"{text} {name.upper()} {pattern} ESCAPE {escape}"
         return f" {name.upper()} ".join(map(_inner, arguments))
-    if name in _PREFIX:
+    if name in _PREFIX and not isinstance(arguments[0], Constant):  # -5 is a constant itself
         return _PREFIX[name] + _inner(arguments[0])
     if name in _SUFFIX:
         return f"{_inner(arguments[0])} {_SUFFIX[name]}"

@@ -22,6 +22,6 @@ levels are limited. O(length).
     conditions.py   AND, OR, NOT, IN, BETWEEN, LIKE, IS; ``read_term``
 """
 
-from bittern.language.scalars.conditions import read_term
+from bittern.language.scalars.conditions import operands_of, read_term
 
-__all__ = ["read_term"]
+__all__ = ["operands_of", "read_term"]

@@ -32,6 +32,8 @@ class TokenReader:
         self._tokens = _signs_apart(tokens(text))
         self._next = 0
         self._depth = 0
+        #: From where to where in the text the left operands of predicates are.
+        self.operands: list[tuple[int, int]] = []
 
     def _condition(self) -> Term:
         """Read anything, up to where it ends."""
@@ -45,6 +47,11 @@ class TokenReader:
         if token.kind not in ("end", "other"):
             self._next += 1
         return token
+
+    def _note_operand(self, first: int) -> None:
+        """Note that the tokens since the first one are the left operand of a predicate."""
+        last = self._tokens[self._next - 1]
+        self.operands.append((self._tokens[first].position, last.position + len(last.text)))
 
     def _accept(self, kind: str) -> bool:
         if self._peek().kind != kind:

@@ -23,12 +23,13 @@ from bittern.language.scalars.tokens import VALUES
 from bittern.language.syntax import Quantified
 from bittern.terms.nodes import Attribute, Call, Constant, Lambda, Term
 
-_COMPARISONS = frozenset(("=", "!=", "<", "<=", ">", ">=", "<=>"))
+#: Operators that compare.
+COMPARISONS = frozenset(("=", "!=", "<", "<=", ">", ">=", "<=>"))
 #: Comparisons that can follow each other, as in ``10 <= a < 30``.
 _CHAINS = (frozenset(("<", "<=")), frozenset((">", ">=")))
 #: How tightly infix operators bind.
 _POWERS = {
-    **dict.fromkeys(_COMPARISONS, 1),
+    **dict.fromkeys(COMPARISONS, 1),
     "|": 2,
     "^": 3,
     "&": 4,
@@ -49,6 +50,7 @@ class ValueReader(FunctionReader):
 
     def _value(self, least: int) -> Term:
         """A value of operators that bind more tightly than ``least``."""
+        first = self._next
         left = middle = self._unary()
         chained: str | None = None  # the comparison just read, if another may follow its right side
         while True:
@@ -57,13 +59,15 @@ class ValueReader(FunctionReader):
             power = _POWERS.get(operator, 0)
             if power <= least:
                 return left
+            if operator in COMPARISONS and not least and chained is None:
+                self._note_operand(first)
             self._take()
             right = self._value(power)
             if chained is not None and any(way >= {chained, operator} for way in _CHAINS):
                 left = self._call("and", [left, self._call(operator, [middle, right])])
             else:
                 left = self._call(operator, [left, right])
-            is_link = operator in _COMPARISONS and not isinstance(right, Constant)
+            is_link = operator in COMPARISONS and not isinstance(right, Constant)
             chained, middle = (operator if is_link else None), right
 
     def _operator(self, token: Token) -> str:
