@@ -8,9 +8,9 @@ character that no name in an expression starts with. Comparing two terms is one 
     price * 2 <= cost            `\1price * 2\1cost` <= 0
     name ILIKE 'Ab%'             `\1lower(name)` LIKE 'ab%'
     a <=> 5                      a = 5 AND a IS NOT NULL
-    exists(tags, t -> t > 'x')   `\1exists(tags, t -> (t > 'x'))` = TRUE
+    isnan(a)                     `\1isnan(a)` = TRUE
 
-``plain`` makes the syntax tree of a condition, in which only predicates on attributes are left.
+``condition_of`` makes the syntax tree of a condition, in which only predicates on attributes are left.
 O(nodes), and each distinct name is read back once.
 """
 
@@ -21,11 +21,10 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from bittern.errors import ExpressionError, LimitError
 from bittern.language import syntax
 from bittern.language.constants import is_text, literal_of
 from bittern.language.literals import TERM, kind_of
-from bittern.language.patterns import RegexTooLargeError, compile_regex, like_parts
+from bittern.language.patterns import compile_regex, like_parts
 from bittern.language.predicates import FLIPPED
 from bittern.language.printer import attribute_word
 from bittern.language.quantifiers import is_hidden, quantified_of
@@ -50,25 +49,27 @@ def is_derived(name: str) -> bool:
     return name.startswith(TERM)
 
 
-@lru_cache(maxsize=_REMEMBERED)
 def term_of(name: str) -> Term:
     """The term that a derived attribute stands for. O(length)."""
-    left, *right = (read_term(text) for text in name[1:].split(TERM))
+    left, *right = _sides(name)
     return Call("compare", (left, *right)) if right else left
 
 
-def read_condition(text: str, *, hidden: bool = False) -> syntax.Expression:
-    """Read a text that may have terms as a tree that has none. O(length).
+def sides_of(name: str) -> list[str]:
+    """The attributes that are compared, if that is what an attribute stands for. O(length)."""
+    if not is_derived(name) or TERM not in name[1:]:
+        return []
+    return [_name(side) for side in _sides(name)]
 
-    ``hidden`` allows names that stand for quantified predicates, which the tree then has.
-    """
-    term = read_term(text, hidden=hidden)
-    try:
-        return map_leaves(flatten(_condition(term)), _with_quantifiers)
-    except RegexTooLargeError as wrong:
-        raise LimitError(str(wrong), text, 0) from None
-    except ValueError as wrong:
-        raise ExpressionError(str(wrong), text, 0) from None
+
+@lru_cache(maxsize=_REMEMBERED)
+def _sides(name: str) -> tuple[Term, ...]:
+    return tuple(read_term(text) for text in name[1:].split(TERM))
+
+
+def condition_of(term: Term) -> syntax.Expression:
+    """The tree of a condition, without terms; ``ValueError`` says what has no meaning. O(nodes)."""
+    return map_leaves(flatten(_condition(term)), _with_quantifiers)
 
 
 def operand_word(text: str) -> str | None:
