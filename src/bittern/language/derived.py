@@ -10,8 +10,8 @@ character that no name in an expression starts with. Comparing two terms is one 
     a <=> 5                      a = 5 AND a IS NOT NULL
     isnan(a)                     `\1isnan(a)` = TRUE
 
-``condition_of`` makes the syntax tree of a condition, in which only predicates on attributes are left.
-O(nodes), and each distinct name is read back once.
+``condition_of`` makes the syntax tree of a condition, in which only predicates on attributes are
+left. O(nodes), and each distinct name is read back once.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from bittern.language.printer import attribute_word
 from bittern.language.quantifiers import is_hidden, quantified_of
 from bittern.language.scalars import read_term
 from bittern.language.term_printer import print_term
-from bittern.language.trees import Branch, Draft, flatten, map_leaves
+from bittern.language.trees import Branch, Draft, flatten
 from bittern.terms.nodes import Attribute, Call, Constant, Term, attributes_of
 from bittern.terms.scope import folded
 
@@ -69,20 +69,13 @@ def _sides(name: str) -> tuple[Term, ...]:
 
 def condition_of(term: Term) -> syntax.Expression:
     """The tree of a condition, without terms; ``ValueError`` says what has no meaning. O(nodes)."""
-    return map_leaves(flatten(_condition(term)), _with_quantifiers)
+    return flatten(_condition(term))
 
 
 def operand_word(text: str) -> str | None:
     """The word of the attribute that a term's text stands for; None if it is a constant."""
     term = read_term(text, hidden=True)
     return None if isinstance(term, Constant) else attribute_word(_name(term))
-
-
-def _with_quantifiers(leaf: syntax.Leaf) -> syntax.Expression:
-    """The quantified predicate itself, where its hidden attribute stands."""
-    if isinstance(leaf, syntax.IsNull) and is_hidden(leaf.attribute):
-        return syntax.Not(quantified_of(leaf.attribute))
-    return leaf
 
 
 def _name(term: Term) -> str:
@@ -177,12 +170,24 @@ def _in(term: Call) -> Draft | None:
     return drafts[0] if len(drafts) == 1 else Branch(syntax.Or, drafts)
 
 
-def _is_null(term: Call) -> Draft | None:
+def _is_null(term: Call) -> Draft:
+    return Branch(syntax.Not, [_is_not_null(term)]) if _quantified(term) else _missing(term)
+
+
+def _missing(term: Call) -> syntax.IsNull:
     return syntax.IsNull(_name(term.arguments[0]))
 
 
 def _is_not_null(term: Call) -> Draft:
-    return syntax.Not(syntax.IsNull(_name(term.arguments[0])))
+    return _quantified(term) or syntax.Not(_missing(term))
+
+
+def _quantified(term: Call) -> syntax.Quantified | None:
+    """The quantified predicate whose hidden attribute is or is not NULL."""
+    (value,) = term.arguments
+    if isinstance(value, Attribute) and is_hidden(value.name):
+        return quantified_of(value.name)
+    return None
 
 
 def _same(term: Call) -> Draft:
