@@ -140,7 +140,9 @@ class Table:
 
         def enter(evaluate: Callable[..., Value]) -> Callable[..., Value]:
             for name in names:
-                self.functions[name] = Meaning(evaluate, least, least if most is None else most, lazy)
+                self.functions[name] = Meaning(
+                    evaluate, least, least if most is None else most, lazy
+                )
             return evaluate
 
         return enter
@@ -152,16 +154,30 @@ _all: Functions = {}
 def functions() -> Functions:
     """All functions by name, in lower case. Loaded when first asked for."""
     if not _all:
-        from bittern.terms import arrays, casts, comparisons, conditions, numbers, strings, times
+        from bittern.terms import (
+            arrays,
+            bits,
+            casts,
+            comparisons,
+            conditions,
+            mathematics,
+            numbers,
+            rounding,
+            strings,
+            times,
+        )
 
         found: Functions = {}
-        for module in (comparisons, conditions, casts, numbers, strings, times, arrays):
+        reckoning = (numbers, rounding, mathematics, bits)
+        for module in (comparisons, conditions, casts, *reckoning, strings, times, arrays):
             found |= module.TABLE.functions
         _all.update(found)
     return _all
 
 
-def evaluate(term: Term, columns: Mapping[str, pa.Array], n_rows: int) -> tuple[pa.Array, list[Failure]]:
+def evaluate(
+    term: Term, columns: Mapping[str, pa.Array], n_rows: int
+) -> tuple[pa.Array, list[Failure]]:
     """The values of a term, one per row, and the rows for which Spark would fail.
 
     ``MeaninglessError`` if the term has no meaning for columns of these types. O(rows x nodes).
