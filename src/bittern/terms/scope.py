@@ -30,7 +30,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bittern.terms.nodes import Attribute, Call, Constant, Lambda, Term
+from bittern.terms.nodes import Attribute, Constant, Lambda, Term
 
 Value: TypeAlias = pa.Array | pa.Scalar
 Mask: TypeAlias = npt.NDArray[np.bool_]
@@ -154,7 +154,7 @@ _all: Functions = {}
 def functions() -> Functions:
     """All functions by name, in lower case. Loaded when first asked for."""
     if not _all:
-        from bittern.terms import (
+        from bittern.terms import (  # noqa: PLC0415  they import this module
             arrays,
             bits,
             casts,
