@@ -156,16 +156,20 @@ def functions() -> Functions:
     if not _all:
         from bittern.terms import (  # noqa: PLC0415  they import this module
             arrays,
+            bits,
             casts,
             comparisons,
             conditions,
+            mathematics,
             numbers,
+            rounding,
             strings,
             times,
         )
 
         found: Functions = {}
-        for module in (comparisons, conditions, casts, numbers, strings, times, arrays):
+        reckoning = (numbers, rounding, mathematics, bits)
+        for module in (comparisons, conditions, casts, *reckoning, strings, times, arrays):
             found |= module.TABLE.functions
         _all.update(found)
     return _all
