@@ -159,13 +159,18 @@ def functions() -> Functions:
             casts,
             comparisons,
             conditions,
+            encodings,
             numbers,
+            patterns,
+            positions,
             strings,
             times,
         )
 
         found: Functions = {}
-        for module in (comparisons, conditions, casts, numbers, strings, times, arrays):
+        for module in (comparisons, conditions, casts, numbers, times):
+            found |= module.TABLE.functions
+        for module in (strings, positions, encodings, patterns, arrays):
             found |= module.TABLE.functions
         _all.update(found)
     return _all
