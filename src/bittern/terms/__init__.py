@@ -10,6 +10,8 @@ in whole columns. Comparing it with a constant is a predicate like any other.
     types.py        Spark's types as Arrow's, and what two of them have in common
     scope.py        evaluation over the rows of a batch; the table of all functions
     comparisons.py conditions.py casts.py numbers.py strings.py times.py arrays.py   the functions
+    positions.py encodings.py patterns.py   more functions of strings; texts.py is under them
+    limits.py       how large what is computed may become
 
 The room stands left of ``language``, which reads terms from text and folds those that are constant.
 """
