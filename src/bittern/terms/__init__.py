@@ -10,6 +10,8 @@ in whole columns. Comparing it with a constant is a predicate like any other.
     types.py        Spark's types as Arrow's, and what two of them have in common
     scope.py        evaluation over the rows of a batch; the table of all functions
     comparisons.py conditions.py casts.py numbers.py strings.py times.py arrays.py   the functions
+    moments.py zones.py time_texts.py time_patterns.py    more of times
+    intervals.py interval_literals.py shifting.py         intervals, and + and - of times
 
 The room stands left of ``language``, which reads terms from text and folds those that are constant.
 """
