@@ -25,6 +25,7 @@ import pyarrow as pa
 from bittern.engine.live.matcher import LiveMatcher
 from bittern.engine.unanswered import needs_history
 from bittern.errors import EventError
+from bittern.language.derived import is_derived
 from bittern.language.literals import attribute_parts
 from bittern.language.parser import parse
 from bittern.language.patterns import Wildcard, compile_regex, like_parts
@@ -144,6 +145,7 @@ def explain(index: HasExpressions, event: Any, id_: str | int) -> Explanation:
     """
     text = index.expression(id_)
     tree, mapping = parse(text), _as_mapping(event)
+    mapping = _with_terms(tree, mapping, event)
     asked = [node for node in walk(tree) if isinstance(node, Quantified)]
     if not asked or not isinstance(index, LiveMatcher) or index.joins is None:
         step = _evaluate(tree, mapping, {})
@@ -155,6 +157,18 @@ def explain(index: HasExpressions, event: Any, id_: str | int) -> Explanation:
     steps = {each: Step(print_expression(each), answers[each], found) for each in asked}
     outlook = joins.outlook([segment.index for segment in state.segments], float(len(mapping)))
     return Explanation(id_, text, _evaluate(tree, mapping, steps), str(outlook))
+
+
+def _with_terms(tree: Expression, mapping: Mapping[str, Any], event: Any) -> Mapping[str, Any]:
+    """The event with the values of the terms of a tree, under the names that stand for them."""
+    leaves = [n for n in walk(tree) if not isinstance(n, And | Or | Not | Constant | Quantified)]
+    names = {n.attribute for n in leaves if is_derived(n.attribute)}  # type: ignore[union-attr]
+    if not names:
+        return mapping
+    from bittern.model.events.derived import term_values  # noqa: PLC0415  only for terms
+
+    source = event if isinstance(event, pa.Table | pa.RecordBatch) else [mapping]
+    return {**mapping, **term_values(sorted(names), source)}
 
 
 def _needs_history(text: str) -> bool:

@@ -33,3 +33,6 @@ MAX_WINDOW_COUNT = 1_000_000_000
 
 #: Days that the window of a quantifier may last, so that microseconds of it never overflow.
 MAX_WINDOW_DAYS = 1_000_000
+
+#: Levels of calls, operators and parentheses inside each other in a term.
+MAX_TERM_DEPTH = 100

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from bittern.terms.casts import widened
 from bittern.terms.nodes import Call
 from bittern.terms.scope import MeaninglessError, Scope, Table, Value
 from bittern.terms.types import common_type, is_number
@@ -23,8 +24,6 @@ TABLE = Table()
 
 def in_common(left: Value, right: Value) -> tuple[Value, Value]:
     """Both in the type in which Spark compares them."""
-    from bittern.terms.casts import widened
-
     kind = common_type(left.type, right.type)
     if kind is None:
         raise MeaninglessError(f"{left.type} cannot be compared with {right.type}")
@@ -123,7 +122,7 @@ def _is_nan(scope: Scope, _call: Call, value: Value) -> Value:
     return pc.fill_null(pc.is_nan(value), False)
 
 
-def extreme(kind: str, scope: Scope, _call: Call, *values: Value) -> Value:
+def extreme(kind: str, _scope: Scope, _call: Call, *values: Value) -> Value:
     """The greatest or least of the values that are not NULL."""
     best = values[0]
     for each in values[1:]:

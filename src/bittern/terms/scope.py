@@ -30,7 +30,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bittern.terms.nodes import Attribute, Call, Constant, Lambda, Term
+from bittern.terms.nodes import Attribute, Constant, Lambda, Term
 
 Value: TypeAlias = pa.Array | pa.Scalar
 Mask: TypeAlias = npt.NDArray[np.bool_]
@@ -140,7 +140,9 @@ class Table:
 
         def enter(evaluate: Callable[..., Value]) -> Callable[..., Value]:
             for name in names:
-                self.functions[name] = Meaning(evaluate, least, least if most is None else most, lazy)
+                self.functions[name] = Meaning(
+                    evaluate, least, least if most is None else most, lazy
+                )
             return evaluate
 
         return enter
@@ -152,8 +154,18 @@ _all: Functions = {}
 def functions() -> Functions:
     """All functions by name, in lower case. Loaded when first asked for."""
     if not _all:
-        from bittern.terms import arrays, casts, comparisons, conditions, numbers, strings, times
-        from bittern.terms import intervals, time_texts, zones
+        from bittern.terms import (  # noqa: PLC0415  they import this module
+            arrays,
+            casts,
+            comparisons,
+            conditions,
+            intervals,
+            numbers,
+            strings,
+            time_texts,
+            times,
+            zones,
+        )
 
         found: Functions = {}
         for module in (comparisons, conditions, casts, numbers, strings, times, arrays):
@@ -164,7 +176,9 @@ def functions() -> Functions:
     return _all
 
 
-def evaluate(term: Term, columns: Mapping[str, pa.Array], n_rows: int) -> tuple[pa.Array, list[Failure]]:
+def evaluate(
+    term: Term, columns: Mapping[str, pa.Array], n_rows: int
+) -> tuple[pa.Array, list[Failure]]:
     """The values of a term, one per row, and the rows for which Spark would fail.
 
     ``MeaninglessError`` if the term has no meaning for columns of these types. O(rows x nodes).

@@ -118,7 +118,7 @@ def as_decimal(kind: pa.DataType) -> pa.DataType:
 
 
 def common_type(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
-    """The type in which Spark compares two values, or puts the branches of CASE; None: there is none.
+    """The type in which Spark compares two values, or puts the branches of CASE; None: none.
 
     A string beside another type is not cast here: kinds that differ are not compared.
     """

@@ -34,7 +34,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -42,9 +42,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bittern.errors import EventError, OptionError
-from bittern.language.literals import HIDDEN
+from bittern.language.literals import HIDDEN, TERM
 from bittern.model.events.attributes import Attributes, Taken, refuse_twins
-from bittern.model.events.batch import Constants, EventRows, PairBatch, cells_of, rows_of
+from bittern.model.events.batch import Constants, EventRows, PairBatch, Pairs, cells_of, rows_of
 from bittern.model.events.columns import from_frame, is_list, is_nested, plain, read_column
 from bittern.model.events.documents import (
     Document,
@@ -66,6 +66,9 @@ from bittern.model.patterns.sets import PatternSet
 from bittern.model.rank.space import ANY, STRING, RankSpace
 from bittern.model.tagged import TaggedValues
 
+if TYPE_CHECKING:
+    from bittern.model.events.derived import DerivedAttributes
+
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -78,6 +81,9 @@ class Encoder(Attributes):
         self.kinds = Kinds(rank.arrays.channels, patterns, self.names.numbers)
         #: By cell, whether it belongs to a hidden attribute, which no event carries; None: none do.
         self.hidden = _hidden_cells(rank, self.names.numbers)
+        has_terms = any(name.startswith(TERM) for name in self.names.numbers)
+        #: The attributes that stand for terms; None: there are none.
+        self.derived = _derived(self.names.numbers) if has_terms else None
 
     def hidden_cell(self, name: str) -> int:
         """The cell that says that a hidden attribute is there."""
@@ -98,12 +104,28 @@ class Encoder(Attributes):
         n_events = reader.read(events)
         rejects, pairs = reader.rejected(), batch.pairs()
         strays = joined(reader.strays) if reader.strays else self.kinds.no_strays()
+        if self.hidden is not None:
+            pairs = pairs[~self.hidden[cells_of(pairs)]]
+        if self.derived is not None:
+            more, failures = self._derive(events, json, n_events)
+            pairs, strays = np.concatenate((pairs, more)), strays.with_failures(failures)
         if rejects:
             kept = readable_rows(n_events, rejects)
             pairs, strays = pairs[kept[rows_of(pairs)]], strays.among(kept)
-        if self.hidden is not None:
-            pairs = pairs[~self.hidden[cells_of(pairs)]]
         return Read(pairs, n_events, rejects, strays, self.constants.arrays.bases)
+
+    def _derive(
+        self, events: Any, json: str | Sequence[str], n_events: int
+    ) -> tuple[Pairs, list[tuple[int, str]]]:
+        """The pairs of attributes that stand for terms, and the rows for which some has no value.
+
+        Events are read once more, for the attributes that terms read.
+        """
+        assert self.derived is not None
+        gathered, batch = self.derived.columns(), PairBatch(self.constants)
+        EventReader(self.derived.found_as, gathered, json).read(events)
+        failures = self.derived.add(gathered, n_events, batch)
+        return batch.pairs(), failures
 
     def mistyped_columns(
         self, schema: pa.Schema, json: str | Sequence[str] = ()
@@ -126,13 +148,21 @@ class Encoder(Attributes):
         return found
 
 
+def _derived(numbers: Mapping[str, int]) -> DerivedAttributes:
+    from bittern.model.events.derived import DerivedAttributes  # noqa: PLC0415  only for terms
+
+    return DerivedAttributes(numbers)
+
+
 def _hidden_cells(rank: RankSpace, numbers: Mapping[str, int]) -> npt.NDArray[np.bool_] | None:
-    attributes = [number for name, number in numbers.items() if name.startswith(HIDDEN)]
+    attributes = [number for name, number in numbers.items() if name.startswith((HIDDEN, TERM))]
     if not attributes:
         return None
-    channels = rank.arrays.channels[attributes, ANY]
+    channels = rank.arrays.channels[attributes]
     hidden = np.zeros(rank.n_cells, dtype=np.bool_)
-    hidden[rank.arrays.bases[channels]] = True
+    bases = rank.arrays.bases
+    for channel in channels[channels >= 0].tolist():
+        hidden[bases[channel] : bases[channel + 1]] = True
     return hidden
 
 
