@@ -157,22 +157,6 @@ _MODULES = (
     "comparisons",
     "conditions",
     "encodings",
-    "mathematics",
-    "numbers",
-    "patterns",
-    "positions",
-    "rounding",
-    "strings",
-    "times",
-)
-#: The modules of this room that have functions.
-_MODULES = (
-    "arrays",
-    "bits",
-    "casts",
-    "comparisons",
-    "conditions",
-    "encodings",
     "intervals",
     "mathematics",
     "numbers",
