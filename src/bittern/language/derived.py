@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from bittern.language import syntax
-from bittern.language.constants import is_text, literal_of
+from bittern.language.constants import literal_of
 from bittern.language.literals import TERM, kind_of
 from bittern.language.patterns import compile_regex, like_parts
 from bittern.language.predicates import FLIPPED
@@ -217,12 +217,12 @@ def _is_truth(term: Call) -> Draft:
 
 def _like(term: Call) -> Draft | None:
     value, *patterns = term.arguments
-    texts = [each.scalar.as_py() for each in patterns if isinstance(each, Constant)]
+    texts = [_text_of(each) for each in patterns if isinstance(each, Constant)]
     if isinstance(value, Constant) or len(texts) < len(patterns):
         return None
-    if None in texts:
-        return syntax.Constant(None)
     pattern, escape = texts[0], texts[1] if len(texts) > 1 else "\\"
+    if pattern is None or escape is None:
+        return syntax.Constant(None)
     if len(escape) != 1 or escape > "\uffff":
         raise ValueError("ESCAPE needs a string of exactly one character")
     if term.function == "ilike":
@@ -236,23 +236,32 @@ def _regex(term: Call) -> Draft | None:
     value, pattern = term.arguments
     if isinstance(value, Constant) or not isinstance(pattern, Constant):
         return None
-    if not is_text(pattern.scalar):
+    text = _text_of(pattern)
+    if text is None:
         return syntax.Constant(None)
-    compile_regex(pattern.scalar.as_py())
-    return syntax.Regex(_name(value), pattern.scalar.as_py())
+    compile_regex(text)
+    return syntax.Regex(_name(value), text)
 
 
 def _search(term: Call) -> Draft | None:
     """startswith, endswith and contains of a constant are LIKE."""
     value, text = term.arguments
-    if isinstance(value, Constant) or not isinstance(text, Constant) or not is_text(text.scalar):
+    if isinstance(value, Constant) or not isinstance(text, Constant):
         return None
-    escaped = text.scalar.as_py()
+    escaped = _text_of(text)
+    if escaped is None or pa.types.is_binary(text.scalar.type):
+        return None
     for special in "\\%_":
         escaped = escaped.replace(special, "\\" + special)
     before = "" if term.function == "startswith" else "%"
     after = "" if term.function == "endswith" else "%"
     return syntax.Like(_name(value), before + escaped + after)
+
+
+def _text_of(constant: Constant) -> str | None:
+    """A constant as a string, which Spark makes it where a pattern stands."""
+    text = folded(Call("cast", (constant,), pa.string())).as_py()
+    return None if text is None else str(text)
 
 
 def _folded(call: Call) -> Term:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from bittern.language.lexer import TERM_WORDS, is_quantifier, is_type
+from bittern.language.lexer import is_quantifier, is_type
 from bittern.language.printer import attribute_word, print_attribute, print_text
 from bittern.terms.nodes import Attribute, Call, Constant, Lambda, Term
 from bittern.terms.types import DAY_TIME, TIMESTAMP, type_name
@@ -20,6 +20,8 @@ from bittern.terms.types import DAY_TIME, TIMESTAMP, type_name
 _INFIX = frozenset(
     "= != < <= > >= <=> + - * / % div | & ^ || and or like ilike rlike".split()  # noqa: SIM905
 )
+#: Names that mean something else where an operand starts.
+_STARTS = frozenset(("CASE", "WHEN", "INTERVAL", "BOTH", "LEADING", "TRAILING", "FROM"))
 _PREFIX = {"not": "NOT ", "negative": "-", "positive": "+", "~": "~"}
 _SUFFIX = {"is null": "IS NULL", "is true": "IS TRUE", "is false": "IS FALSE"}
 _INTEGERS = {pa.int8(): "Y", pa.int16(): "S", pa.int32(): "", pa.int64(): "L"}
@@ -40,7 +42,7 @@ def print_term(term: Term) -> str:
 
 def _attribute(name: str) -> str:
     """Write an attribute, in back-quotes if its name has a meaning of its own in a term."""
-    if name.upper() in TERM_WORDS or is_type(name) or is_quantifier(name):
+    if name.upper() in _STARTS or is_type(name) or is_quantifier(name):
         return f"`{name}`"
     return attribute_word(name)
 

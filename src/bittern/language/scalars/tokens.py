@@ -122,9 +122,11 @@ class TokenReader:
         if not all(isinstance(argument, Constant) for argument in call.arguments):
             return call
         try:
-            return Constant(folded(call))
-        except (ValueError, KeyError):
+            constant = folded(call)
+            constant.as_py()  # which has to be, to be written and compared
+        except (ValueError, OverflowError):
             return call
+        return Constant(constant)
 
     def _check_height(self, term: Term) -> None:
         heights = [(term, 1)]

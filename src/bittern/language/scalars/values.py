@@ -27,6 +27,7 @@ from bittern.terms.nodes import Attribute, Call, Constant, Lambda, Term
 COMPARISONS = frozenset(("=", "!=", "<", "<=", ">", ">=", "<=>"))
 #: Comparisons that can follow each other, as in ``10 <= a < 30``.
 _CHAINS = (frozenset(("<", "<=")), frozenset((">", ">=")))
+_ONE_WAY = frozenset().union(*_CHAINS)
 #: How tightly infix operators bind.
 _POWERS = {
     **dict.fromkeys(COMPARISONS, 1),
@@ -66,6 +67,10 @@ class ValueReader(FunctionReader):
             if chained is not None and any(way >= {chained, operator} for way in _CHAINS):
                 left = self._call("and", [left, self._call(operator, [middle, right])])
             else:
+                if chained in _ONE_WAY and operator in _ONE_WAY:
+                    self._error(
+                        "a chain of comparisons must go one way, such as 10 <= a < 30", token
+                    )
                 left = self._call(operator, [left, right])
             is_link = operator in COMPARISONS and not isinstance(right, Constant)
             chained, middle = (operator if is_link else None), right
