@@ -12,6 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from bittern.language.lexer import TERM_WORDS, is_quantifier, is_type
 from bittern.language.printer import attribute_word, print_attribute, print_text
 from bittern.terms.nodes import Attribute, Call, Constant, Lambda, Term
 from bittern.terms.types import DAY_TIME, TIMESTAMP, type_name
@@ -27,7 +28,7 @@ _INTEGERS = {pa.int8(): "Y", pa.int16(): "S", pa.int32(): "", pa.int64(): "L"}
 def print_term(term: Term) -> str:
     """Write a term as text."""
     if isinstance(term, Attribute):
-        return attribute_word(term.name)
+        return _attribute(term.name)
     if isinstance(term, Constant):
         return print_constant(term.scalar)
     if isinstance(term, Lambda):
@@ -35,6 +36,13 @@ def print_term(term: Term) -> str:
         head = names if len(term.parameters) == 1 else f"({names})"
         return f"{head} -> {_inner(term.body)}"
     return _call(term)
+
+
+def _attribute(name: str) -> str:
+    """Write an attribute, in back-quotes if its name has a meaning of its own in a term."""
+    if name.upper() in TERM_WORDS or is_type(name) or is_quantifier(name):
+        return f"`{name}`"
+    return attribute_word(name)
 
 
 def _call(term: Call) -> str:

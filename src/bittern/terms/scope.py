@@ -22,6 +22,7 @@ their arguments raise ``MeaninglessError``.
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
@@ -148,30 +149,34 @@ class Table:
         return enter
 
 
+#: The modules of this room that have functions.
+_MODULES = (
+    "arrays",
+    "bits",
+    "casts",
+    "comparisons",
+    "conditions",
+    "encodings",
+    "intervals",
+    "mathematics",
+    "numbers",
+    "patterns",
+    "positions",
+    "rounding",
+    "strings",
+    "time_texts",
+    "times",
+    "zones",
+)
 _all: Functions = {}
 
 
 def functions() -> Functions:
     """All functions by name, in lower case. Loaded when first asked for."""
     if not _all:
-        from bittern.terms import (  # noqa: PLC0415  they import this module
-            arrays,
-            casts,
-            comparisons,
-            conditions,
-            encodings,
-            numbers,
-            patterns,
-            positions,
-            strings,
-            times,
-        )
-
         found: Functions = {}
-        for module in (comparisons, conditions, casts, numbers, times):
-            found |= module.TABLE.functions
-        for module in (strings, positions, encodings, patterns, arrays):
-            found |= module.TABLE.functions
+        for name in _MODULES:
+            found |= importlib.import_module(f"bittern.terms.{name}").TABLE.functions
         _all.update(found)
     return _all
 

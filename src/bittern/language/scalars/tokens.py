@@ -7,7 +7,7 @@ from typing import Any
 from bittern.errors import ExpressionError, LimitError
 from bittern.language.complaints import incomplete
 from bittern.language.lexer import Token, is_complete, tokens
-from bittern.language.limits import MAX_PARTS, MAX_TERM_DEPTH
+from bittern.language.limits import MAX_PARTS, MAX_TERM_DEPTH, MAX_TERM_HEIGHT
 from bittern.language.literals import HIDDEN, TERM, attribute_name, has_too_many_parts
 from bittern.terms.nodes import Call, Constant, Lambda, Term
 from bittern.terms.scope import folded
@@ -18,6 +18,10 @@ VALUES = {"NULL": None, "TRUE": True, "FALSE": False}
 _WORDS = frozenset(
     "case when then else div interval ilike any some all from for as distinct on".split()  # noqa: SIM905
 )
+
+
+class FunctionCallError(ExpressionError):
+    """A function is called that does not exist, or with too few or too many arguments."""
 
 
 class TokenReader:
@@ -82,7 +86,7 @@ class TokenReader:
 
     def _too_deep(self, token: Token) -> Any:
         raise LimitError(
-            f"an expression is nested more than {MAX_TERM_DEPTH} levels deep",
+            f"a term is nested more than {MAX_TERM_DEPTH} levels deep",
             self.text,
             token.position,
         )
@@ -126,7 +130,7 @@ class TokenReader:
         heights = [(term, 1)]
         while heights:
             node, height = heights.pop()
-            if height > MAX_TERM_DEPTH:
+            if height > MAX_TERM_HEIGHT:
                 self._too_deep(self._tokens[0])
             below = node.arguments if isinstance(node, Call) else ()
             below = (node.body,) if isinstance(node, Lambda) else below
