@@ -187,6 +187,7 @@ def test_constants_stay_constants() -> None:
         term("collate", "a", "UNICODE"),
         term("collate", 5, "UTF8_LCASE"),
         term("base64", 5),
+        term("soundex", True),
         term("overlay", b"a", "b", 1),
         term("repeat", "a", True),
         term("lower", pa.scalar(["a"])),

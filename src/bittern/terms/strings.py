@@ -120,8 +120,8 @@ def _initcap(scope: Scope, _call: Call, value: Value) -> Value:
 def _collate(scope: Scope, _call: Call, value: Value, name: Value) -> Value:
     """UTF8_LCASE gives back what it compares: lower case, with one small sigma.
 
-    So comparisons have Spark's meaning, but functions of the result see lower case, where Spark's
-    see the string as it was.
+    So a comparison has Spark's meaning if both of its sides are collated; Spark collates the other
+    side by itself. Functions of the result see lower case, where Spark's see the string as it was.
     """
     collation = one(name, "the name of a collation")
     if not (pa.types.is_string(value.type) or pa.types.is_null(value.type)):

@@ -7,6 +7,8 @@ to fail here, too.
 from __future__ import annotations
 
 import itertools
+from datetime import date, datetime
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -118,6 +120,35 @@ startswith(b, substr(b, 1, m)) ; contains(b, substr(b, 2)) ; is_valid_utf8(b) ; 
 """
 OF_PATTERNS = "s LIKE p ; s ILIKE p ; s NOT LIKE p ; 'aBc' ILIKE p ; s LIKE p ESCAPE '#'"
 
+#: Values that are no strings: as text, and as numbers of characters.
+OF_OTHERS = """
+length(i) ; upper(g) ; lower(x) ; concat(i, d, x, y, z, c) ; i || '-' || c ; reverse(c) ; trim(i) ;
+concat_ws(',', i, x, y, b) ; substr(z, 1, 10) ; left(y, i) ; right(c, 2) ; repeat(x, w) ;
+replace(i, 1, x) ; instr(c, 1) ; startswith(y, i) ; contains(i, '1') ; split_part(c, '.', 1) ;
+lpad(i, 5, 0) ; rpad(b, 4, i) ; translate(i, 1, 2) ; ascii(d) ; hex(i) ; hex(c) ; hex(x) ; hex(y) ;
+unhex(i) ; levenshtein(i, d) ; i LIKE '1%' ; x ILIKE 'T%' ; c RLIKE '[.]5' ; c LIKE i ;
+regexp_replace(i, 1, d) ; regexp_extract(y, '([0-9]+)-', 1) ; lower(b) ; length(b) ; right(b, 1) ;
+b || 'x' ; startswith(b, 'a') ; replace(b, 'a', 'c') ; trim(b) ; repeat(b, 2) ; instr(b, 'a') ;
+unbase64(b) ; find_in_set(i, '1,2') ; octet_length(c) ; bit_length(x) ; is_valid_utf8(i) ;
+repeat('a', c) ; substr('abcdef', d) ; substr('abcdef', '2', '3') ; left('abc', w) ; chr(c) ;
+space(w) ; chr('65') ; substring_index('a.b.c', '.', c) ; locate('b', 'abcb', d) ;
+overlay(i, x, w) ; initcap(y) ; concat(NULL, b) ; concat(b, NULL) ;
+lpad('a', w, b) ; base64(upper(x)) ; split_part(y, '-', w) ; initcap(lower(g))
+"""
+OTHERS = {
+    "i": pa.array([None, 1, -12, 0, 2**31 - 1], pa.int32()),
+    "w": pa.array([None, 1, 2, -1, 3], pa.int64()),
+    "d": pa.array([None, 1.0, 2.75, -0.0, 1e7]),
+    "g": pa.array([None, float("nan"), float("-inf"), 1e-5, 0.1], pa.float32()),
+    "c": pa.array([None, Decimal("1.50"), Decimal("2.99"), Decimal("-0.50"), Decimal("9.00")]),
+    "x": pa.array([None, True, False, True, False]),
+    "y": pa.array([None, date(2024, 2, 29), date(1, 1, 1), date(9999, 12, 31), date(1969, 7, 20)]),
+    "z": pa.array(
+        [None, *[datetime(2024, 2, 29, 1, 2, 3, 400_000)] * 4], pa.timestamp("us", "UTC")
+    ),
+    "b": pa.array([None, b"abc", b"YWJj", "é😀".encode(), b""], pa.binary()),
+}
+
 #: Fail in Spark. The first string of each is in a column, so that Spark does not fold it.
 FAILING = [
     ("split_part(s, 'b', 0)", "abc"),
@@ -140,6 +171,9 @@ FAILING = [
     ("regexp_replace('a', '(a)', s)", "$"),
     ("regexp_replace('a', '(a)', s)", "x\\"),
     ("regexp_replace('a', '(a)', s)", "${n}"),
+    ("repeat('a', s)", "x"),
+    ("left('abc', s)", "3000000000"),
+    ("substr('abc', cast(s AS DOUBLE))", "3e9"),
 ]
 #: Look as if they would fail, and do not.
 PASSING = [
@@ -222,6 +256,11 @@ def test_values_and_types_are_spark_s(
     spark: Any, batch: str, columns: dict[str, list[Any]]
 ) -> None:
     wrong = differences(spark, crossed(**columns), texts_of(batch))
+    assert not wrong, "\n".join(map(str, wrong))
+
+
+def test_arguments_are_cast_as_in_spark(spark: Any) -> None:
+    wrong = differences(spark, OTHERS, texts_of(OF_OTHERS))
     assert not wrong, "\n".join(map(str, wrong))
 
 
