@@ -164,6 +164,8 @@ _SOUNDS = "01230127022455012623017202"
 @TABLE.add("soundex", least=1)
 @constants_once
 def _soundex(scope: Scope, _call: Call, value: Value) -> Value:
+    if not (pa.types.is_string(value.type) or pa.types.is_null(value.type)):
+        raise MeaninglessError(f"soundex takes a string, not {type_name(value.type)}")
     return each(scope, pa.string(), _sound, text(scope, value))
 
 

@@ -294,9 +294,10 @@ def _template(regex: Any, replacement: str) -> tuple[bytes | int, ...]:
         if wrong:
             raise ValueError("in a replacement, write \\$ and \\\\ for the characters themselves")
         if name:
-            if name not in regex.groupindex:
+            group = regex.groupindex.get(name.encode())
+            if group is None:
                 raise ValueError(f"the regular expression has no group {name[:40]}")
-            found.append(regex.groupindex[name])
+            found.append(group)
         elif digits:
             # As many digits as are the number of a group; the first one has to be.
             group, count = int(digits[0]), 1

@@ -100,7 +100,7 @@ def _overlay(
     characters, own = Characters(scope.array(value)), scope.array(new)
     at, count = integers(scope, position), integers(scope, length)
     count = np.where(count < 0, Characters(own).counts, count)
-    ones, everything = np.ones_like(at), np.full_like(at, _ALL)
+    ones, everything = np.ones_like(at), np.full_like(at, 2 * _ALL)
     before, behind = _part(characters, ones, at - 1), _part(characters, at + count, everything)
     return where(all_there(scope, position, length), joined(scope, before, own, behind))
 

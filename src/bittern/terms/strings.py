@@ -120,8 +120,8 @@ def _initcap(scope: Scope, _call: Call, value: Value) -> Value:
 def _collate(scope: Scope, _call: Call, value: Value, name: Value) -> Value:
     """UTF8_LCASE gives back what it compares: lower case, with one small sigma.
 
-    So comparisons have Spark's meaning, but functions of the result see lower case, where Spark's
-    see the string as it was.
+    So a comparison has Spark's meaning if both of its sides are collated; Spark collates the other
+    side by itself. Functions of the result see lower case, where Spark's see the string as it was.
     """
     collation = one(name, "the name of a collation")
     if not (pa.types.is_string(value.type) or pa.types.is_null(value.type)):
@@ -216,10 +216,15 @@ def _concat_ws(scope: Scope, _call: Call, separator: Value, *values: Value) -> V
         pieces.append(piece)
         total += sizes(scope, piece) + sizes(scope, separator)
     fits = within_limits(scope, np.where(all_there(scope, separator), total, 0))
-    first = where(fits, scope.array(separator))
+    between = where(fits, scope.array(separator))
     if not pieces:
-        return where(first.is_valid(), scope.array(pa.scalar("")))
-    return pc.binary_join_element_wise(*pieces, first, null_handling="skip")
+        return where(between.is_valid(), scope.array(pa.scalar("")))
+    # Arrow leaves out rows in which all are NULL, so that no row may be one.
+    nothing = np.logical_and.reduce([scope.mask(pc.is_null(piece)) for piece in pieces])
+    pieces[0] = pc.if_else(pa.array(nothing), pa.scalar(""), pieces[0])
+    known = scope.mask(between.is_valid())
+    found = pc.binary_join_element_wise(*pieces, between.fill_null(""), null_handling="skip")
+    return where(known, found)
 
 
 def _is_list(value: Value) -> bool:
@@ -329,7 +334,7 @@ def _pad(
     characters, fillers = Characters(own), Characters(filler)
     cut = characters.cut(np.zeros_like(goal), goal)
     missing = np.where(there & (fillers.counts > 0), np.maximum(goal - characters.counts, 0), 0)
-    times: Integers = (missing + fillers.counts - 1) // np.maximum(fillers.counts, 1)
+    times: Integers = -(-missing // np.maximum(fillers.counts, 1))
     # Limits are of the whole: what is in front or behind may be long only if the rest is short.
     fits = within_limits(scope, sizes(scope, cut) + times * sizes(scope, filler))
     times[~fits] = 0
