@@ -156,11 +156,14 @@ def functions() -> Functions:
     if not _all:
         from bittern.terms import (  # noqa: PLC0415  they import this module
             arrays,
+            bits,
             casts,
             comparisons,
             conditions,
             intervals,
+            mathematics,
             numbers,
+            rounding,
             strings,
             time_texts,
             times,
@@ -168,7 +171,8 @@ def functions() -> Functions:
         )
 
         found: Functions = {}
-        for module in (comparisons, conditions, casts, numbers, strings, times, arrays):
+        reckoning = (numbers, rounding, mathematics, bits)
+        for module in (comparisons, conditions, casts, *reckoning, strings, times, arrays):
             found |= module.TABLE.functions
         for module in (time_texts, zones, intervals):
             found |= module.TABLE.functions

@@ -136,7 +136,8 @@ def common_type(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
         one, other = as_decimal(left), as_decimal(right)
         scale = max(one.scale, other.scale)
         whole = max(one.precision - one.scale, other.precision - other.scale)
-        return bounded_decimal(whole + scale, scale)
+        # Digits in front of the point come first, and those behind it are given up for them.
+        return pa.decimal128(min(whole + scale, MAX_PRECISION), min(scale, MAX_PRECISION - whole))
     times = [types.is_date(kind) or types.is_timestamp(kind) for kind in (left, right)]
     if all(times):
         return TIMESTAMP if TIMESTAMP in (left, right) else TIMESTAMP_NTZ
@@ -146,7 +147,7 @@ def common_type(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
 
 
 def bounded_decimal(precision: int, scale: int) -> pa.DataType:
-    """The decimal type, or the one that Spark takes where it has more than 38 digits.
+    """The decimal type of a result, or the one that Spark takes where it has more than 38 digits.
 
     Digits in front of the point are kept; of those behind it at least six.
     """
