@@ -137,8 +137,12 @@ def as_micros(scope: Scope, value: Value, name: str) -> Cells:
 def as_whole(scope: Scope, value: Value, name: str, kind: pa.DataType | None = None) -> Cells:
     """The numbers of an INT, or of what is cast to one, as Spark does it for an argument."""
     kind = kind or pa.int32()
-    if pa.types.is_null(value.type) or value.type == kind:
+    if pa.types.is_null(value.type):
         return cells(value)
+    if pa.types.is_integer(value.type):
+        own = cells(value)
+        over = ~fits_int(own.numbers) if kind == pa.int32() else False
+        return own._replace(there=failing(scope, own.there, over, "INT overflow"))
     if not (is_number(value.type) or is_text(value.type)):
         raise MeaninglessError(f"{name} takes a whole number, not {type_name(value.type)}")
     return cells(cast(scope, value, kind))

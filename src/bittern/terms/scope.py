@@ -168,6 +168,25 @@ _MODULES = (
     "times",
     "zones",
 )
+#: The modules of this room that have functions.
+_MODULES = (
+    "arrays",
+    "bits",
+    "casts",
+    "comparisons",
+    "conditions",
+    "encodings",
+    "intervals",
+    "mathematics",
+    "numbers",
+    "patterns",
+    "positions",
+    "rounding",
+    "strings",
+    "time_texts",
+    "times",
+    "zones",
+)
 _all: Functions = {}
 
 

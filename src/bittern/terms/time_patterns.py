@@ -39,14 +39,8 @@ from bittern.terms.moments import (
 from bittern.terms.scope import Mask, MeaninglessError
 
 _MOST_LETTERS = 1000
-_MONTHS = ["January", "February", "March", "April", "May", "June"] + [
-    "July",
-    "August",
-    "September",
-    "October",
-    "November",
-    "December",
-]
+_MONTHS = ["January", "February", "March", "April", "May", "June", "July", "August"]
+_MONTHS += ["September", "October", "November", "December"]
 _WEEKDAYS = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
 _QUARTERS = ("1st quarter", "2nd quarter", "3rd quarter", "4th quarter")
 #: How often a letter may stand.
