@@ -32,7 +32,13 @@ from bittern.language.constants import (
 )
 from bittern.language.lexer import QUANTIFIERS, Token, is_complete, tokens, without_comments
 from bittern.language.limits import MAX_PARTS, MAX_TERM_DEPTH
-from bittern.language.literals import attribute_name, has_too_many_parts, string_value
+from bittern.language.literals import (
+    attribute_name,
+    attribute_of,
+    attribute_parts,
+    has_too_many_parts,
+    string_value,
+)
 from bittern.language.syntax import Quantified
 from bittern.terms.nodes import Attribute, Call, Constant, Lambda, Term
 from bittern.terms.scope import Meaning, folded, functions
@@ -236,7 +242,11 @@ class _Reader:
             if self._accept("["):
                 element = self._condition()
                 self._expect("]", "']' behind the element")
-                term = self._call("[]", [term, element])
+                key = element.scalar.as_py() if isinstance(element, Constant) else None
+                if isinstance(term, Attribute) and isinstance(key, str) and key:
+                    term = self._inside(term, key, self._peek())
+                else:
+                    term = self._call("[]", [term, element])
             elif self._accept("::"):
                 term = Call("cast", (term,), self._type())
                 term = self._fold(term)
@@ -244,13 +254,20 @@ class _Reader:
                 token = self._take()
                 if token.kind != "attribute":
                     self._fail(token, "the name of a field after '.'")
-                field = Constant(pa.scalar(attribute_name(token.text)))
-                term = self._call(".", [term, field])
+                for part in attribute_parts(attribute_name(token.text)):
+                    if isinstance(term, Attribute):
+                        term = self._inside(term, part, token)
+                    else:
+                        term = self._call(".", [term, Constant(pa.scalar(part))])
             elif self._word("collate"):
                 token = self._take()
                 term = self._call("collate", [term, Constant(pa.scalar(token.text.upper()))])
             else:
                 return term
+
+    def _inside(self, term: Attribute, key: str, token: Token) -> Term:
+        """``m['k']`` is the attribute ``m.k``, and so is ``(m).k``."""
+        return Attribute(self._short(attribute_of([*attribute_parts(term.name), key]), token))
 
     def _primary(self) -> Term:
         token = self._take()
@@ -309,7 +326,9 @@ class _Reader:
             token.kind == "attribute" and token.text.lower() in ("ilike", "div", "then", "end"))
 
     def _name(self, token: Token) -> str:
-        name = str(self._read(token, attribute_name))
+        return self._short(str(self._read(token, attribute_name)), token)
+
+    def _short(self, name: str, token: Token) -> str:
         if has_too_many_parts(name):
             raise LimitError(
                 f"an attribute has at most {MAX_PARTS} parts, separated by dots",

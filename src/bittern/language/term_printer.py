@@ -31,7 +31,7 @@ def print_term(term: Term) -> str:
     if isinstance(term, Constant):
         return print_constant(term.scalar)
     if isinstance(term, Lambda):
-        names = ", ".join(term.parameters)
+        names = ", ".join(map(attribute_word, term.parameters))
         head = names if len(term.parameters) == 1 else f"({names})"
         return f"{head} -> {_inner(term.body)}"
     return _call(term)
@@ -94,8 +94,11 @@ def _inner(term: Term) -> str:
 def print_constant(scalar: pa.Scalar) -> str:
     """Write a constant so that it reads back with the same type and value."""
     kind, value = scalar.type, scalar.as_py()
+    if pa.types.is_list(kind) and value is not None:
+        return f"array({', '.join(map(print_constant, scalar.values))})"
     if value is None:
-        return "NULL" if pa.types.is_null(kind) else f"CAST(NULL AS {type_name(kind)})"
+        untyped = pa.types.is_null(kind) or pa.types.is_nested(kind)  # no cast leads to an array
+        return "NULL" if untyped else f"CAST(NULL AS {type_name(kind)})"
     if isinstance(value, bool):
         return str(value).upper()
     if pa.types.is_integer(kind):

@@ -9,7 +9,9 @@ in whole columns. Comparing it with a constant is a predicate like any other.
     nodes.py        the tree of a term
     types.py        Spark's types as Arrow's, and what two of them have in common
     scope.py        evaluation over the rows of a batch; the table of all functions
-    comparisons.py conditions.py casts.py numbers.py strings.py times.py arrays.py   the functions
+    comparisons.py conditions.py casts.py numbers.py strings.py times.py            the functions
+    nested.py       lists, maps and structs as columns
+    arrays.py sets.py elements.py lambdas.py    their functions
 
 The room stands left of ``language``, which reads terms from text and folds those that are constant.
 """

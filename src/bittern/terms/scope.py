@@ -153,9 +153,12 @@ def functions() -> Functions:
     """All functions by name, in lower case. Loaded when first asked for."""
     if not _all:
         from bittern.terms import arrays, casts, comparisons, conditions, numbers, strings, times
+        from bittern.terms import elements, lambdas, sets
 
         found: Functions = {}
-        for module in (comparisons, conditions, casts, numbers, strings, times, arrays):
+        for module in (comparisons, conditions, casts, numbers, strings, times):
+            found |= module.TABLE.functions
+        for module in (arrays, sets, elements, lambdas):
             found |= module.TABLE.functions
         _all.update(found)
     return _all

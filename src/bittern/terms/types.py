@@ -12,10 +12,12 @@ TIMESTAMP, TIMESTAMP_LTZ       timestamp[us, UTC]
 TIMESTAMP_NTZ                  timestamp[us]
 INTERVAL DAY TO SECOND         duration[us]
 INTERVAL YEAR TO MONTH         month_interval as int32  (``YEAR_MONTH`` here, an extension of ours)
+ARRAY MAP STRUCT               list map struct          (no casts)
 =============================  =======================  ==========================================
 
 ``settled`` turns any other Arrow type of events into one of these: unsigned integers into the next
-signed type, large strings into strings, other units of time into microseconds.
+signed type, large strings into strings, other units of time into microseconds. Of nested types,
+``settled_nested`` (``nested.py``) does it inside too.
 """
 
 from __future__ import annotations
@@ -135,6 +137,9 @@ def common_type(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
     times = [types.is_date(kind) or types.is_timestamp(kind) for kind in (left, right)]
     if all(times):
         return TIMESTAMP if TIMESTAMP in (left, right) else TIMESTAMP_NTZ
+    if types.is_list(left) and types.is_list(right):
+        inner = common_type(left.value_type, right.value_type)
+        return None if inner is None else pa.list_(inner)
     return None
 
 
