@@ -33,6 +33,7 @@ from bittern.language.constants import (
 from bittern.language.lexer import QUANTIFIERS, Token, is_complete, tokens, without_comments
 from bittern.language.limits import MAX_PARTS, MAX_TERM_DEPTH
 from bittern.language.literals import (
+    TERM,
     attribute_name,
     attribute_of,
     attribute_parts,
@@ -243,7 +244,7 @@ class _Reader:
                 element = self._condition()
                 self._expect("]", "']' behind the element")
                 key = element.scalar.as_py() if isinstance(element, Constant) else None
-                if isinstance(term, Attribute) and isinstance(key, str) and key:
+                if isinstance(term, Attribute) and isinstance(key, str) and key and TERM not in key:
                     term = self._inside(term, key, self._peek())
                 else:
                     term = self._call("[]", [term, element])

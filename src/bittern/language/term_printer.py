@@ -12,7 +12,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from bittern.language.printer import attribute_word, print_attribute, print_text
+from bittern.language.literals import attribute_of
+from bittern.language.printer import attribute_word, print_text
 from bittern.terms.nodes import Attribute, Call, Constant, Lambda, Term
 from bittern.terms.types import DAY_TIME, TIMESTAMP, type_name
 
@@ -66,7 +67,7 @@ def _call(term: Call) -> str:
         return f"{_inner(arguments[0])}[{print_term(arguments[1])}]"
     if name == ".":
         field: Any = arguments[1]
-        return f"{_inner(arguments[0])}.{print_attribute(field.scalar.as_py())}"
+        return f"{_inner(arguments[0])}.{attribute_word(attribute_of([field.scalar.as_py()]))}"
     if name == "collate":
         collation: Any = arguments[1]
         return f"{_inner(arguments[0])} COLLATE {collation.scalar.as_py()}"

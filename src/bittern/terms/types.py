@@ -30,6 +30,8 @@ import pyarrow.compute as pc
 TIMESTAMP = pa.timestamp("us", "UTC")
 TIMESTAMP_NTZ = pa.timestamp("us")
 DAY_TIME = pa.duration("us")
+#: Values that no function takes; what they hold is not kept.
+ANY = pa.large_binary()
 INTEGERS = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
 #: Digits that an integer of each type may have, and those of its DECIMAL.
 DIGITS = {pa.int8(): 3, pa.int16(): 5, pa.int32(): 10, pa.int64(): 20}
