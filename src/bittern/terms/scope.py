@@ -187,6 +187,28 @@ _MODULES = (
     "times",
     "zones",
 )
+#: The modules of this room that have functions.
+_MODULES = (
+    "arrays",
+    "bits",
+    "casts",
+    "comparisons",
+    "conditions",
+    "elements",
+    "encodings",
+    "intervals",
+    "lambdas",
+    "mathematics",
+    "numbers",
+    "patterns",
+    "positions",
+    "rounding",
+    "sets",
+    "strings",
+    "time_texts",
+    "times",
+    "zones",
+)
 _all: Functions = {}
 
 

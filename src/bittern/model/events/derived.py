@@ -23,19 +23,22 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from bittern.language.derived import is_derived, term_of
+from bittern.language.literals import attribute_parts
 from bittern.language.printer import print_attribute
 from bittern.model import tagged
 from bittern.model.events.attributes import Attributes
 from bittern.model.events.batch import EventRows
 from bittern.model.events.columns import Column, plain, read_column
-from bittern.model.events.sinks import ValueSink
+from bittern.model.events.opened import below, named_fields, typed_arrays
+from bittern.model.events.sinks import Opener, ValueSink
 from bittern.model.events.variant_values import LongDecimals
 from bittern.model.numbers import Number
 from bittern.model.strings import gather_strings
 from bittern.model.tagged import TaggedValues
+from bittern.terms.nested import field_of, parts_of, settled_nested
 from bittern.terms.nodes import Term, attributes_of
 from bittern.terms.scope import MeaninglessError, evaluate
-from bittern.terms.types import TIMESTAMP, settled
+from bittern.terms.types import TIMESTAMP
 
 Failures = list[tuple[int, str]]
 
@@ -55,13 +58,15 @@ class DerivedAttributes:
     def __init__(self, numbers: Mapping[str, int]) -> None:
         """From the numbers of all attributes by name."""
         self._derived = []
-        names: dict[str, None] = {}
+        names: dict[str, list[Term]] = {}
         for name, number in numbers.items():
             if is_derived(name):
                 term = term_of(name)
                 reads = tuple(attributes_of(term))
                 self._derived.append(_Derived(number, name, term, reads))
-                names |= dict.fromkeys(reads)
+                for read in reads:
+                    names.setdefault(read, []).append(term)
+        self._fields = [named_fields(terms) for terms in names.values()]
         #: Where the attributes that terms read are found in events.
         self.found_as = Attributes(list(names))
 
@@ -70,7 +75,7 @@ class DerivedAttributes:
 
     def columns(self) -> Gathered:
         """A sink for the attributes that terms read."""
-        return Gathered(list(self.found_as.names.numbers))
+        return Gathered(list(self.found_as.names.numbers), self._fields)
 
     def add(self, gathered: Gathered, n_events: int, sink: ValueSink) -> Failures:
         """Evaluate every term over what was gathered from a batch; returns (row, reason)."""
@@ -106,7 +111,7 @@ def term_values(names: Sequence[str], events: Any) -> dict[str, Any]:
 class _Typed(NamedTuple):
     """The values of one attribute: by row which of the arrays has it (all missing: any)."""
 
-    codes: npt.NDArray[np.int8] | None  # None: there is one array
+    codes: npt.NDArray[np.int16] | None  # None: there is one array
     arrays: list[pa.Array]
 
 
@@ -169,8 +174,10 @@ class _Piece(NamedTuple):
 class Gathered:
     """A sink that keeps values as Arrow arrays, by attribute and type."""
 
-    def __init__(self, names: Sequence[str]) -> None:
+    def __init__(self, names: Sequence[str], fields: Sequence[frozenset[str]] = ()) -> None:
+        """``fields`` are the names in terms that read an attribute, for what it may hold."""
         self._names = names
+        self._fields = fields
         self._pieces: list[tuple[int, _Piece]] = []
 
     def mark(self) -> int:
@@ -185,7 +192,7 @@ class Gathered:
 
     def add_column(self, attribute: int, column: Column) -> None:
         """A column of one type."""
-        self._add(attribute, np.arange(len(column.array)), settled(column.array))
+        self._add(attribute, np.arange(len(column.array)), settled_nested(column.array))
 
     def add_tagged(self, values: TaggedValues) -> None:
         """Values of any kind, except those that no payload holds."""
@@ -197,10 +204,36 @@ class Gathered:
                     places = own[values.tags[own] == tag]
                     self._add(attribute, values.rows[places], _ARRAYS[tag](values, places))
 
+    def add_others(self, values: TaggedValues, open_: Opener) -> None:
+        """Lists, objects and whatever else has no kind, in arrays of one type each."""
+        others = values.at(values.tags == tagged.OTHER)
+        for attribute in np.unique(others.attributes).tolist():
+            parts = attribute_parts(self._names[attribute])
+            own = others.at(others.attributes == attribute)
+            found = []
+            for row, payload in zip(own.rows.tolist(), own.payloads.tolist(), strict=True):
+                used, place = divmod(payload, 1 << tagged.PATH_BITS)
+                value = open_(row, place)
+                found.append(below(value, parts[used:]) if used else value)
+            for places, array in typed_arrays(found, self._fields[attribute]):
+                self._add(attribute, own.rows[places], array)
+
+    def within(self, attribute: int, path: str, lists: pa.Array) -> pa.Array:
+        """The list of what a path leads to in each element; NULLs if it leads nowhere."""
+        array = settled_nested(lists)
+        try:
+            for part in attribute_parts(self._names[attribute])[len(attribute_parts(path)) :]:
+                array = field_of(array, part)
+        except MeaninglessError:
+            whole = parts_of(settled_nested(lists))
+            return whole.array(pa.nulls(len(whole.values)))
+        return array
+
     def add_exact_numbers(self, numbers: list[tuple[int, int, Number]]) -> None:
         """(row, attribute, number), one by one."""
         for row, attribute, number in numbers:
-            self._add(attribute, np.array([row]), pa.array([number]))
+            ((_, array),) = typed_arrays([number], frozenset())
+            self._add(attribute, np.array([row]), array)
 
     def add_variant_numbers(self, values: TaggedValues) -> None:
         """Long decimals and nanoseconds among the values of variants."""
@@ -210,7 +243,8 @@ class Gathered:
             self._add(int(values.attributes[place]), values.rows[place : place + 1], array)
         for place in np.flatnonzero(values.tags == tagged.EXACT_TIME).tolist():
             array = pa.array(values.payloads[place : place + 1]).view(pa.timestamp("ns", "UTC"))
-            self._add(int(values.attributes[place]), values.rows[place : place + 1], settled(array))
+            array = settled_nested(array)
+            self._add(int(values.attributes[place]), values.rows[place : place + 1], array)
 
     def _add(self, attribute: int, rows: EventRows, array: pa.Array) -> None:
         self._pieces.append((attribute, _Piece(rows, array)))
@@ -231,7 +265,7 @@ def _together(pieces: Mapping[pa.DataType, list[_Piece]], n_events: int) -> _Typ
     arrays = [_spread(own, n_events) for own in pieces.values()]
     if len(arrays) == 1:
         return _Typed(None, arrays)
-    codes = np.zeros(n_events, dtype=np.int8)
+    codes = np.zeros(n_events, dtype=np.int16)
     for code, array in enumerate(arrays):
         codes[np.asarray(array.is_valid().to_numpy(zero_copy_only=False))] = code
     return _Typed(codes, arrays)
