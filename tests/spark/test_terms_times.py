@@ -24,7 +24,14 @@ DATES = [
     "2024-03-31", "2024-10-27", "2024-12-29", "2024-12-30", "2024-12-31", "2026-01-01",
     "9999-12-30", "9999-12-31",
 ]  # fmt: skip
-CLOCKS = ["00:00:00", "23:59:59.999999", "12:00:00.5", "02:30:00", "11:59:59.000001", "13:05:07.012"]
+CLOCKS = [
+    "00:00:00",
+    "23:59:59.999999",
+    "12:00:00.5",
+    "02:30:00",
+    "11:59:59.000001",
+    "13:05:07.012",
+]
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +59,9 @@ def rows() -> pa.Table:
         "z": pa.array([offsets[i % len(offsets)] for i in range(len(DATES))]),
         "w": pa.array([units[i % len(units)] for i in range(len(DATES))]),
         "p": pa.array(["Mo tue WEDNESDAY th fri sat SU".split()[i % 7] for i in range(len(DATES))]),
-        "v": pa.array([each * 3_600_000_001 for each in numbers], pa.int64()).view(pa.duration("us")),
+        "v": pa.array([each * 3_600_000_001 for each in numbers], pa.int64()).view(
+            pa.duration("us")
+        ),
     }
     with_null = {
         name: pa.concat_arrays([column, pa.nulls(1, column.type)])
@@ -315,7 +324,10 @@ def test_changes_of_zones(spark: Any) -> None:
     starts = ["1945-05-23T20", "1980-04-05T20", "2011-12-29T08", "2024-03-30T22", "2024-10-26T22"]
     starts += ["2024-03-10T00", "2024-11-03T00", "2024-04-06T12", "2300-03-27T00", "1893-03-31T22"]
     micros = np.concatenate(
-        [np.datetime64(each, "us").astype(np.int64) + np.arange(64) * 1_800_000_000 for each in starts]
+        [
+            np.datetime64(each, "us").astype(np.int64) + np.arange(64) * 1_800_000_000
+            for each in starts
+        ]
     )
     rows = pa.table({"t": pa.array(micros).view(TIMESTAMP)})
     rows = rows.append_column("i", rows["t"]).append_column("w", rows["t"])
@@ -407,4 +419,3 @@ def test_what_fails_in_spark_fails_here(spark: Any, text: str) -> None:
         spark.range(1).selectExpr(text).collect()
     with pytest.raises(ValueError):  # noqa: PT011
         folded(read_term(text))
-

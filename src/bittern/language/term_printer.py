@@ -12,13 +12,9 @@ from typing import Any
 
 import pyarrow as pa
 
-<<<<<<< HEAD
 from bittern.language.lexer import is_quantifier, is_type
-from bittern.language.printer import attribute_word, print_attribute, print_text
-=======
 from bittern.language.literals import attribute_of
 from bittern.language.printer import attribute_word, print_text
->>>>>>> d98a973a6e5d9f3ce338c39143d45f37eaea5561
 from bittern.terms.nodes import Attribute, Call, Constant, Lambda, Term
 from bittern.terms.types import DAY_TIME, TIMESTAMP, type_name
 

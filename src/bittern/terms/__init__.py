@@ -17,7 +17,7 @@ in whole columns. Comparing it with a constant is a predicate like any other.
     strings.py positions.py encodings.py patterns.py texts.py                         strings
     times.py calendar.py moments.py zones.py time_texts.py time_patterns.py           times
     intervals.py interval_literals.py shifting.py    intervals, and + and - of times
-    arrays.py        arrays and maps
+    arrays.py elements.py lambdas.py sets.py nested.py                               arrays, maps
 
 The room stands left of ``language``, which reads terms from text and folds those that are constant.
 """

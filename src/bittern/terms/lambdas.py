@@ -87,7 +87,9 @@ def _weights(scope: Scope, function: Lambda, value: Value) -> Offsets:
     texts = np.ones(scope.n_rows, dtype=np.int64)
     for name in attributes_of(function.body):
         column = scope.columns.get(name)
-        if column is not None and (pa.types.is_string(column.type) or pa.types.is_binary(column.type)):
+        if column is not None and (
+            pa.types.is_string(column.type) or pa.types.is_binary(column.type)
+        ):
             sizes = pc.fill_null(pc.binary_length(column), 0).cast(pa.int64())
             texts += np.asarray(sizes) // _TEXT_UNIT
     return lengths * texts
@@ -121,7 +123,9 @@ def _applied(scope: Scope, call: Call, function: Lambda) -> Iterator[_Applied]:
     for start, stop in _pieces(weights):
         own = Scope({}, stop - start)
         lists = list_parts(
-            own, value.slice(start, stop - start) if isinstance(value, pa.Array) else value, call.function
+            own,
+            value.slice(start, stop - start) if isinstance(value, pa.Array) else value,
+            call.function,
         )
         given = {function.parameters[0]: lists.values}
         if len(function.parameters) > 1:
@@ -214,7 +218,9 @@ def _aggregate(scope: Scope, call: Call) -> Value:
         finish, rows = _function(call, 3, 1), np.flatnonzero(lists.valid)
         given = {finish.parameters[0]: found.take(pa.array(rows))}
         places = np.cumsum(lists.valid) - 1
-        found = _inside(scope, finish, given, rows, broken).take(pa.array(places, mask=~lists.valid))
+        found = _inside(scope, finish, given, rows, broken).take(
+            pa.array(places, mask=~lists.valid)
+        )
     return pc.if_else(pa.array(lists.valid & ~broken), found, pa.scalar(None, found.type))
 
 

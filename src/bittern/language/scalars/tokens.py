@@ -105,6 +105,10 @@ class TokenReader:
         name = str(self._read(token, attribute_name))
         if name.startswith(TERM) or (name.startswith(HIDDEN) and not self._hidden):
             self._error(f"an attribute name cannot start with U+{ord(name[0]):04X}", token)
+        return self._short(name, token)
+
+    def _short(self, name: str, token: Token) -> str:
+        """The name, unless it has too many parts."""
         if has_too_many_parts(name):
             raise LimitError(
                 f"an attribute has at most {MAX_PARTS} parts, separated by dots",
