@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from bittern.language.derived import is_derived, term_of
 from bittern.language.literals import attribute_parts
@@ -36,8 +37,8 @@ from bittern.model.numbers import Number
 from bittern.model.strings import gather_strings
 from bittern.model.tagged import TaggedValues
 from bittern.terms.nested import field_of, parts_of, settled_nested
-from bittern.terms.nodes import Term, attributes_of
-from bittern.terms.scope import MeaninglessError, evaluate
+from bittern.terms.nodes import Term, attributes_of, shared
+from bittern.terms.scope import MeaninglessError, Scope
 from bittern.terms.types import TIMESTAMP
 
 Failures = list[tuple[int, str]]
@@ -57,15 +58,15 @@ class DerivedAttributes:
 
     def __init__(self, numbers: Mapping[str, int]) -> None:
         """From the numbers of all attributes by name."""
+        own = {name: number for name, number in numbers.items() if is_derived(name)}
+        terms, self._repeated = shared([term_of(name) for name in own])
         self._derived = []
         names: dict[str, list[Term]] = {}
-        for name, number in numbers.items():
-            if is_derived(name):
-                term = term_of(name)
-                reads = tuple(attributes_of(term))
-                self._derived.append(_Derived(number, name, term, reads))
-                for read in reads:
-                    names.setdefault(read, []).append(term)
+        for (name, number), term in zip(own.items(), terms, strict=True):
+            reads = tuple(attributes_of(term))
+            self._derived.append(_Derived(number, name, term, reads))
+            for read in reads:
+                names.setdefault(read, []).append(term)
         self._fields = [named_fields(terms) for terms in names.values()]
         #: Where the attributes that terms read are found in events.
         self.found_as = Attributes(list(names))
@@ -81,8 +82,11 @@ class DerivedAttributes:
         """Evaluate every term over what was gathered from a batch; returns (row, reason)."""
         columns = gathered.typed(n_events)
         failures: Failures = []
+        # Parts that terms have in common are computed once, where each attribute has one type.
+        first = {name: typed.arrays[0] for name, typed in columns.items()}
+        scope = Scope(first, n_events, repeated=self._repeated)
         for derived in self._derived:
-            for rows, array in _evaluated(derived, columns, n_events, failures):
+            for rows, array in _evaluated(derived, columns, scope, failures):
                 column = read_column(plain(array))
                 mark = sink.mark()
                 sink.add_column(derived.number, column)
@@ -116,13 +120,13 @@ class _Typed(NamedTuple):
 
 
 def _evaluated(
-    derived: _Derived, columns: Mapping[str, _Typed], n_events: int, failures: Failures
+    derived: _Derived, columns: Mapping[str, _Typed], scope: Scope, failures: Failures
 ) -> list[tuple[EventRows | None, pa.Array]]:
     """The values of a term, in pieces with the rows that they stand in (None: all rows)."""
     mixed = {name: codes for name in derived.reads if (codes := columns[name].codes) is not None}
-    first = {name: columns[name].arrays[0] for name in derived.reads}
     if not mixed:
-        return _piece(derived, first, n_events, None, failures)
+        return _piece(derived, scope, None, failures)
+    first = {name: scope.columns[name] for name in derived.reads}
     codes = np.stack(list(mixed.values()))
     groups, members = np.unique(codes, axis=1, return_inverse=True)
     found = []
@@ -133,26 +137,23 @@ def _evaluated(
         for name, code in zip(mixed, groups[:, group].tolist(), strict=True):
             own[name] = columns[name].arrays[code]
         own = {name: array.take(picked) for name, array in own.items()}
-        found += _piece(derived, own, len(rows), rows, failures)
+        found += _piece(derived, Scope(own, len(rows)), rows, failures)
     return found
 
 
 def _piece(
-    derived: _Derived,
-    columns: Mapping[str, pa.Array],
-    n_rows: int,
-    rows: EventRows | None,
-    failures: Failures,
+    derived: _Derived, scope: Scope, rows: EventRows | None, failures: Failures
 ) -> list[tuple[EventRows | None, pa.Array]]:
+    before = len(scope.failures)
     try:
-        array, failed = evaluate(derived.term, columns, n_rows)
+        array = scope.array(scope.value(derived.term))
     except MeaninglessError as wrong:
-        there = np.ones(n_rows, dtype=np.bool_)
-        for column in columns.values():
-            there &= np.asarray(column.is_valid().to_numpy(zero_copy_only=False), dtype=np.bool_)
+        there = np.ones(scope.n_rows, dtype=np.bool_)
+        for name in derived.reads:
+            there &= scope.mask(pc.is_valid(scope.columns[name]))
         _list(failures, np.flatnonzero(there), rows, derived.name, str(wrong))
         return []
-    for each in failed:
+    for each in scope.failures[before:]:
         _list(failures, each.rows, rows, derived.name, each.reason)
     return [(rows, array)]
 
