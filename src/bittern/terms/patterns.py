@@ -30,6 +30,7 @@ from bittern.terms.nodes import Call
 from bittern.terms.scope import MeaninglessError, Scope, Table, Value
 from bittern.terms.strings import lower
 from bittern.terms.texts import (
+    Integers,
     all_there,
     constants_once,
     each,
@@ -66,34 +67,36 @@ def _alike(scope: Scope, value: Value, pattern: Value, escape: Value | None = No
     if not isinstance(mark, str) or len(mark) != 1:
         raise MeaninglessError("the escape character of LIKE is a string of one character")
     array = scope.array(value)
-    if isinstance(pattern, pa.Scalar):
-        if not pattern.is_valid:
-            return pa.nulls(scope.n_rows, pa.bool_())
-        return _rows_alike(scope, array, pattern.as_py(), mark)
+    if isinstance(pattern, pa.Scalar) and not pattern.is_valid:
+        return pa.nulls(scope.n_rows, pa.bool_())
     present = np.flatnonzero(all_there(scope, value, pattern))
-    encoded = pattern.take(pa.array(present)).dictionary_encode()
-    codes = encoded.indices.to_numpy()
-    order = np.argsort(codes, kind="stable")
-    bounds = np.searchsorted(codes[order], np.arange(len(encoded.dictionary) + 1))
-    found = np.zeros(scope.n_rows, dtype=np.bool_)
-    known = np.zeros(scope.n_rows, dtype=np.bool_)
-    for code, own in enumerate(encoded.dictionary.to_pylist()):
-        rows = present[order[bounds[code] : bounds[code + 1]]]
-        chosen = np.zeros(scope.n_rows, dtype=np.bool_)
-        chosen[rows] = True
-        answer = _rows_alike(scope.among(chosen), array.filter(pa.array(chosen)), own, mark)
-        known[chosen] = np.asarray(answer.is_valid())
-        found[chosen] = np.asarray(answer.fill_null(False))
+    if isinstance(pattern, pa.Scalar):
+        groups = [(pattern.as_py(), present)]
+    else:
+        groups = _grouped(pattern, present)
+    found, known = np.zeros((2, scope.n_rows), dtype=np.bool_)
+    for own, rows in groups:
+        try:
+            ask, wanted = _taken_apart(own, mark)
+        except ValueError as wrong:
+            failed = np.zeros(scope.n_rows, dtype=np.bool_)
+            failed[rows] = True
+            scope.fail(failed, str(wrong))
+            continue
+        known[rows] = True
+        own_values = array if len(rows) == len(array) else array.take(pa.array(rows))
+        found[rows] = ask(own_values, wanted).to_numpy(zero_copy_only=False)
     return where(known, pa.array(found))
 
 
-def _rows_alike(scope: Scope, array: pa.Array, pattern: str, escape: str) -> pa.Array:
-    try:
-        plain, parts = _taken_apart(pattern, escape)
-    except ValueError as wrong:
-        scope.fail(array.is_valid(), str(wrong))
-        return pa.nulls(len(array), pa.bool_())
-    return plain(array, parts)
+def _grouped(pattern: pa.Array, rows: Integers) -> list[tuple[str, Integers]]:
+    """Each distinct pattern of these rows, and the rows that have it."""
+    encoded = pattern.take(pa.array(rows)).dictionary_encode()
+    codes = encoded.indices.to_numpy()
+    in_order = np.argsort(codes, kind="stable")
+    bounds = np.searchsorted(codes[in_order], np.arange(1, len(encoded.dictionary)))
+    parts = np.split(rows[in_order], bounds)
+    return list(zip(encoded.dictionary.to_pylist(), parts, strict=False))
 
 
 def _equal(array: pa.Array, parts: str) -> pa.Array:

@@ -59,42 +59,45 @@ _NEW_LOWER = {
     **{capital: capital + 0x1B for capital in range(0x16EA0, 0x16EB9)},
 }
 _NEW_UPPER = {small: capital for capital, small in _NEW_LOWER.items()}
+_NEW = f"[{''.join(map(chr, [*_NEW_LOWER, *_NEW_UPPER]))}]"
 
 
-def lower_of(string: str) -> str:
-    """In lower case, as ICU's root locale has it."""
+def _new_lower(string: str) -> str:
     return string.lower().translate(_NEW_LOWER)
 
 
-def upper_of(string: str) -> str:
-    """In upper case, as ICU's root locale has it."""
+def _new_upper(string: str) -> str:
     return string.upper().translate(_NEW_UPPER)
 
 
-def _title_of(string: str) -> str:
+def _title(string: str) -> str:
     """Capitals behind spaces; other white space ends no word."""
     return " ".join(
-        word[0].title().translate(_NEW_UPPER) + lower_of(word)[len(word[0].lower()) :]
-        if word
-        else ""
+        word[0].title() + word.lower()[len(word[0].lower()) :] if word else ""
         for word in string.split(" ")
     )
 
 
+def _new_title(string: str) -> str:
+    words = _title(string).translate(_NEW_LOWER).split(" ")
+    return " ".join(word[:1].translate(_NEW_UPPER) + word[1:] for word in words)
+
+
+def _each_in_case(
+    scope: Scope, value: Value, known: Callable[[str], str], new: Callable[[str], str]
+) -> pa.Array:
+    """In the case that Python knows, or with the new letters where one of them is in the column."""
+    array = scope.array(value)
+    has_new = pc.any(pc.match_substring_regex(array, _NEW)).as_py()
+    return each(scope, pa.string(), new if has_new else known, array)
+
+
 def lower(scope: Scope, value: Value) -> Value:
     """A string in lower case."""
-    return _in_case(lower_of, pc.ascii_lower, scope, value)
-
-
-def _in_case(
-    full: Callable[[str], str], plain: Callable[[Value], Value], scope: Scope, value: Value
-) -> Value:
     array = scope.array(value)
-    ascii_only = pc.string_is_ascii(array)
-    if pc.all(ascii_only, min_count=0).as_py():
-        return plain(array)
-    others = each(scope, pa.string(), full, where(pc.invert(ascii_only), array))
-    return pc.if_else(ascii_only, plain(array), others)
+    is_ascii = pc.string_is_ascii(array)
+    others = _each_in_case(scope, where(pc.invert(is_ascii), array), str.lower, _new_lower)
+    return pc.if_else(is_ascii, pc.ascii_lower(array), others)
 
 
 @TABLE.add("lower", "lcase", least=1)
@@ -106,13 +109,16 @@ def _lower(scope: Scope, _call: Call, value: Value) -> Value:
 @TABLE.add("upper", "ucase", least=1)
 @constants_once
 def _upper(scope: Scope, _call: Call, value: Value) -> Value:
-    return _in_case(upper_of, pc.ascii_upper, scope, text(scope, value))
+    array = scope.array(text(scope, value))
+    is_ascii = pc.string_is_ascii(array)
+    others = _each_in_case(scope, where(pc.invert(is_ascii), array), str.upper, _new_upper)
+    return pc.if_else(is_ascii, pc.ascii_upper(array), others)
 
 
 @TABLE.add("initcap", least=1)
 @constants_once
 def _initcap(scope: Scope, _call: Call, value: Value) -> Value:
-    return each(scope, pa.string(), _title_of, text(scope, value))
+    return _each_in_case(scope, text(scope, value), _title, _new_title)
 
 
 @TABLE.add("collate", least=2)
