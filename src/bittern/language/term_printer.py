@@ -78,9 +78,6 @@ def _call(term: Call) -> str:
     if name == ".":
         field: Any = arguments[1]
         return f"{_inner(arguments[0])}.{attribute_word(attribute_of([field.scalar.as_py()]))}"
-    if name == "collate":
-        collation: Any = arguments[1]
-        return f"{_inner(arguments[0])} COLLATE {collation.scalar.as_py()}"
     if name == "extract":
         part: Any = arguments[0]
         return f"EXTRACT({part.scalar.as_py()} FROM {print_term(arguments[1])})"
@@ -94,7 +91,7 @@ def _inner(term: Term) -> str:
         term.function in _INFIX
         or term.function in _PREFIX
         or term.function in _SUFFIX
-        or term.function in ("in", "between", "collate")
+        or term.function in ("in", "between")
     ):
         return f"({text})"
     if isinstance(term, Constant) and text.startswith("-"):

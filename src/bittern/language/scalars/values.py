@@ -25,7 +25,7 @@ from bittern.language.literals import (
 from bittern.language.parser import Parser
 from bittern.language.quantifiers import hidden_name
 from bittern.language.scalars.functions import FunctionReader
-from bittern.language.scalars.tokens import VALUES
+from bittern.language.scalars.tokens import COLLATE, VALUES
 from bittern.language.syntax import Quantified
 from bittern.terms.nodes import Attribute, Call, Constant, Lambda, Term
 
@@ -120,10 +120,20 @@ class ValueReader(FunctionReader):
                     else:
                         term = self._call(".", [term, Constant(pa.scalar(part))])
             elif self._word("collate"):
-                token = self._take()
-                term = self._call("collate", [term, Constant(pa.scalar(token.text.upper()))])
+                term = self._with_collation(term, self._take())
             else:
                 return term
+
+    def _with_collation(self, term: Term, token: Token) -> Term:
+        name = token.text.upper().removeprefix("SYSTEM.BUILTIN.")
+        if name == "UTF8_LCASE":
+            return Call(COLLATE, (term,))
+        if name != "UTF8_BINARY":
+            self._error(
+                f"there is no collation {token.text[:40]} here: use UTF8_BINARY or UTF8_LCASE",
+                token,
+            )
+        return term
 
     def _inside(self, term: Attribute, key: str, token: Token) -> Term:
         """``m['k']`` is the attribute ``m.k``, and so is ``(m).k``."""
