@@ -170,10 +170,14 @@ def _cut_micros(unit: str, micros: Numbers) -> Numbers | None:
 
 
 def _cut(
-    own: Cells, unit: Value, kind: pa.DataType, cut: Callable[[str, Numbers], Numbers | None]
+    scope: Scope,
+    own: Cells,
+    unit: Value,
+    kind: pa.DataType,
+    cut: Callable[[str, Numbers], Numbers | None],
 ) -> Value:
     """Cut by the unit of each row; of those that are none, nothing is known."""
-    words, places = choices(unit)
+    words, places = choices(scope, unit)
     numbers, there = np.zeros(1, np.int64), np.zeros(1, np.bool_)
     for place, word in enumerate(words):
         answer = None if word is None else cut(word.lower(), own.numbers)
@@ -186,12 +190,12 @@ def _cut(
 
 @TABLE.add("trunc", least=2)
 def _trunc(scope: Scope, _call: Call, value: Value, unit: Value) -> Value:
-    return _cut(as_days(scope, value, "trunc"), unit, _DATE, _cut_days)
+    return _cut(scope, as_days(scope, value, "trunc"), unit, _DATE, _cut_days)
 
 
 @TABLE.add("date_trunc", least=2)
 def _date_trunc(scope: Scope, _call: Call, unit: Value, value: Value) -> Value:
-    return _cut(as_micros(scope, value, "date_trunc"), unit, TIMESTAMP, _cut_micros)
+    return _cut(scope, as_micros(scope, value, "date_trunc"), unit, TIMESTAMP, _cut_micros)
 
 
 @TABLE.add("datediff", "date_diff", least=2, most=3)
@@ -268,7 +272,7 @@ _WEEKDAY = {name[:n]: i for i, name in enumerate(_WEEKDAYS) for n in (2, 3, len(
 @TABLE.add("next_day", least=2)
 def _next_day(scope: Scope, _call: Call, value: Value, name: Value) -> Value:
     own = as_days(scope, value, "next_day")
-    words, places = choices(name)
+    words, places = choices(scope, name)
     wanted = np.array([-2 if w is None else _WEEKDAY.get(w.lower(), -1) for w in words])[places]
     there = own.there & (wanted != -2)
     there = failing(scope, there, wanted == -1, "no day of the week")
