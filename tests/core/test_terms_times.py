@@ -196,12 +196,12 @@ def test_what_is_no_interval(pieces):
 
 def test_units_are_words():
     t = Constant(pa.scalar(0, pa.int64()).cast(TIMESTAMP))
-    moved = folded(call("timestampadd", "MONTH", 13, t))
+    moved = folded(call("timestampadd", Attribute("MONTH"), 13, t))
     assert moved.as_py() == dt.datetime(1971, 2, 1, tzinfo=dt.UTC)
-    assert folded(call("timestampdiff", "week", t, Constant(moved))).as_py() == 56
-    assert folded(call("datediff", "year", Constant(moved), t)).as_py() == -1
+    assert folded(call("timestampdiff", Attribute("week"), t, Constant(moved))).as_py() == 56
+    assert folded(call("datediff", Attribute("year"), Constant(moved), t)).as_py() == -1
     with pytest.raises(ValueError, match="unit"):
-        folded(call("timestampadd", "fortnight", 1, t))
+        folded(call("timestampadd", Attribute("fortnight"), 1, t))
 
 
 @pytest.mark.parametrize(

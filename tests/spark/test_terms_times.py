@@ -168,6 +168,31 @@ def test_numbers(spark: Any, rows: pa.Table) -> None:
     compare(spark, rows, NUMBERS)
 
 
+UNITS = (
+    "MICROSECOND", "millisecond", "second", "MINUTE", "hour", "DAY", "dayofyear", "week", "MONTH",
+    "quarter", "year",
+)  # fmt: skip
+
+
+def test_units(spark: Any, rows: pa.Table) -> None:
+    terms = [
+        text
+        for unit in UNITS
+        for text in (
+            f"timestampadd({unit}, i, t)",
+            f"timestampdiff({unit}, t, u)",
+            f"timestampdiff({unit}, n, d)",
+        )
+    ]
+    more = [
+        "dateadd(MONTH, 1, d)",
+        "date_add(WEEK, i, n)",
+        "datediff(DAY, t, d)",
+        "date_diff(HOUR, d, t)",
+    ]
+    compare(spark, rows, [*terms, *more, "timestampadd(DAY, 1.5, '2024-01-31')"])
+
+
 ARGUMENTS = [
     "year('2024-02-29')",
     "hour('2024-02-29 05:00:00')",

@@ -38,7 +38,7 @@ from bittern.terms.moments import (
 )
 from bittern.terms.scope import Mask, MeaninglessError
 
-_MOST_LETTERS = 1000
+_MOST_LETTERS = 200
 _MONTHS = ["January", "February", "March", "April", "May", "June", "July", "August"]
 _MONTHS += ["September", "October", "November", "December"]
 _WEEKDAYS = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]

@@ -6,8 +6,9 @@
     add_months(2024-01-31, 1)                2024-02-29    the last day of a shorter month
     EXTRACT(WEEK FROM 2024-12-31)            1             weeks as ISO 8601 counts them
 
-``EXTRACT(field FROM x)`` is the call ``extract`` with the field's name, a string, first. Units are
-strings, too: ``timestampadd('MONTH', 1, x)`` is how TIMESTAMPADD(MONTH, 1, x) arrives here.
+``EXTRACT(field FROM x)`` is the call ``extract`` with the field's name, a string, first. The unit
+of ``TIMESTAMPADD(MONTH, 1, x)`` is a word that reads as an attribute: its name counts, not its
+value.
 Numbers in NumPy (``moments.py``), all O(rows).
 """
 
@@ -49,7 +50,7 @@ from bittern.terms.moments import (
     timestamp_like,
     year_of,
 )
-from bittern.terms.nodes import Call
+from bittern.terms.nodes import Attribute, Call, Term
 from bittern.terms.scope import MeaninglessError, Scope, Table, Value
 from bittern.terms.shifting import plus_days, shifted
 from bittern.terms.types import TIMESTAMP
@@ -198,27 +199,27 @@ def _date_trunc(scope: Scope, _call: Call, unit: Value, value: Value) -> Value:
     return _cut(scope, as_micros(scope, value, "date_trunc"), unit, TIMESTAMP, _cut_micros)
 
 
-@TABLE.add("datediff", "date_diff", least=2, most=3)
-def _datediff(scope: Scope, call: Call, *values: Value) -> Value:
-    if len(values) == 3:
-        return _timestampdiff(scope, call, *values)
-    end, start = (as_days(scope, value, "datediff") for value in values)
+@TABLE.add("datediff", "date_diff", least=2, most=3, lazy=True)
+def _datediff(scope: Scope, call: Call) -> Value:
+    if len(call.arguments) == 3:
+        return _timestampdiff(scope, call)
+    end, start = (as_days(scope, scope.value(term), "datediff") for term in call.arguments)
     there, is_one = spread(end, start)
     return made(pa.int32(), end.numbers - start.numbers, there, is_one=is_one)
 
 
-def _date_plus(sign: int, scope: Scope, call: Call, *values: Value) -> Value:
-    if len(values) == 3:
-        return _timestampadd(scope, call, *values)
-    date, count = values
+def _date_plus(sign: int, scope: Scope, call: Call) -> Value:
+    if len(call.arguments) == 3:
+        return _timestampadd(scope, call)
+    date, count = map(scope.value, call.arguments)
     narrow = pa.types.is_integer(count.type) and count.type != pa.int64()
     if not (narrow or is_text(count.type) or pa.types.is_null(count.type)):
         raise MeaninglessError(f"{call.function} takes days as an INT, not {count.type}")
     return plus_days(as_days(scope, date, call.function), as_whole(scope, count, "days"), sign)
 
 
-TABLE.add("date_add", "dateadd", least=2, most=3)(partial(_date_plus, 1))
-TABLE.add("date_sub", least=2)(partial(_date_plus, -1))
+TABLE.add("date_add", "dateadd", least=2, most=3, lazy=True)(partial(_date_plus, 1))
+TABLE.add("date_sub", least=2, lazy=True)(partial(_date_plus, -1))
 
 
 @TABLE.add("add_months", least=2)
@@ -293,18 +294,18 @@ _UNITS = {
 _MONTH_UNITS = {"month": 1, "quarter": 3, "year": 12}
 
 
-def _unit(value: Value) -> tuple[int, int]:
+def _unit(term: Term) -> tuple[int, int]:
     """How many months, and how many microseconds, a unit is; one of them is 0."""
-    written = value.as_py() if isinstance(value, pa.Scalar) else None
-    name = written.lower() if isinstance(written, str) else ""
+    name = term.name.lower() if isinstance(term, Attribute) else ""
     if name not in _UNITS and name not in _MONTH_UNITS:
         raise MeaninglessError("a unit is written as YEAR, MONTH, DAY, HOUR, ... without quotes")
     return _MONTH_UNITS.get(name, 0), _UNITS.get(name, 0)
 
 
-@TABLE.add("timestampadd", least=3)
-def _timestampadd(scope: Scope, call: Call, unit: Value, count: Value, value: Value) -> Value:
-    months, size = _unit(unit)
+@TABLE.add("timestampadd", least=3, lazy=True)
+def _timestampadd(scope: Scope, call: Call) -> Value:
+    months, size = _unit(call.arguments[0])
+    count, value = map(scope.value, call.arguments[1:])
     own = as_micros(scope, value, call.function)
     times = as_whole(scope, count, call.function, pa.int64())
     there, is_one = spread(own, times)
@@ -330,10 +331,10 @@ def _months_apart(start: Numbers, end: Numbers) -> Numbers:
     return whole
 
 
-@TABLE.add("timestampdiff", least=3)
-def _timestampdiff(scope: Scope, call: Call, unit: Value, start: Value, end: Value) -> Value:
-    months, size = _unit(unit)
-    one, other = (as_micros(scope, value, call.function) for value in (start, end))
+@TABLE.add("timestampdiff", least=3, lazy=True)
+def _timestampdiff(scope: Scope, call: Call) -> Value:
+    months, size = _unit(call.arguments[0])
+    one, other = (as_micros(scope, scope.value(term), call.function) for term in call.arguments[1:])
     there, is_one = spread(one, other)
     if months:
         numbers = _months_apart(one.numbers, other.numbers)
