@@ -333,7 +333,10 @@ def _months_apart(start: Numbers, end: Numbers) -> Numbers:
 
 @TABLE.add("timestampdiff", least=3, lazy=True)
 def _timestampdiff(scope: Scope, call: Call) -> Value:
-    months, size = _unit(call.arguments[0])
+    unit = call.arguments[0]
+    months, size = _unit(unit)
+    if isinstance(unit, Attribute) and unit.name.lower() == "dayofyear":  # Spark adds these only
+        raise MeaninglessError("a difference is not counted in DAYOFYEAR: DAY is the same")
     one, other = (as_micros(scope, scope.value(term), call.function) for term in call.arguments[1:])
     there, is_one = spread(one, other)
     if months:
