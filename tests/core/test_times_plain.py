@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from bittern.language.scalars import read_term
 from bittern.terms.interval_literals import interval_literal, print_months
 from bittern.terms.nodes import Attribute, Call, Constant
 from bittern.terms.scope import MeaninglessError, Scope, evaluate, folded
@@ -225,6 +226,12 @@ def test_empty_columns_and_nulls_have_types():
         array, failures = evaluate(call(name, Attribute("d"), *more), empty, 0)
         assert (array.type, len(array), failures) == (kind, 0, [])
         assert folded(call(name, constant(None, pa.null()), *more)).type == kind
+
+
+@pytest.mark.parametrize("micros", [1, -1, 9_223_372_036_854_775, -9_223_372_036_854_775])
+def test_intervals_of_all_parts_read_back(micros):
+    scalar = pa.scalar(pa.MonthDayNano([-14, 3, micros * 1000]), YEAR_MONTH)
+    assert folded(read_term(print_months(scalar))) == scalar
 
 
 def test_intervals_of_months_and_days_have_no_order():

@@ -135,7 +135,9 @@ def print_months(scalar: pa.Scalar) -> str:
         return f"INTERVAL '{days}' DAY"
     months, days, nanos = scalar.as_py()
     if days or nanos:
-        seconds = f"CAST('{nanos // 1000 / 1e6:.6f}' AS DECIMAL(18, 6))"
+        whole, rest = divmod(abs(nanos) // 1000, SECOND)
+        sign = "-" if nanos < 0 else ""
+        seconds = f"CAST('{sign}{whole}.{rest:06}' AS DECIMAL(18, 6))"
         return f"make_interval(0, {months}, 0, {days}, 0, 0, {seconds})"
     sign = "-" if months < 0 else ""
     return f"INTERVAL '{sign}{abs(months) // 12}-{abs(months) % 12}' YEAR TO MONTH"
