@@ -1,7 +1,7 @@
 """Casts between types, with Spark's meaning.
 
 ``cast`` is ``CAST``: in ANSI mode a value that does not fit fails the row, with ``strict=False``
-(``TRY_CAST``) it is just NULL. ``widened`` leads to a type that holds every value. What can be cast::
+(``TRY_CAST``) it is just NULL. ``widened`` leads to a type that holds every value. These can be::
 
     to          number  STRING  BOOLEAN  DATE  TIMESTAMP  _NTZ  BINARY       in the modules
     number         x       x       x              x                          cast_numbers, to_text
@@ -155,7 +155,6 @@ def _cast_to(kind: pa.DataType, scope: Scope, _call: Call, value: Value) -> Valu
     return cast(scope, value, kind)
 
 
-for _name in (
-    "tinyint smallint int bigint float double decimal string binary boolean date timestamp".split()
-):
+_NAMES = "tinyint smallint int bigint float double decimal string binary boolean date timestamp"
+for _name in _NAMES.split(" "):
     TABLE.add(_name, least=1)(partial(_cast_to, type_of(_name)))

@@ -7,8 +7,8 @@
     |----------- TIMESTAMP: local time is UTC; TIMESTAMP_NTZ leaves a zone out
 
 Years have four to six digits (of a DATE seven), and may have a sign. The common forms, of fixed
-length, are read as columns of bytes in NumPy; all others one by one, each distinct value once. A time
-without a date would be of today: it is not read here.
+length, are read as columns of bytes in NumPy; all others one by one, each distinct value once. A
+time without a date would be of today: it is not read here.
 """
 
 from __future__ import annotations
