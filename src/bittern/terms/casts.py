@@ -111,7 +111,7 @@ def _to_text(array: pa.Array) -> tuple[pa.Array, Mask] | None:
             return array.cast(pa.string()), _nowhere(array)
         except pa.ArrowInvalid:  # some bytes are no UTF-8: Spark keeps them, Arrow cannot
             text = per_distinct(array, _decoded, pa.string())
-            return text, column(text.is_null()).data & column(array).valid
+            return text, column(text.is_null()).data & column(array.is_valid()).data
     known = is_number(own) or types.is_boolean(own) or types.is_date(own) or types.is_timestamp(own)
     return (to_text(array), _nowhere(array)) if known else None
 
