@@ -29,7 +29,7 @@ _MICROS = {
     "millisecond": 1000,
     "microsecond": 1,
 }
-_PIECE = re.compile(r"\s*([+-]?)\s*([0-9]*)(\.[0-9]{0,9})?\s+([a-z]+?)s?(?=\s|$)")
+_PIECE = re.compile(r" ?([+-]?) ?([0-9]*)(\.[0-9]{0,9})? ([a-z]+?)s?(?= |$)")
 _FRACTION = r"([0-9]{1,2}(?:\.[0-9]{1,9})?)"
 #: From the first unit to the last: the parts of the text, and the size of each.
 _RANGES: dict[str, tuple[str, tuple[int, ...]]] = {
@@ -60,7 +60,7 @@ def _wrong(text: str) -> ValueError:
 
 def _listed(text: str) -> pa.Scalar:
     """``3 days 2 hours``."""
-    rest = re.sub(r"^\s*interval(?=\s)", "", text.lower()).rstrip()
+    rest = " ".join(text.lower().split()).removeprefix("interval ")
     months = micros = at = 0
     units: set[str] = set()
     while at < len(rest):

@@ -209,10 +209,12 @@ def _divisible(
 def _arithmetic(
     name: str, scope: Scope, call: Call, left: Value, right: Value, *, strict: bool = True
 ) -> Value:
-    if name in "+-" and (pa.types.is_temporal(left.type) or pa.types.is_temporal(right.type)):
+    if name in "+-*/" and (pa.types.is_temporal(left.type) or pa.types.is_temporal(right.type)):
+        from bittern.terms.intervals import scaled  # noqa: PLC0415
         from bittern.terms.times import shifted  # noqa: PLC0415
 
-        return shifted(scope, call, left, right)
+        own = scope if strict else Scope({}, scope.n_rows)
+        return (shifted if name in "+-" else scaled)(own, Call(name, ()), left, right)
     return computed(scope, call, name, left, right, strict=strict)
 
 
@@ -253,6 +255,10 @@ def _div(scope: Scope, _call: Call, left: Value, right: Value) -> Value:
 
 @TABLE.add("negative", least=1)
 def _negative(scope: Scope, _call: Call, value: Value) -> Value:
+    if pa.types.is_temporal(value.type):
+        from bittern.terms.intervals import negated  # noqa: PLC0415
+
+        return negated(scope, value)
     return _turned(scope, value, "-", lambda data: np.ones(data.shape, np.bool_))
 
 
@@ -265,7 +271,8 @@ def _abs(scope: Scope, _call: Call, value: Value) -> Value:
 
 @TABLE.add("positive", least=1)
 def _positive(scope: Scope, _call: Call, value: Value) -> Value:
-    return value if pa.types.is_duration(value.type) else plain(scope, value, what="+")
+    is_interval = pa.types.is_duration(value.type) or pa.types.is_interval(value.type)
+    return value if is_interval else plain(scope, value, what="+")
 
 
 def _turned(scope: Scope, value: Value, what: str, which: Callable[[Data], Mask]) -> Value:

@@ -156,7 +156,7 @@ def zoned(
     scope: Scope, micros: Numbers, there: Mask, name: Value, *, to_utc: bool
 ) -> tuple[Numbers, Mask]:
     """Times moved from UTC to the zone of each row, or back."""
-    words, places = choices(name)
+    words, places = choices(scope, name)
     size = np.broadcast_shapes(micros.shape, places.shape)
     micros, places = np.broadcast_to(micros, size), np.broadcast_to(places, size)
     there = np.broadcast_to(there, size)
