@@ -1,8 +1,11 @@
 """Bits of integers: ``& | ^ ~``, shifts, ``bit_count``; and integers in other bases.
 
-``5 & 3`` is 1, ``shiftleft(1, 33)`` is 2 (an INT is shifted by 33 mod 32), ``bit_count(-1)`` is 64 in
-every type, ``hex(255)`` is 'FF', ``conv('ff', 16, 10)`` is '255'. O(rows); other bases are asked for
-each distinct value once.
+::
+
+    5 & 3 = 1    shiftleft(1, 33) = 2, an INT is shifted by 33 mod 32    hex(255) = 'FF'
+                 bit_count(-1) = 64, whatever its type                   conv('ff', 16, 10) = '255'
+
+O(rows); digits of another base are found for each distinct value once.
 """
 
 from __future__ import annotations
@@ -174,10 +177,8 @@ def _converted(text: str, base: int, to: int) -> str | None:
         if number > _WORD:
             return ""
     if negative and to > 0:
-        # A magnitude of the upper half is taken as a number below zero, already.
+        # Of a magnitude in the upper half Spark makes -1.
         number = _WORD if number >= 1 << 63 else -number & _WORD
-    if to < 0 and not negative and number >= 1 << 63:
+    elif to < 0 and number >= 1 << 63:
         negative, number = True, -number & _WORD
-    elif to < 0 and negative:
-        number = -(-number) & _WORD if number < 1 << 63 else -number & _WORD
-    return ("-" if negative and to < 0 and number else "") + written(number, abs(to))
+    return ("-" if negative and to < 0 else "") + written(number, abs(to))

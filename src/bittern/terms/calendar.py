@@ -6,7 +6,7 @@ Days count from 1970-01-01. ``civil(-719528)`` is (0, 1, 1): years are counted a
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 import re
 import zoneinfo
 from functools import cache
@@ -48,6 +48,7 @@ _SHORT = {
     "MST": "-07:00",
     "HST": "-10:00",
 }
+_NOT_JAVAS = {"Factory", "ROC", "localtime", "posixrules"}
 _OFFSET = re.compile(r"([+-])(\d)|([+-])(\d\d)(?::?(\d\d)(?::?(\d\d))?)?", re.ASCII)
 _PREFIX = re.compile(r"(?:UTC|GMT|UT)(?=[+-])")
 _MOST_OFFSET = 18 * 3600
@@ -98,7 +99,7 @@ def offset_of(zone: str, year: int, month: int, day: int, second: int) -> int | 
     # Rules come back every 400 years; before there were any, local mean time holds.
     year = 1 if year < 1 else year if year < 9999 else 9600 - 400 + year % 400
     hour, second = divmod(second, 3600)
-    local = datetime.datetime(year, month, day, hour, second // 60, second % 60, tzinfo=known)
+    local = dt.datetime(year, month, day, hour, second // 60, second % 60, tzinfo=known)
     ahead = local.utcoffset()
     return None if ahead is None else round(ahead.total_seconds())
 
@@ -114,7 +115,7 @@ def _fixed(match: re.Match[str]) -> int | None:
 
 @cache
 def _names() -> frozenset[str]:
-    return frozenset(zoneinfo.available_timezones())
+    return frozenset(zoneinfo.available_timezones() - _NOT_JAVAS)
 
 
 def _zone(name: str) -> zoneinfo.ZoneInfo | None:

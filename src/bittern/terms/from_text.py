@@ -7,8 +7,8 @@
     '12.345'  '1e2'              DECIMAL    rounded to the type's scale, halves away from zero
     'Yes' 't' '0'                BOOLEAN
 
-What is nothing of these is NULL, and marked as wrong. O(bytes); rare forms are read one by one, each
-distinct value once.
+What is nothing of these is NULL, and marked as wrong. O(bytes); rare forms are read one by one,
+each distinct value once.
 """
 
 from __future__ import annotations

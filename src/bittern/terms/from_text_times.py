@@ -7,8 +7,8 @@
     |----------- TIMESTAMP: local time is UTC; TIMESTAMP_NTZ leaves a zone out
 
 Years have four to six digits (of a DATE seven), and may have a sign. The common forms, of fixed
-length, are read as columns of bytes in NumPy; all others one by one, each distinct value once. A time
-without a date would be of today: it is not read here.
+length, are read as columns of bytes in NumPy; all others one by one, each distinct value once. A
+time without a date would be of today: it is not read here.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from bittern.terms.calendar import days_of, is_date, offset_of
+from bittern.terms.calendar import days_of, is_date, length_of_month, offset_of
 from bittern.terms.columns import arrow
 from bittern.terms.from_text import trimmed
 from bittern.terms.scope import Mask
@@ -45,8 +45,10 @@ _MOST_BEHIND = 8
 def dates(array: pa.Array) -> tuple[pa.Array, Mask]:
     """The strings as dates, and a mask of those that are none."""
     text, valid = trimmed(array), _valid(array)
-    data, length = _bytes(text, len(_DATE_SHAPE))
-    good = valid & (length == len(_DATE_SHAPE)) & _has_shape(data, _DATE_SHAPE)
+    end = len(_DATE_SHAPE)
+    data, length = _bytes(text, end + 1)
+    ends = (length == end) | (data[:, end] == ord(" ")) | (data[:, end] == ord("T"))
+    good = valid & ends & _has_shape(data, _DATE_SHAPE)
     days, there = _days(data)
     good &= there
     values = _asked(text, days, good, valid, _date)
@@ -89,19 +91,24 @@ def _valid(array: pa.Array) -> Mask:
 
 
 def _bytes(text: pa.Array, width: int) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
-    """The first bytes of each string, filled up with zeros, and how many it has in all."""
-    offsets = np.zeros(len(text) + 1, np.int64)
+    """The first bytes of each string, filled up with zeros, and how many it has in all.
+
+    One byte of all strings lies in memory after the other, as they are looked at.
+    """
+    columns = np.zeros((width, len(text)), np.uint8)
     if not len(text):
-        return np.zeros((0, width), np.uint8), offsets[:0]
+        return columns.T, np.zeros(0, np.int64)
     _, places, held = text.buffers()
-    offsets[:] = np.frombuffer(places, np.int32)[text.offset : text.offset + len(text) + 1]
-    everything = np.frombuffer(held, np.uint8) if held is not None and held.size else None
-    length = np.diff(offsets)
-    if everything is None:
-        return np.zeros((len(text), width), np.uint8), length
-    place = offsets[:-1, None] + np.arange(width)
-    inside = np.arange(width) < length[:, None]
-    return np.where(inside, everything[np.minimum(place, len(everything) - 1)], 0), length
+    offsets = np.frombuffer(places, np.int32)[text.offset : text.offset + len(text) + 1]
+    offsets = offsets.astype(np.int64)
+    first, last = int(offsets[0]), int(offsets[-1])
+    everything = np.zeros(last - first + width, np.uint8)
+    if last > first:
+        everything[: last - first] = np.frombuffer(held, np.uint8)[first:last]
+    starts, length = offsets[:-1] - first, np.diff(offsets)
+    for at in range(width):
+        columns[at] = np.where(at < length, everything[starts + at], 0)
+    return columns.T, length
 
 
 def _has_shape(data: npt.NDArray[np.uint8], shape: bytes) -> Mask:
@@ -147,7 +154,9 @@ def _asked(
 def _day(sign: str, *parts: str | None) -> tuple[int, int, int] | None:
     year, month, day = (int(part or 1) for part in parts)
     year = -year if sign == "-" else year
-    return (year, month, day) if is_date(year, month, day) else None
+    if 1 <= month <= 12 and 1 <= day <= length_of_month(year, month):
+        return year, month, day
+    return None
 
 
 def _date(text: str) -> int | None:
