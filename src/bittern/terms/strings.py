@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bittern.terms.nodes import Call
-from bittern.terms.scope import MeaninglessError, Scope, Table, Value
+from bittern.terms.scope import Scope, Table, Value
 from bittern.terms.texts import (
     Characters,
     Integers,
@@ -33,7 +33,6 @@ from bittern.terms.texts import (
     each,
     integers,
     number,
-    one,
     sized,
     sizes,
     text,
