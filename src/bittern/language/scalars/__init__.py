@@ -7,7 +7,7 @@
 
 Operators bind, from the loosest::
 
-    OR   AND   NOT !   [NOT] IN, BETWEEN, LIKE, IS   = < ...   |   ^   &   + - ||   * / % DIV
+    OR   AND   NOT !   [NOT] IN, BETWEEN, LIKE, IS   = < ...   |   ^   &   << >>   + - ||   * / % DIV
     unary + - ~   ::type   [element]   .field
 
 A call whose arguments are all constant is evaluated at once, unless that fails: then every event

@@ -40,16 +40,12 @@ _POWERS = {
     "|": 2,
     "^": 3,
     "&": 4,
-    "+": 5,
-    "-": 5,
-    "||": 5,
-    "*": 6,
-    "/": 6,
-    "%": 6,
-    "div": 6,
+    **dict.fromkeys(("<<", ">>", ">>>"), 5),
+    **dict.fromkeys(("+", "-", "||"), 6),
+    **dict.fromkeys(("*", "/", "%", "div"), 7),
 }
+_SHIFTS = {"<<": "shiftleft", ">>": "shiftright", ">>>": "shiftrightunsigned"}
 _UNARY = {"-": "negative", "+": "positive", "~": "~"}
-_UNARY_POWER = 7
 
 
 class ValueReader(FunctionReader):
@@ -77,7 +73,7 @@ class ValueReader(FunctionReader):
                     self._error(
                         "a chain of comparisons must go one way, such as 10 <= a < 30", token
                     )
-                left = self._call(operator, [left, right])
+                left = self._call(_SHIFTS.get(operator, operator), [left, right])
             is_link = operator in COMPARISONS and not isinstance(right, Constant)
             chained, middle = (operator if is_link else None), right
 
@@ -154,6 +150,8 @@ class ValueReader(FunctionReader):
             return term
         if kind in QUANTIFIERS:
             return self._quantified(token)
+        if kind in ("LIKE", "RLIKE", "REGEXP") and self._peek().kind == "(":
+            return self._function(token)
         if kind != "attribute":
             self._fail(token, "a value")
         word, following = token.text.lower(), self._peek()
