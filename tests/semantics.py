@@ -19,6 +19,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
@@ -591,6 +592,19 @@ JOINED: tuple[Joined, ...] = (
 # ------------------------------------------------------------------ as Markdown
 
 DOCUMENT = Path(__file__).parent.parent / "docs" / "language.md"
+FUNCTION_MARKS: Final = (
+    "<!-- functions: written by tests/semantics.py -->\n",
+    "<!-- end of functions -->\n",
+)
+#: What the modules of ``terms/`` that have functions are about.
+THEMES: Final = {
+    "numbers": ("numbers", "rounding", "mathematics", "bits"),
+    "texts": ("strings", "positions", "encodings", "patterns"),
+    "choices and comparisons": ("comparisons", "conditions"),
+    "casts, each to the type of its name": ("casts",),
+    "times and intervals": ("times", "time_texts", "zones", "intervals"),
+    "arrays and maps": ("arrays", "elements", "lambdas", "sets"),
+}
 MARKS: Final = ("<!-- rules: written by tests/semantics.py -->\n", "<!-- end of rules -->\n")
 
 
@@ -682,7 +696,28 @@ def _value(value: Any) -> str:
     return str(value)
 
 
+def function_table() -> str:
+    """The functions of terms, by what they are about."""
+    lines = ["| about | functions |", "|---|---|"]
+    for theme, modules in THEMES.items():
+        tables = [import_module(f"bittern.terms.{module}").TABLE for module in modules]
+        names = sorted({name for table in tables for name in table.functions})
+        shown = ", ".join(f"`{name}`" for name in names if _is_called(name))
+        lines.append(f"| {theme} | {shown} |")
+    return "\n".join([*lines, ""])
+
+
+def _is_called(name: str) -> bool:
+    """Whether users write a call of this name; the others are operators and keywords."""
+    return name.isidentifier() and name not in ("compare", "between", "case", "in", "like")
+
+
+def _written(text: str, marks: tuple[str, str], between: str) -> str:
+    before, _, rest = text.partition(marks[0])
+    return before + marks[0] + between + marks[1] + rest.partition(marks[1])[2]
+
+
 if __name__ == "__main__":
-    before, _, rest = DOCUMENT.read_text(encoding="utf-8").partition(MARKS[0])
-    after = rest.partition(MARKS[1])[2]
-    DOCUMENT.write_text(before + MARKS[0] + tables() + MARKS[1] + after, encoding="utf-8")
+    page = DOCUMENT.read_text(encoding="utf-8")
+    page = _written(page, FUNCTION_MARKS, function_table())
+    DOCUMENT.write_text(_written(page, MARKS, tables()), encoding="utf-8")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,6 +16,7 @@ from bittern.errors import ExpressionError
 from bittern.language import limits
 from bittern.language.parser import parse
 from bittern.language.printer import print_expression
+from bittern.terms import scope
 
 if TYPE_CHECKING:
     from bittern.language.syntax import Expression
@@ -42,6 +44,13 @@ def test_names_are_unique() -> None:
 
 def test_document_shows_these_rules() -> None:
     assert semantics.documented() == semantics.tables(), "run: python tests/semantics.py"
+
+
+def test_document_shows_all_functions() -> None:
+    text = semantics.DOCUMENT.read_text(encoding="utf-8")
+    before, after = semantics.FUNCTION_MARKS
+    assert text.partition(before)[2].partition(after)[0] == semantics.function_table()
+    assert sorted(itertools.chain(*semantics.THEMES.values())) == sorted(scope._MODULES)
 
 
 @pytest.mark.parametrize(("rule", "case"), PLAIN, ids=_name)
