@@ -15,6 +15,7 @@ from functools import partial
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from bittern.terms.arrays import integers, picked
 from bittern.terms.nested import field_of, list_parts, map_parts
@@ -31,6 +32,10 @@ def _element(scope: Scope, _call: Call, value: Value, at: Value) -> Value:
         return _entry(scope, value, at)
     if pa.types.is_struct(value.type) or pa.types.is_string(at.type):
         return _field(scope, _call, value, at)
+    if at.type == pa.int64():
+        # Spark takes the low 32 bits of a BIGINT.
+        low = np.asarray(scope.array(at).fill_null(0).to_numpy(zero_copy_only=False)).astype(np.int32)
+        at = pa.array(low, mask=scope.mask(pc.is_null(at)))
     return _indexed(scope, value, at, "an array", strict=True)
 
 
