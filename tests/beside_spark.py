@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from bittern.language.scalars import read_term
 from bittern.terms.scope import MeaninglessError, evaluate
-from bittern.terms.types import settled
+from bittern.terms.types import TIMESTAMP_NTZ, settled
 
 
 def table_of(columns: dict[str, tuple[pa.DataType, list[Any]]], n_rows: int) -> pa.Table:
@@ -60,12 +60,21 @@ def meaningless(text: str, table: pa.Table) -> bool:
     return False
 
 
+def frame_of(spark: Any, table: pa.Table) -> Any:
+    """The table in Spark, with its types."""
+    frame = spark.createDataFrame(table)
+    for field in table.schema:
+        if field.type == TIMESTAMP_NTZ:  # Spark takes these as local ones
+            frame = frame.withColumn(field.name, frame[field.name].cast("timestamp_ntz"))
+    return frame
+
+
 def compare(
     spark: Any, table: pa.Table, texts: list[str], *, ulps: int = 0, n_failing: int = 1
 ) -> list[str]:
     """Each difference between Spark's answers and ours, as a line."""
     ours = [evaluated(text, table) for text in texts]
-    frame = spark.createDataFrame(table).coalesce(1).cache()
+    frame = frame_of(spark, table).coalesce(1).cache()
     wrong = []
     for start in range(0, len(texts), 100):
         own = range(start, min(start + 100, len(texts)))

@@ -170,6 +170,17 @@ def test_rows_that_cannot_be_cast() -> None:
         cast(pa.array([dt.date(2020, 1, 1)]), "int")
 
 
+def test_texts_without_end() -> None:
+    long = 100_000
+    texts = ["1" * long, "1" * long + "x", "0" * long + "7", f"0.{'0' * long}7e{long + 1}"]
+    texts += ["7." + "4" * long, "7.5" + "0" * long, "\u0660" * long + "7", "." * long, "-" * long]
+    found, failing = cast(pa.array(texts), "decimal(3, 0)")
+    expected = [None, None, 7, 7, 7, 8, 7, None, None]
+    assert (found.to_pylist(), failing) == (expected, [0, 1, 7, 8])
+    for kind in ("int", "double", "boolean", "date", "timestamp"):
+        cast(pa.array([*texts, "2020-01-01 00:00:00" + "+" * long, "2020-01-01 " * long]), kind)
+
+
 def test_nothing_at_all() -> None:
     kinds = ("int", "double", "decimal(5, 2)", "string", "boolean", "date", "timestamp", "binary")
     for kind in kinds:

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from beside_spark import compare, meaningless, table_of, values_of
+from beside_spark import compare, frame_of, meaningless, table_of, values_of
 from bittern.terms.types import TIMESTAMP, TIMESTAMP_NTZ
 
 pytestmark = pytest.mark.spark
@@ -360,4 +360,4 @@ MEANINGLESS = [
 def test_meaningless(spark: Any, text: str) -> None:
     assert meaningless(text, TABLE)
     with pytest.raises(Exception, match="MISMATCH"):
-        spark.createDataFrame(TABLE).selectExpr(text).schema  # noqa: B018  it is computed
+        frame_of(spark, TABLE).selectExpr(text).schema  # noqa: B018  it is computed

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from beside_spark import compare, meaningless, table_of, values_of
+from beside_spark import compare, frame_of, meaningless, table_of, values_of
 
 pytestmark = pytest.mark.spark
 
@@ -191,4 +191,4 @@ MEANINGLESS += ["s & s", "d | 1"]
 def test_meaningless(spark: Any, text: str) -> None:
     assert meaningless(text, TABLE)
     with pytest.raises(Exception, match=r"MISMATCH|WRONG|FOLDABLE"):
-        spark.createDataFrame(TABLE).selectExpr(text).schema  # noqa: B018  it is computed
+        frame_of(spark, TABLE).selectExpr(text).schema  # noqa: B018  it is computed

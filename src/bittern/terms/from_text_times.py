@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from bittern.terms.calendar import days_of, is_date, length_of_month, offset_of
+from bittern.terms.calendar import days_of, is_date, length_of_month
 from bittern.terms.columns import arrow
 from bittern.terms.from_text import trimmed
 from bittern.terms.scope import Mask
@@ -34,6 +34,8 @@ _TIMESTAMP = re.compile(
     r"(?:\.(\d*))?([^.\d].*)?)?)?)?)?)?",
     re.ASCII | re.DOTALL,
 )
+#: Zones are asked up to here, some days before the end of the numbers.
+_LATEST = 2**63 - 1 - 4 * _DAY
 #: What Java trims.
 _SPACES = "".join(map(chr, range(33)))
 _DATE_SHAPE = b"0000-00-00"
@@ -178,11 +180,22 @@ def _timestamp(text: str, *, with_zone: bool) -> int | None:
     if day is None or hour > 23 or minute > 59 or second > 59:
         return None
     seconds = hour * 3600 + minute * 60 + second
-    micros = int((fraction or "")[:6].ljust(6, "0"))
-    ahead = offset_of(zone.strip(_SPACES), *day, seconds) if zone else 0
+    found = int(days_of(*day)) * _DAY + seconds * _SECOND
+    ahead = _ahead(zone.strip(_SPACES), found) if zone else 0
     if ahead is None:
         return None
+    found += int((fraction or "")[:6].ljust(6, "0"))
     if with_zone:
-        seconds -= ahead
-    found = int(days_of(*day)) * _DAY + seconds * _SECOND + micros
+        found -= ahead
     return found if -(2**63) <= found < 2**63 else None
+
+
+def _ahead(name: str, local: int) -> int | None:
+    """Microseconds that a zone is ahead of UTC at a local time; None if there is no such zone."""
+    from bittern.terms.zones import utc_of, zone_of  # noqa: PLC0415  they cast, too
+
+    zone = zone_of(name)
+    if zone is None or isinstance(zone, int):
+        return None if zone is None else zone * _SECOND
+    local = max(min(local, _LATEST), -_LATEST)
+    return local - int(utc_of(zone, np.array([local]))[0])
