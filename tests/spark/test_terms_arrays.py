@@ -39,7 +39,14 @@ COLUMNS: dict[str, tuple[pa.DataType, list[Any]]] = {
     ),
     "s": (
         pa.list_(pa.string()),
-        [["b", "a", "B"], ["", None, ""], None, ["é", "e\u0301", "\U0001f600", "\uffff"], [], ["x"]],
+        [
+            ["b", "a", "B"],
+            ["", None, ""],
+            None,
+            ["é", "e\u0301", "\U0001f600", "\uffff"],
+            [],
+            ["x"],
+        ],
     ),
     "b": (pa.list_(pa.bool_()), [[True, False], [None], None, [], [True], [False, None]]),
     "bin": (pa.list_(pa.binary()), [[b"\xff", b""], [], None, [b"a", None], [b"a"], [b"\x00"]]),

@@ -34,7 +34,9 @@ def _element(scope: Scope, _call: Call, value: Value, at: Value) -> Value:
         return _field(scope, _call, value, at)
     if at.type == pa.int64():
         # Spark takes the low 32 bits of a BIGINT.
-        low = np.asarray(scope.array(at).fill_null(0).to_numpy(zero_copy_only=False)).astype(np.int32)
+        low = np.asarray(scope.array(at).fill_null(0).to_numpy(zero_copy_only=False)).astype(
+            np.int32
+        )
         at = pa.array(low, mask=scope.mask(pc.is_null(at)))
     return _indexed(scope, value, at, "an array", strict=True)
 
