@@ -39,7 +39,14 @@ COLUMNS: dict[str, tuple[pa.DataType, list[Any]]] = {
     ),
     "s": (
         pa.list_(pa.string()),
-        [["b", "a", "B"], ["", None, ""], None, ["é", "e\u0301", "\U0001f600", "\uffff"], [], ["x"]],
+        [
+            ["b", "a", "B"],
+            ["", None, ""],
+            None,
+            ["é", "e\u0301", "\U0001f600", "\uffff"],
+            [],
+            ["x"],
+        ],
     ),
     "b": (pa.list_(pa.bool_()), [[True, False], [None], None, [], [True], [False, None]]),
     "bin": (pa.list_(pa.binary()), [[b"\xff", b""], [], None, [b"a", None], [b"a"], [b"\x00"]]),
@@ -209,6 +216,6 @@ def test_rows_that_fail_are_those_of_spark(events: Any) -> None:
         if own.type != theirs.type or shown(own) != shown(theirs):
             wrong.append((text, own.type, theirs.type, shown(own), shown(theirs)))
         for row in sorted(failed):
-            with pytest.raises(Exception, match="INDEX|INVALID_PARAMETER|OVERFLOW"):
+            with pytest.raises(Exception, match=r"INDEX|INVALID_PARAMETER|OVERFLOW"):
                 spark_values(events.where(f"id = {row}"), [text])
     assert not wrong

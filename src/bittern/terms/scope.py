@@ -80,7 +80,7 @@ class Scope:
         """The value with one element per row."""
         if isinstance(value, pa.Array):
             return value
-        if pa.types.is_null(value.type) or not value.is_valid:
+        if pa.types.is_null(value.type) or not value.is_valid or not self.n_rows:
             return pa.nulls(self.n_rows, value.type)
         return pa.repeat(value, self.n_rows)
 
@@ -152,13 +152,22 @@ _all: Functions = {}
 def functions() -> Functions:
     """All functions by name, in lower case. Loaded when first asked for."""
     if not _all:
-        from bittern.terms import arrays, casts, comparisons, conditions, numbers, strings, times
-        from bittern.terms import elements, lambdas, sets
+        from bittern.terms import (
+            arrays,
+            casts,
+            comparisons,
+            conditions,
+            elements,
+            lambdas,
+            numbers,
+            sets,
+            strings,
+            times,
+        )
 
         found: Functions = {}
-        for module in (comparisons, conditions, casts, numbers, strings, times):
-            found |= module.TABLE.functions
-        for module in (arrays, sets, elements, lambdas):
+        plain = (comparisons, conditions, casts, numbers, strings, times)
+        for module in (*plain, arrays, sets, elements, lambdas):
             found |= module.TABLE.functions
         _all.update(found)
     return _all

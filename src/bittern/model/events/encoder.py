@@ -155,9 +155,7 @@ def _derived(numbers: Mapping[str, int]) -> DerivedAttributes:
 
 
 def _hidden_cells(rank: RankSpace, numbers: Mapping[str, int]) -> npt.NDArray[np.bool_] | None:
-    attributes = [
-        number for name, number in numbers.items() if name.startswith((HIDDEN, TERM))
-    ]
+    attributes = [number for name, number in numbers.items() if name.startswith((HIDDEN, TERM))]
     if not attributes:
         return None
     channels = rank.arrays.channels[attributes]

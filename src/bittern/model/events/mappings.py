@@ -219,9 +219,7 @@ class _Collector:
         self.lengths.append(length)
 
 
-def flatten(
-    events: Sequence[Any], names: Names, others: list[Any] | None = None
-) -> Flattened:
+def flatten(events: Sequence[Any], names: Names, others: list[Any] | None = None) -> Flattened:
     """Tagged values of a list of mappings; rejects rows that are not mappings or have bad text.
 
     Values without a kind are added to ``others``, and their payloads say where.

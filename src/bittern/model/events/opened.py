@@ -240,9 +240,10 @@ def _fitter(kind: pa.DataType) -> Callable[[Any], Any] | None:
         fits = [(field.name, _fitter(field.type)) for field in kind]
         fits = [(name, fit) for name, fit in fits if fit is not None]
         if fits:
-            return lambda value: value and value | {
-                name: fit(value.get(name)) for name, fit in fits if fit is not None
-            }
+            return lambda value: (
+                value
+                and value | {name: fit(value.get(name)) for name, fit in fits if fit is not None}
+            )
     return None
 
 
