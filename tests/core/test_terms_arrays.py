@@ -17,7 +17,7 @@ import variants
 from bittern.errors import LimitError
 from bittern.language.scalars import read_term
 from bittern.language.term_printer import print_term
-from bittern.model.events.opened import typed_arrays
+from bittern.model.events.opened import _one_by_one, typed_arrays
 from bittern.terms import arrays, lambdas
 from bittern.terms.nested import settled_nested
 from bittern.terms.scope import MeaninglessError, evaluate
@@ -182,10 +182,46 @@ def test_python_values_of_all_kinds() -> None:
     assert match("size(v) = 1", [{"v": value} for value in values])[7:12] == [True] * 5
 
 
+def test_values_read_together_are_as_read_alone() -> None:
+    generator = random.Random(3)
+    pool: list[Any] = [None, 1, 2.5, 7, 2**53 + 1, "a", True, {"f": 1}, {"f": 2.5}, {"f": None}]
+    pool += [{}, [1], [1, 2.5], [], {"f": [1, None]}, 2**64]
+
+    def some() -> Any:
+        own = generator.sample(pool, generator.choice([1, 1, 2, 3]))
+        drawn = generator.choices(own, k=generator.randrange(4))
+        return dict(zip("fghi", drawn, strict=False)) if generator.random() < 0.3 else drawn
+
+    values = [some() for _ in range(400)]
+    fields = frozenset("f")
+    together: dict[int, pa.Scalar] = {}
+    for places, array in typed_arrays(values, fields):
+        together |= dict(zip(places.tolist(), array, strict=True))
+    assert sorted(together) == list(range(400))
+
+    def shown(found: Any) -> Any:
+        """Without what is missing, and with types of numbers told apart."""
+        if isinstance(found, list):
+            return [shown(each) for each in found]
+        if isinstance(found, tuple):
+            return found[0], shown(found[1])
+        if isinstance(found, dict):
+            return {key: shown(each) for key, each in found.items() if each is not None}
+        return repr(found)
+
+    for place, value in enumerate(values):
+        ((_, alone),) = typed_arrays([value], fields)
+        assert shown(alone[0].as_py()) == shown(together[place].as_py()), value
+        slow = _one_by_one([value], fields)[0][1]
+        assert shown(alone[0].as_py()) == shown(slow[0].as_py()), value
+
+
 def test_deep_and_cyclic_values_end() -> None:
     cyclic: list[Any] = [1]
     cyclic.append(cyclic)
-    assert match("size(v) = 2", [{"v": cyclic}]) == [True]
+    twice: list[Any] = []
+    twice += [twice, twice, 1]
+    assert match("size(v) = 2", [{"v": cyclic}, {"v": twice}]) == [True, False]
 
 
 def test_mangled_variants_do_no_harm() -> None:
