@@ -103,7 +103,13 @@ def print_constant(scalar: pa.Scalar) -> str:
     """Write a constant so that it reads back with the same type and value."""
     kind, value = scalar.type, scalar.as_py()
     if pa.types.is_list(kind) and value is not None:
-        return f"array({', '.join(map(print_constant, scalar.values))})"
+        # An element that is not NULL says the type of all.
+        typed = any(each.is_valid for each in scalar.values)
+        elements = [
+            "NULL" if typed and not each.is_valid else print_constant(each)
+            for each in scalar.values
+        ]
+        return f"array({', '.join(elements)})"
     if value is None:
         untyped = pa.types.is_null(kind) or pa.types.is_nested(kind)  # no cast leads to an array
         return "NULL" if untyped else f"CAST(NULL AS {type_name(kind)})"

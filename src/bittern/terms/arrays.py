@@ -158,9 +158,7 @@ def _sort_array(scope: Scope, _call: Call, value: Value, rising: Value | None = 
     lists = list_parts(scope, value, "sort_array")
     if rising is None:
         return _sorted(lists, falling=False, nulls_first=True)
-    if not (
-        isinstance(rising, pa.Scalar) and (pa.types.is_boolean(rising.type) or not rising.is_valid)
-    ):
+    if not isinstance(rising, pa.Scalar) or rising.as_py() not in (None, True, False):
         raise MeaninglessError("the second argument of sort_array is TRUE or FALSE")
     if not rising.is_valid:
         lists = lists.kept(np.zeros(len(lists.values), dtype=np.bool_))

@@ -34,10 +34,8 @@ def _element(scope: Scope, _call: Call, value: Value, at: Value) -> Value:
         return _field(scope, _call, value, at)
     if at.type == pa.int64():
         # Spark takes the low 32 bits of a BIGINT.
-        low = np.asarray(scope.array(at).fill_null(0).to_numpy(zero_copy_only=False)).astype(
-            np.int32
-        )
-        at = pa.array(low, mask=scope.mask(pc.is_null(at)))
+        places = np.asarray(scope.array(at).fill_null(0).to_numpy(zero_copy_only=False))
+        at = pa.array(places.astype(np.int32), mask=scope.mask(pc.is_null(at)))
     return _indexed(scope, value, at, "an array", strict=True)
 
 
@@ -74,8 +72,8 @@ def _element_at(strict: bool, scope: Scope, call: Call, value: Value, at: Value)
     return picked(lists.values, np.where(inside, begin + place, 0), inside)
 
 
-TABLE.add("element_at", least=2)(partial(_element_at, True))  # noqa: FBT003
-TABLE.add("try_element_at", least=2)(partial(_element_at, False))  # noqa: FBT003
+TABLE.add("element_at", least=2)(partial(_element_at, True))
+TABLE.add("try_element_at", least=2)(partial(_element_at, False))
 
 
 def _entry(scope: Scope, value: Value, key: Value) -> Value:

@@ -216,6 +216,6 @@ def test_rows_that_fail_are_those_of_spark(events: Any) -> None:
         if own.type != theirs.type or shown(own) != shown(theirs):
             wrong.append((text, own.type, theirs.type, shown(own), shown(theirs)))
         for row in sorted(failed):
-            with pytest.raises(Exception, match="INDEX|INVALID_PARAMETER|OVERFLOW"):
+            with pytest.raises(Exception, match=r"INDEX|INVALID_PARAMETER|OVERFLOW"):
                 spark_values(events.where(f"id = {row}"), [text])
     assert not wrong
