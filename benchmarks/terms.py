@@ -9,8 +9,8 @@ an event's ten tags and five items::
     array_contains(tags, 't173') AND exists(items, i -> i.price < 12 AND i.quantity > 7)
 
 DuckDB computes the 200 terms of every event once as well, and joins their values with the
-constants. Run ``python -m benchmarks.terms [--small]``: events per CPU second of one thread, in turns, after
-both were found to give the same matches of terms.
+constants. Run ``python -m benchmarks.terms [--small]``: events per CPU second of one thread, in
+turns, after both were found to give the same matches of terms.
 """
 
 from __future__ import annotations

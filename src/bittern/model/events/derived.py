@@ -104,6 +104,9 @@ class DerivedAttributes:
                     sink.move_rows(mark, rows)
         for of_array, elements in self._elements:
             for rows, arrays in _evaluated(of_array, columns, scope, failures):
+                if (why := elements.complaint(arrays)) is not None:
+                    there = np.flatnonzero(arrays.is_valid().to_numpy(zero_copy_only=False))
+                    _list(failures, there, rows, of_array.name, why)
                 attributes, found = elements.found(arrays)
                 sink.add_present(attributes, found if rows is None else rows[found])
         return failures

@@ -48,6 +48,18 @@ class Elements:
             for kind, own in by_type.items()
         ]
 
+    def complaint(self, arrays: pa.Array) -> str | None:
+        """Why values of this type have none of the constants; None if they may have some."""
+        kind = arrays.type
+        if pa.types.is_null(kind):
+            return None
+        if not pa.types.is_list(kind):
+            return f"{kind} is no array"
+        types = [values.type for values, _ in self._constants]
+        if any(common_type(kind.value_type, each) is not None for each in types):
+            return None
+        return f"elements of type {kind.value_type} are not compared with {types[0]}"
+
     def found(self, arrays: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """(attributes, rows): the constants that the arrays have, each pair once."""
         nothing = np.empty(0, dtype=np.int64)
