@@ -121,7 +121,9 @@ class ValueReader(FunctionReader):
                 return term
 
     def _with_collation(self, term: Term, token: Token) -> Term:
-        name = token.text.upper().removeprefix("SYSTEM.BUILTIN.")
+        """The term, to be compared by the collation that a name or a string says."""
+        raw = string_value(token.text) if token.kind == "string" else token.text
+        name = raw.upper().removeprefix("SYSTEM.BUILTIN.")
         if name == "UTF8_LCASE":
             return Call(COLLATE, (term,))
         if name != "UTF8_BINARY":
