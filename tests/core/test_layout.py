@@ -16,6 +16,7 @@ PACKAGE = Path(__file__).parents[2] / "src" / "bittern"
 FOUNDATION = ("jit", "first_use", "processes", "errors", "files", "options", "arrays")
 #: From left to right; a room imports itself and rooms to its left.
 ROOMS = (
+    "terms",
     "language",
     "model",
     "stabbing",

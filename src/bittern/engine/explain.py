@@ -25,6 +25,7 @@ import pyarrow as pa
 from bittern.engine.live.matcher import LiveMatcher
 from bittern.engine.unanswered import needs_history
 from bittern.errors import EventError, brief
+from bittern.language.derived import is_derived, sides_of, stands_for_truth
 from bittern.language.literals import attribute_parts
 from bittern.language.parser import parse
 from bittern.language.patterns import Wildcard, compile_regex, like_parts
@@ -143,6 +144,7 @@ def explain(index: HasExpressions, event: Any, id_: str | int) -> Explanation:
     """
     text = index.expression(id_)
     tree, mapping = parse(text), _as_mapping(event)
+    mapping = _with_terms(tree, mapping, event)
     asked = [node for node in walk(tree) if isinstance(node, Quantified)]
     if not asked or not isinstance(index, LiveMatcher) or index.joins is None:
         step = _evaluate(tree, mapping, {})
@@ -154,6 +156,20 @@ def explain(index: HasExpressions, event: Any, id_: str | int) -> Explanation:
     steps = {each: Step(print_expression(each), answers[each], found) for each in asked}
     outlook = joins.outlook([segment.index for segment in state.segments], float(len(mapping)))
     return Explanation(id_, text, _evaluate(tree, mapping, steps), str(outlook))
+
+
+def _with_terms(tree: Expression, mapping: Mapping[str, Any], event: Any) -> Mapping[str, Any]:
+    """The event with the values of the terms of a tree, under the names that stand for them."""
+    leaves = [n for n in walk(tree) if not isinstance(n, And | Or | Not | Constant | Quantified)]
+    own = [n.attribute for n in leaves]  # type: ignore[union-attr]
+    names = {name for attribute in own for name in (attribute, *sides_of(attribute))}
+    names = {name for name in names if is_derived(name)}
+    if not names:
+        return mapping
+    from bittern.model.events.derived import term_values  # noqa: PLC0415  only for terms
+
+    source = event if isinstance(event, pa.Table | pa.RecordBatch) else [mapping]
+    return {**mapping, **term_values(sorted(names), source)}
 
 
 def _needs_history(text: str) -> bool:
@@ -217,7 +233,9 @@ def _evaluate(
     stack: list[tuple[Expression, bool]] = [(tree, False)]
     while stack:
         node, ready = stack.pop()
-        if isinstance(node, And | Or | Not):
+        if isinstance(node, Not) and _is_presence(node.operand):
+            done.append(_presence(node, event))
+        elif isinstance(node, And | Or | Not):
             operands = (node.operand,) if isinstance(node, Not) else node.operands
             if not ready:
                 stack.append((node, True))
@@ -267,6 +285,11 @@ def _predicate(node: Predicate, event: Mapping[str, Any]) -> Step:
     value = _look_up(event, node.attribute)
     name = print_attribute(node.attribute)
     text = print_expression(node)
+    if sides := sides_of(node.attribute):
+        assert isinstance(node, Compare), "that is how two terms are compared"
+        values = [(print_attribute(side), _look_up(event, side)) for side in sides]
+        known = [f"{side} is {'missing' if v is _MISSING else brief(v)}" for side, v in values]
+        return Step(text, None if value is _MISSING else _test(node, value), ", ".join(known))
     if isinstance(node, IsNull):
         found = "is missing" if value is _MISSING else f"is {brief(value)}"
         return Step(text, value is _MISSING, f"{name} {found}")
@@ -277,6 +300,17 @@ def _predicate(node: Predicate, event: Mapping[str, Any]) -> Step:
     if truth is None and _kind(value) != _wanted_kind(node):
         found += f", which is not a {_wanted_kind(node)}"
     return Step(text, truth, found)
+
+
+def _is_presence(node: Expression) -> bool:
+    """Whether it says that an attribute is not there which is there if its term is TRUE."""
+    return isinstance(node, IsNull) and stands_for_truth(node.attribute)
+
+
+def _presence(node: Not, event: Mapping[str, Any]) -> Step:
+    assert isinstance(node.operand, IsNull), "that is how it is written"
+    is_there = _look_up(event, node.operand.attribute) is not _MISSING
+    return Step(print_expression(node), is_there)
 
 
 def _kind(value: Any) -> str:

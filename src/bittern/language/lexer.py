@@ -28,6 +28,12 @@ from typing import NamedTuple
 KEYWORDS = frozenset(
     "AND OR NOT IN BETWEEN LIKE RLIKE REGEXP ESCAPE IS NULL TRUE FALSE".split()  # noqa: SIM905
 )
+#: Names like any other, which have a meaning of their own in some places of a term.
+TERM_WORDS = frozenset(
+    "CASE WHEN THEN ELSE END DIV ILIKE INTERVAL COLLATE ANY SOME ALL DISTINCT UNKNOWN "  # noqa: SIM905
+    "CAST TRY_CAST EXTRACT TRIM BOTH LEADING TRAILING SUBSTRING SUBSTR POSITION OVERLAY PLACING "
+    "FROM FOR AS TO X TIMESTAMP_NTZ TIMESTAMP_LTZ".split()
+)
 #: Keywords only in front of a string, so that they can also name attributes.
 _TYPES = frozenset(("DATE", "TIMESTAMP"))
 #: Keywords only in front of a bare name, which is then the document's.
@@ -53,8 +59,13 @@ WORD = re.compile(rf"((?=[\w'\"`+.-])(?:{_NAME}|{_NUMBER}|{_STRING}))", re.DOTAL
 
 _TOKEN = re.compile(
     rf"{_SPACE}++|(?P<word>{_NAME})|(?P<number>{_NUMBER})|(?P<string>{_STRING})"
-    r"|(?P<operator>==|!=|<=>|<>|<=|>=|[=<>(),≠≤≥∃∀])|(?P<other>--|/\*|.)",
+    r"|(?P<operator>==|<=>|<<|>>>|>>|<>|<=|>=|!=|!<|!>|\|\||::|->|[=<>(),≠≤≥∃∀+*/%&|^~!\[\].-])"
+    r"|(?P<other>.)",
     re.DOTALL,
+)
+#: A comment, or what only looks like one because it is in quotes; then the first group is empty.
+_COMMENT = re.compile(
+    rf"(--[^\n]*+|/\*(?:[^*/]++|\*(?!/)|/(?!\*))*+\*/)|{_STRING}|`(?:[^`]++|``)*+`", re.DOTALL
 )
 _CLOSED_STRING = re.compile(_string("Q", "Q"), re.DOTALL)
 _PLAIN_NUMBER = re.compile(rf"(?:[+-]{_SPACE}*+)?{_DIGITS}")
@@ -66,6 +77,8 @@ _SYNONYMS = {
     "≠": "!=",
     "≤": "<=",
     "≥": ">=",
+    "!<": ">=",
+    "!>": "<=",
     "∃": "EXISTS",
     "∀": "FORALL",
 }
@@ -108,6 +121,13 @@ def tokens(text: str) -> list[Token]:
                 return found
     found.append(Token("end", "", len(text), -1))
     return found
+
+
+def without_comments(text: str) -> str:
+    """The text with spaces in place of comments, so that positions stay. O(length)."""
+    if "--" not in text and "/*" not in text:
+        return text
+    return _COMMENT.sub(lambda match: " " * len(match[0]) if match[1] else match[0], text)
 
 
 def name_kind(raw: str) -> str:

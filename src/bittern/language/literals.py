@@ -34,8 +34,11 @@ if TYPE_CHECKING:
 #: The first character of names that stand for quantified predicates (``quantifiers.py``). They hold
 #: any text as it is, in one part; no attribute of an expression may start with it.
 HIDDEN = "\0"
-#: How the word of such a name starts.
+#: The first character of names that stand for terms (``derived.py``), likewise.
+TERM = "\1"
+#: How the words of such names start.
 HIDDEN_WORD = "`" + HIDDEN
+TERM_WORD = "`" + TERM
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _MICROSECOND = dt.timedelta(microseconds=1)
@@ -89,7 +92,7 @@ def attribute_name(raw: str) -> str:
     """An attribute's canonical name: parts joined by dots, back-quoted only where needed."""
     if "`" not in raw:
         return raw
-    if raw.startswith(HIDDEN_WORD):
+    if raw.startswith((HIDDEN_WORD, TERM_WORD)):
         return raw[1:-1].replace("``", "`")
     if _SURROGATE.search(raw):
         raise ValueError("an attribute name cannot hold half a surrogate pair")
@@ -106,7 +109,7 @@ def attribute_of(parts: Iterable[str]) -> str:
 
 def attribute_parts(name: str) -> tuple[str, ...]:
     """Split a canonical attribute name into the parts of its path."""
-    if name.startswith(HIDDEN):
+    if name.startswith((HIDDEN, TERM)):
         return (name,)
     if "`" not in name:
         return tuple(name.split("."))
@@ -115,7 +118,11 @@ def attribute_parts(name: str) -> tuple[str, ...]:
 
 def has_too_many_parts(name: str) -> bool:
     """Whether the path of a canonical attribute name is longer than allowed. O(length)."""
-    return name.count(".") >= MAX_PARTS and len(attribute_parts(name)) > MAX_PARTS
+    return (
+        not name.startswith(TERM)
+        and name.count(".") >= MAX_PARTS
+        and len(attribute_parts(name)) > MAX_PARTS
+    )
 
 
 def _quoted(part: str) -> str:

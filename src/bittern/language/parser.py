@@ -19,8 +19,9 @@ from typing import Any
 from bittern.errors import ExpressionError, LimitError, brief
 from bittern.language.complaints import explain_token
 from bittern.language.durations import duration_value
-from bittern.language.lexer import QUANTIFIERS, Token, is_bare
+from bittern.language.lexer import QUANTIFIERS, Token, is_bare, without_comments
 from bittern.language.limits import MAX_DEPTH, MAX_LENGTH, MAX_WINDOW_COUNT
+from bittern.language.patterns import RegexTooLargeError
 from bittern.language.predicates import PredicateParser
 from bittern.language.syntax import And, Expression, Not, Or, Quantified, Window
 from bittern.language.trees import Branch, Draft, flatten
@@ -29,9 +30,42 @@ _OPENING = frozenset(("(", "NOT", *QUANTIFIERS))
 
 
 def parse(text: str) -> Expression:
-    """Read a Boolean SQL expression; raises ``ExpressionError`` or ``LimitError``. O(length)."""
+    """Read a Boolean SQL expression; raises ``ExpressionError`` or ``LimitError``. O(length).
+
+    Most texts have only predicates on attributes; what else there is, terms are for.
+    """
     check_text(text)
-    return Parser(text).parse()
+    plain = without_comments(text)
+    try:
+        return Parser(plain).parse()
+    except LimitError:
+        raise
+    except ExpressionError as wrong:
+        return parse_with_terms(plain, wrong)
+
+
+def parse_with_terms(text: str, wrong: ExpressionError, *, hidden: bool = False) -> Expression:
+    """Read a text that may have terms, after it was found wrong without them.
+
+    Of two complaints, the one that comes later in the text is of the parser that understood more.
+    """
+    # Only for terms.
+    from bittern.language.derived import condition_of  # noqa: PLC0415
+    from bittern.language.scalars import FunctionCallError, read_term  # noqa: PLC0415
+
+    try:
+        term = read_term(text, hidden=hidden)
+    except (LimitError, FunctionCallError):
+        raise
+    except ExpressionError as other:
+        raise (other if other.position > wrong.position else wrong) from None
+    try:
+        return condition_of(term)
+    except ValueError as meaningless:
+        message = str(meaningless)
+        at = wrong.position if message == wrong.message else 0
+        kind = LimitError if isinstance(meaningless, RegexTooLargeError) else ExpressionError
+        raise kind(message, text, at) from None
 
 
 def check_text(text: str) -> None:

@@ -26,6 +26,7 @@ from bittern.language.limits import MAX_PARTS, MAX_PREDICATES
 from bittern.language.literals import (
     HIDDEN,
     READERS,
+    TERM,
     attribute_of,
     attribute_parts,
     has_too_many_parts,
@@ -83,8 +84,8 @@ class PredicateParser:
     # What stands in the tree for an attribute, a literal, a pattern.
 
     def _name(self, token: Token, name: str) -> Any:
-        if name.startswith(HIDDEN):
-            self._error("an attribute name cannot start with U+0000", token)
+        if name.startswith((HIDDEN, TERM)):
+            self._error(f"an attribute name cannot start with U+{ord(name[0]):04X}", token)
         return name
 
     def _value(self, token: Token, kind: str, value: Any) -> Any:  # noqa: ARG002

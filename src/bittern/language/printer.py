@@ -15,7 +15,7 @@ from decimal import Decimal
 
 from bittern.language.durations import print_duration
 from bittern.language.lexer import is_bare, is_quantifier
-from bittern.language.literals import attribute_parts
+from bittern.language.literals import TERM, attribute_parts
 from bittern.language.syntax import (
     And,
     Between,
@@ -38,6 +38,8 @@ from bittern.language.syntax import (
 from bittern.language.trees import walk
 
 _ALIAS = "d"
+#: What can stand before an operator as it is: a name, or one call of a function.
+_WORD_OR_CALL = re.compile(r"[\w.]+(?:\([^()]*\))?")
 
 #: Control characters, and the line ends and invisible marks that editors and diffs mangle.
 _ESCAPED = re.compile("[\\\\'\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060\ufeff]")
@@ -130,7 +132,15 @@ def _window(window: Window | None) -> str:
 
 
 def _predicate(node: Predicate, negation: str) -> str:
+    if isinstance(node, Compare) and node.attribute.startswith(TERM):
+        left, *right = node.attribute[1:].split(TERM)
+        if right and node.operand == Literal(0):
+            return f"{_operand(left)} {node.operator} {_operand(right[0])}"
     name = print_attribute(node.attribute)
+    if isinstance(node, IsNull) and node.attribute.endswith(TERM):
+        return name if negation else f"NOT {name}"  # it is there if the term is TRUE
+    if node.attribute.startswith(TERM):
+        name = _operand(name)
     if isinstance(node, Compare):
         return f"{name} {node.operator} {print_literal(node.operand)}"
     if isinstance(node, IsNull):
@@ -141,13 +151,29 @@ def _predicate(node: Predicate, negation: str) -> str:
     if isinstance(node, In):
         return f"{name} {negation}IN ({', '.join(map(print_literal, node.values))})"
     if isinstance(node, Like):
-        escape = "" if node.escape == "\\" else f" ESCAPE {_string(node.escape)}"
-        return f"{name} {negation}LIKE {_string(node.pattern)}{escape}"
-    return f"{name} {negation}RLIKE {_string(node.pattern)}"
+        escape = "" if node.escape == "\\" else f" ESCAPE {print_text(node.escape)}"
+        return f"{name} {negation}LIKE {print_text(node.pattern)}{escape}"
+    return f"{name} {negation}RLIKE {print_text(node.pattern)}"
+
+
+def _operand(text: str) -> str:
+    """A term's text as an operand: anything but a word or a call stands in parentheses."""
+    return text if _WORD_OR_CALL.fullmatch(text) else f"({text})"
 
 
 def print_attribute(name: str) -> str:
-    """Write a canonical attribute name, with back-quotes around the parts that need them."""
+    """Write a canonical attribute name, with back-quotes around the parts that need them.
+
+    Of an attribute that stands for a term, write the term.
+    """
+    if name.startswith(TERM):
+        left, *right = name[1:].split(TERM)
+        return f"compare({left}, {right[0]})" if right and right[0] else left
+    return attribute_word(name)
+
+
+def attribute_word(name: str) -> str:
+    """Write the name of any attribute as one word, terms and quantified predicates included."""
     return ".".join(
         part if is_bare(part) else "`" + part.replace("`", "``") + "`"
         for part in attribute_parts(name)
@@ -160,7 +186,7 @@ def print_literal(literal: Literal) -> str:
     if value is None or isinstance(value, bool):
         return "NULL" if value is None else str(value).upper()
     if isinstance(value, str):
-        return _string(value)
+        return print_text(value)
     if isinstance(value, dt.datetime):
         moment = value.astimezone(dt.UTC).replace(tzinfo=None)
         return f"TIMESTAMP '{moment.isoformat(' ')}Z'"
@@ -175,7 +201,8 @@ def print_literal(literal: Literal) -> str:
     return str(value)
 
 
-def _string(value: str) -> str:
+def print_text(value: str) -> str:
+    """Write a string as a literal."""
     return "'" + _ESCAPED.sub(_escape, value) + "'"
 
 

@@ -29,7 +29,7 @@ from bittern.language.parser import Parser
 from bittern.language.predicates import FLIPPED
 from bittern.language.printer import (
     alias_for,
-    print_attribute,
+    attribute_word,
     print_expression,
     print_leaf,
     print_literal,
@@ -97,7 +97,7 @@ def hidden_word(text: str) -> str:
         entry_of(quantified)
     except ValueError as wrong:
         raise LimitError(str(wrong), text, 0) from None
-    return print_attribute(hidden_name(quantified))
+    return attribute_word(hidden_name(quantified))
 
 
 @lru_cache(maxsize=_REMEMBERED)

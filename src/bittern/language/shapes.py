@@ -27,33 +27,38 @@ an attribute that stands for it (``quantifiers.py``), of kind *join* and letter 
 
 from __future__ import annotations
 
+import contextlib
 import operator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from bittern.errors import ExpressionError
+from bittern.errors import ExpressionError, LimitError
+from bittern.language.cuts import Cut, cuts_of, put_words
 from bittern.language.lexer import (
     QUANTIFIERS,
+    TERM_WORDS,
     WORD,
     Token,
     is_complete,
     is_quantifier,
     is_type,
+    without_comments,
     word_kind,
 )
 from bittern.language.limits import MAX_DEPTH, MAX_LENGTH, MAX_PREDICATES
 from bittern.language.literals import (
     READERS,
+    TERM_WORD,
     date_literal,
     has_too_many_parts,
     string_value,
     timestamp_literal,
 )
 from bittern.language.normalize import normal_form
-from bittern.language.parser import Parser, check_text, parse
+from bittern.language.parser import Parser, check_text, parse, parse_with_terms
 from bittern.language.patterns import LikeParts, compile_regex, like_parts
 from bittern.language.quantifiers import HIDDEN_WORD, hidden_word, hide, is_hidden
-from bittern.language.templates import Slot, Template
-from bittern.language.trees import flat
+from bittern.language.templates import Slot, Slots, Template
+from bittern.language.trees import flat, map_leaves
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -140,6 +145,9 @@ class Shapes:
         self._letters: dict[str, str] = {}
         self._joins: dict[str, str] = {}
         self._passed: dict[tuple[str, str], Any] = {}
+        # Key -> where the terms are, if that is all that is not plain; term -> word for it.
+        self._cuts: dict[str, tuple[Cut, ...]] = {}
+        self._words: dict[str, str] = {}
 
     def add(self, template: Template) -> int:
         """The shape id of a template, a new one if there is no equal template. O(nodes)."""
@@ -157,6 +165,8 @@ class Shapes:
         """Read one text: its shape id and its raw parameters in slot order. O(length)."""
         if not isinstance(text, str) or len(text) > MAX_LENGTH:
             check_text(text)  # which says what is wrong
+        if "--" in text or "/*" in text:
+            text = without_comments(text)
         parts = WORD.split(text)
         words = parts[1::2]
         letters = list(map(self._letters.get, words))
@@ -182,6 +192,9 @@ class Shapes:
         key = "\0".join(parts)
         known = self._keys.get(key)
         if known is None:
+            cuts = self._cuts.get(key)
+            if cuts is not None and (plain := self._cut(text, cuts)) is not None:
+                return self._read_plain(plain)
             if len(self._keys) < _MANY_KEYS:
                 return self._parse(text, key)
             return self._read_sorted(text, parts, words, letters)
@@ -215,9 +228,11 @@ class Shapes:
         return word
 
     def _letter_of_name(self, word: str) -> str | None:
-        """The letter of a hidden name, or of EXISTS as the name of an attribute."""
+        """The letter of a name of ours, or of EXISTS as the name of an attribute."""
         if word.startswith(HIDDEN_WORD):
             return "j"
+        if word.startswith(TERM_WORD):
+            return "a"
         return "a" if is_quantifier(word) else self._letter(word)
 
     def _read_sorted(
@@ -261,7 +276,7 @@ class Shapes:
         if is_quantifier(word):
             return word.upper()  # not remembered, so that every text with it is looked at
         kind = letter = word_kind(word)
-        if kind == "other" or word.startswith(HIDDEN_WORD):
+        if kind == "other" or word.startswith((HIDDEN_WORD, TERM_WORD)):
             return None
         if kind in READERS:
             if not is_complete(word):
@@ -272,8 +287,10 @@ class Shapes:
                 return None
             if kind == "attribute" and has_too_many_parts(value):
                 return None
-            # DATE before a string is no attribute, so it cannot share a letter with one.
-            letter = word.upper() if is_type(word) else kind[0]
+            # DATE before a string is no attribute, so it cannot share a letter with one; and what
+            # CASE and the like mean depends on where they stand.
+            special = kind == "attribute" and (is_type(word) or word.upper() in TERM_WORDS)
+            letter = word.upper() if special else kind[0]
         if len(self._letters) >= _MAX_REMEMBERED:
             self._letters.clear()
         self._letters[word] = letter
@@ -319,7 +336,12 @@ class Shapes:
     def _parse(self, text: str, key: str | None) -> tuple[int, tuple[str, ...]]:
         """Read a text with the parser, and remember its key if it has one."""
         parser = _SlotParser(text)
-        tree = normal_form(parser.parse())
+        try:
+            tree = normal_form(parser.parse())
+        except LimitError:
+            raise
+        except ExpressionError as wrong:
+            return self._derive(text, key, wrong)
         kinds, parameters = tuple(parser.kinds), tuple(parser.parameters)
         shape_id = self.add(Template(tree, kinds))
         if key is not None:
@@ -328,6 +350,38 @@ class Shapes:
             known = self._keys.setdefault(key, first)
             known.shape_ids[self._forms(likes, parameters)] = shape_id
         return shape_id, parameters
+
+    def _derive(
+        self, text: str, key: str | None, wrong: ExpressionError
+    ) -> tuple[int, tuple[str, ...]]:
+        """Read a text that has terms, which the parser of plain predicates finds wrong.
+
+        If it is enough to put names in place of the operands that are terms, then so it is for
+        every text with this key: it is remembered where they are.
+        """
+        slots = Slots()
+        tree = map_leaves(normal_form(parse_with_terms(text, wrong, hidden=True)), slots.leaf)
+        found = self.add(Template(tree, tuple(slots.kinds))), tuple(slots.parameters)
+        if key is not None and len(self._cuts) < _MANY_KEYS and (cuts := cuts_of(text)):
+            # Unless it has more than terms as operands: then each such text is read in full.
+            with contextlib.suppress(ExpressionError):
+                plain = self._cut(text, cuts)
+                if plain is not None and self._read_plain(plain) == found:
+                    self._cuts[key] = cuts
+        return found
+
+    def _cut(self, text: str, cuts: tuple[Cut, ...]) -> str | None:
+        """The text with names in place of its terms; None if it has to be read in full."""
+        if len(self._words) >= _MAX_REMEMBERED:
+            self._words.clear()
+        return put_words(WORD.split(text), cuts, self._words)
+
+    def _read_plain(self, text: str) -> tuple[int, tuple[str, ...]]:
+        """Read a text in which names stand for terms."""
+        parts = WORD.split(text)
+        words = parts[1::2]
+        letters = [self._letters.get(word) or self._letter_of_name(word) for word in words]
+        return self._look_up(text, parts, words, letters)
 
 
 def _may_exceed(text: str) -> bool:

@@ -14,10 +14,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
-from bittern.language.literals import READERS, attribute_name
+from bittern.language.literals import READERS, attribute_name, kind_of
 from bittern.language.normalize import ALWAYS, normal_form
-from bittern.language.patterns import LikeForm
-from bittern.language.quantifiers import quantified_of
+from bittern.language.patterns import LikeForm, like_parts
+from bittern.language.printer import attribute_word, print_literal, print_text
+from bittern.language.quantifiers import hidden_name, is_hidden, quantified_of
 from bittern.language.syntax import (
     Between,
     Compare,
@@ -25,9 +26,14 @@ from bittern.language.syntax import (
     Expression,
     In,
     IsNull,
+    Join,
+    Leaf,
     Like,
     Literal,
     Not,
+    OfDocument,
+    Pair,
+    Quantified,
     Regex,
 )
 from bittern.language.trees import flat, map_leaves, unflat
@@ -107,6 +113,51 @@ class Template:
             else:
                 nodes.append(node)
         return Template(normal_form(unflat(nodes)), self.kinds)
+
+
+class Slots:
+    """Puts slots in place of the names and constants of a tree, and keeps these as parameters."""
+
+    def __init__(self) -> None:
+        self.kinds: list[str] = []
+        self.parameters: list[str] = []
+
+    def leaf(self, node: Leaf) -> Expression:
+        """The leaf with slots. O(its constants)."""
+        if isinstance(node, Constant):
+            return node
+        assert not isinstance(node, OfDocument | Join | Pair), "only quantifiers have these"
+        if isinstance(node, Quantified):
+            return Not(IsNull(self._slot("join", hidden_name(node))))
+        name = self._slot("join" if is_hidden(node.attribute) else "attribute", node.attribute)
+        if isinstance(node, Compare):
+            return Compare(name, node.operator, self._value(node.operand))
+        if isinstance(node, Between):
+            return Between(name, self._value(node.low), self._value(node.high))
+        if isinstance(node, In):
+            return In(name, tuple(map(self._value, node.values)))
+        if isinstance(node, Like):
+            form = like_parts(node.pattern, node.escape).form
+            return Like(name, self._add("string", print_text(node.pattern), form), node.escape)
+        if isinstance(node, Regex):
+            return Regex(name, self._add("string", print_text(node.pattern)))
+        return IsNull(name)
+
+    def _slot(self, kind: str, name: str) -> Any:
+        return self._add(kind, attribute_word(name))
+
+    def _value(self, literal: Literal) -> Any:
+        kind = kind_of(literal)
+        if kind in ("null", "boolean"):
+            return literal
+        text = print_literal(literal)
+        # The parameter of a date is its string alone.
+        return self._add(kind, text.partition(" ")[2] if kind in ("date", "timestamp") else text)
+
+    def _add(self, kind: str, raw: str, form: LikeForm | None = None) -> Any:
+        self.kinds.append(kind)
+        self.parameters.append(raw)
+        return Slot(len(self.kinds) - 1, kind, form)
 
 
 def _slot(node: IsNull) -> Slot:

@@ -34,7 +34,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -42,9 +42,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bittern.errors import EventError, OptionError
-from bittern.language.literals import HIDDEN
+from bittern.language.literals import HIDDEN, TERM
 from bittern.model.events.attributes import Attributes, Taken, refuse_twins
-from bittern.model.events.batch import Constants, EventRows, PairBatch, cells_of, rows_of
+from bittern.model.events.batch import Constants, EventRows, PairBatch, Pairs, cells_of, rows_of
 from bittern.model.events.columns import from_frame, is_list, is_nested, plain, read_column
 from bittern.model.events.documents import (
     Document,
@@ -60,11 +60,14 @@ from bittern.model.events.mappings import flatten, path_part
 from bittern.model.events.maps import map_entries, rows_of_places, tag_entries
 from bittern.model.events.mistyped import Kinds, Strays, joined
 from bittern.model.events.reads import Encoded, Read, Rejects, readable_rows
-from bittern.model.events.sinks import KeptEvents, ValueSink
+from bittern.model.events.sinks import KeptEvents, OpeningSink, ValueSink
 from bittern.model.events.utf8 import broken_strings
 from bittern.model.patterns.sets import PatternSet
 from bittern.model.rank.space import ANY, STRING, RankSpace
 from bittern.model.tagged import TaggedValues
+
+if TYPE_CHECKING:
+    from bittern.model.events.derived import DerivedAttributes
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -78,6 +81,9 @@ class Encoder(Attributes):
         self.kinds = Kinds(rank.arrays.channels, patterns, self.names.numbers)
         #: By cell, whether it belongs to a hidden attribute, which no event carries; None: none do.
         self.hidden = _hidden_cells(rank, self.names.numbers)
+        has_terms = any(name.startswith(TERM) for name in self.names.numbers)
+        #: The attributes that stand for terms; None: there are none.
+        self.derived = _derived(self.names.numbers) if has_terms else None
 
     def hidden_cell(self, name: str) -> int:
         """The cell that says that a hidden attribute is there."""
@@ -98,12 +104,28 @@ class Encoder(Attributes):
         n_events = reader.read(events)
         rejects, pairs = reader.rejected(), batch.pairs()
         strays = joined(reader.strays) if reader.strays else self.kinds.no_strays()
+        if self.hidden is not None:
+            pairs = pairs[~self.hidden[cells_of(pairs)]]
+        if self.derived is not None:
+            more, failures = self._derive(events, json, n_events)
+            pairs, strays = np.concatenate((pairs, more)), strays.with_failures(failures)
         if rejects:
             kept = readable_rows(n_events, rejects)
             pairs, strays = pairs[kept[rows_of(pairs)]], strays.among(kept)
-        if self.hidden is not None:
-            pairs = pairs[~self.hidden[cells_of(pairs)]]
         return Read(pairs, n_events, rejects, strays, self.constants.arrays.bases)
+
+    def _derive(
+        self, events: Any, json: str | Sequence[str], n_events: int
+    ) -> tuple[Pairs, list[tuple[int, str]]]:
+        """The pairs of attributes that stand for terms, and the rows for which some has no value.
+
+        Events are read once more, for the attributes that terms read.
+        """
+        assert self.derived is not None
+        gathered, batch = self.derived.columns(), PairBatch(self.constants)
+        EventReader(self.derived.found_as, gathered, json).read(events)
+        failures = self.derived.add(gathered, n_events, batch)
+        return batch.pairs(), failures
 
     def mistyped_columns(
         self, schema: pa.Schema, json: str | Sequence[str] = ()
@@ -126,13 +148,21 @@ class Encoder(Attributes):
         return found
 
 
+def _derived(numbers: Mapping[str, int]) -> DerivedAttributes:
+    from bittern.model.events.derived import DerivedAttributes  # noqa: PLC0415  only for terms
+
+    return DerivedAttributes(numbers)
+
+
 def _hidden_cells(rank: RankSpace, numbers: Mapping[str, int]) -> npt.NDArray[np.bool_] | None:
-    attributes = [number for name, number in numbers.items() if name.startswith(HIDDEN)]
+    attributes = [number for name, number in numbers.items() if name.startswith((HIDDEN, TERM))]
     if not attributes:
         return None
-    channels = rank.arrays.channels[attributes, ANY]
+    channels = rank.arrays.channels[attributes]
     hidden = np.zeros(rank.n_cells, dtype=np.bool_)
-    hidden[rank.arrays.bases[channels]] = True
+    bases = rank.arrays.bases
+    for channel in channels[channels >= 0].tolist():
+        hidden[bases[channel] : bases[channel + 1]] = True
     return hidden
 
 
@@ -151,6 +181,8 @@ class EventReader:
         self._sink = sink
         self._json = json_names(json)
         self._kinds = kinds
+        #: The sink, if it wants to know what lists and objects hold.
+        self._opening: OpeningSink | None = cast("Any", sink) if hasattr(sink, "within") else None
         self._seen: list[npt.NDArray[np.int64]] | None = None
         self._rejects: Rejects = []
         self.strays: list[Strays] = []
@@ -275,7 +307,10 @@ class EventReader:
             found += inside
         for attribute in found:
             if not taken[attribute]:
-                self._values(attribute, array, rows)
+                own = array
+                if self._opening is not None and attribute != self._names.numbers.get(path):
+                    own = self._opening.within(attribute, path, array)
+                self._values(attribute, own, rows)
         if rows is None:
             taken[found if pa.types.is_struct(array.type) else [*found, *inside]] = 1
 
@@ -347,7 +382,8 @@ class EventReader:
                 entries = entries.at(~np.isin(own, np.concatenate(claimed)))
             claimed.append(own)
         column = read_column(items)
-        if is_nested(items.type) or column.exact or column.scale:
+        has_tags = not (is_nested(items.type) or column.exact or column.scale)
+        if self._opening is not None or not has_tags:  # and tags do not keep the type
             for key in np.unique(entries.names).tolist():
                 each = entries.at(entries.names == key)
                 inner = items.take(pa.array(each.places))
@@ -379,12 +415,18 @@ class EventReader:
         if unseen is not None:
             values = values.at(unseen)
         self._tagged(values)
+        if self._opening is not None and document.open is not None:
+            self._opening.add_others(values, document.open)
         self._sink.add_variant_numbers(values)
 
     def _mappings(self, events: Sequence[Any]) -> None:
-        values, exact, rejected = flatten(events, self._names)
+        others: list[Any] | None = None if self._opening is None else []
+        flattened, exact, rejected = flatten(events, self._names, others)
         self._rejects += rejected
-        self._tagged(self._names.spread(values))
+        values = self._names.spread(flattened)
+        self._tagged(values)
+        if self._opening is not None and others:
+            self._opening.add_others(values, lambda _row, payload: others[payload])
         self._sink.add_exact_numbers(exact)
 
     def _tagged(self, values: TaggedValues) -> None:

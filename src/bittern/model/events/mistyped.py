@@ -103,11 +103,17 @@ class Strays(NamedTuple):
     rows: npt.NDArray[np.int32]
     attributes: npt.NDArray[np.int32]
     tags: npt.NDArray[np.uint8]
+    failures: tuple[tuple[int, str], ...] = ()  # (row, reason): terms that have no value there
+
+    def with_failures(self, failures: Sequence[tuple[int, str]]) -> Strays:
+        """These, and rows for which some term has no value."""
+        return self._replace(failures=(*self.failures, *failures))
 
     def among(self, rows: npt.NDArray[np.bool_]) -> Strays:
         """Those in some rows, which are marked."""
         kept = rows[self.rows]
-        return Strays(self.kinds, self.rows[kept], self.attributes[kept], self.tags[kept])
+        failures = tuple(each for each in self.failures if rows[each[0]])
+        return Strays(self.kinds, self.rows[kept], self.attributes[kept], self.tags[kept], failures)
 
 
 @kernel(i8, i4r, u1r, u8r, i8w)
@@ -131,6 +137,7 @@ def joined(parts: Sequence[Strays]) -> Strays:
         np.concatenate([part.rows for part in parts]),
         np.concatenate([part.attributes for part in parts]),
         np.concatenate([part.tags for part in parts]),
+        tuple(failure for part in parts for failure in part.failures),
     )
 
 
@@ -141,7 +148,10 @@ def listed(parts: Sequence[Strays]) -> list[tuple[int, str]]:
     """
     everyone = [part.kinds for part in parts]
     found: dict[int, str] = {}
-    for kinds, rows, attributes, tags in parts:
+    for part in parts:
+        for row, reason in part.failures:
+            found.setdefault(row, reason)
+    for kinds, rows, attributes, tags, _ in parts:
         if not len(rows):
             continue
         kinds_of = pa.array(attributes.astype(np.int64) << 8 | tags).dictionary_encode()
@@ -156,7 +166,7 @@ def listed(parts: Sequence[Strays]) -> list[tuple[int, str]]:
         order = order[counts[codes[order]]]
         first = np.diff(rows[order], prepend=-1) > 0
         own, own_reasons = rows[order[first]], reasons[codes[order[first]]]
-        if len(parts) == 1:
+        if len(parts) == 1 and not found:
             return list(zip(own.tolist(), own_reasons.tolist(), strict=True))
         for row, reason in zip(own.tolist(), own_reasons.tolist(), strict=True):
             found.setdefault(row, reason)

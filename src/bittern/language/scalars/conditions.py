@@ -1,0 +1,150 @@
+"""Conditions: AND, OR, NOT, and what is said of a value by IN, BETWEEN, LIKE and IS."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from bittern.errors import LimitError
+from bittern.language.lexer import without_comments
+from bittern.language.limits import MAX_TERM_DEPTH
+from bittern.language.scalars.values import ValueReader
+from bittern.terms.nodes import Call, Term
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def read_term(text: str, *, hidden: bool = False) -> Term:
+    """Read a term or a condition; raises ``ExpressionError`` or ``LimitError``. O(length).
+
+    ``hidden`` allows names that stand for quantified predicates (``language/quantifiers.py``).
+    """
+    try:
+        return _Reader(without_comments(text), hidden=hidden).read()
+    except RecursionError:  # the caller has used most of the stack
+        raise LimitError("a term is nested too deeply", text, 0) from None
+
+
+def operands_of(text: str) -> list[tuple[int, int]]:
+    """Where in a text without comments the left operands of its predicates are. O(length)."""
+    reader = _Reader(text, hidden=True)
+    reader.read()
+    return reader.operands
+
+
+class _Reader(ValueReader):
+    """Reads whole texts."""
+
+    def __init__(self, text: str, *, hidden: bool) -> None:
+        super().__init__(text, hidden=hidden)
+        self._predicates: dict[str, Callable[[Term, str], Term]] = {
+            "IS": self._is,
+            "IN": self._in,
+            "BETWEEN": self._between,
+            "LIKE": self._like,
+            "ilike": self._like,
+            "RLIKE": self._rlike,
+            "REGEXP": self._rlike,
+        }
+
+    def read(self) -> Term:
+        """Read the whole text."""
+        term = self._condition()
+        token = self._peek()
+        if token.kind != "end":
+            self._fail(token, "an operator or the end")
+        self._check_height(term)
+        return term
+
+    def _condition(self) -> Term:
+        """OR of ANDs."""
+        self._depth += 1
+        if self._depth > MAX_TERM_DEPTH:
+            self._too_deep(self._peek())
+        alternatives = [self._conjunction()]
+        while self._accept("OR"):
+            alternatives.append(self._conjunction())
+        self._depth -= 1
+        return alternatives[0] if len(alternatives) == 1 else self._call("or", alternatives)
+
+    def _conjunction(self) -> Term:
+        operands = [self._negation()]
+        while self._accept("AND"):
+            operands.append(self._negation())
+        return operands[0] if len(operands) == 1 else self._call("and", operands)
+
+    def _negation(self) -> Term:
+        nots = 0
+        while self._accept("NOT") or self._accept("!"):
+            nots += 1
+        if nots > MAX_TERM_DEPTH:
+            self._too_deep(self._peek())
+        term = self._predicate()
+        for _ in range(nots):
+            term = self._call("not", [term])
+        return term
+
+    def _predicate(self) -> Term:
+        """A value, and what is said of it by IN, BETWEEN, LIKE and IS."""
+        first = self._next
+        term = self._value(0)
+        while True:
+            negated = self._peek().kind == "NOT"
+            token = self._tokens[self._next + negated] if negated else self._peek()
+            word = token.kind if token.kind != "attribute" else token.text.lower()
+            read = self._predicates.get(word)
+            if read is None:
+                if negated:
+                    self._fail(token, "IN, BETWEEN, LIKE or RLIKE after NOT")
+                return term
+            self._note_operand(first)
+            self._next += 1 + negated
+            term = read(term, word)
+            if negated:
+                term = self._denied(term)
+
+    def _denied(self, term: Term) -> Term:
+        """NOT of a predicate; of LIKE ANY, of each pattern."""
+        if isinstance(term, Call) and term.function in ("or", "and"):
+            return self._call(term.function, [self._call("not", [a]) for a in term.arguments])
+        return self._call("not", [term])
+
+    def _is(self, term: Term, _word: str) -> Term:
+        negated = self._accept("NOT")
+        token = self._take()
+        word = token.kind if token.kind != "attribute" else token.text.upper()
+        if word in ("NULL", "UNKNOWN"):
+            found = self._call("is null", [term])
+        elif word in ("TRUE", "FALSE"):
+            found = self._call(f"is {word.lower()}", [term])
+        elif word == "DISTINCT" and self._word("from"):
+            found = self._call("not", [self._call("<=>", [term, self._value(1)])])
+        else:
+            self._fail(token, "NULL, TRUE, FALSE, UNKNOWN or DISTINCT FROM after IS")
+        return self._call("not", [found]) if negated else found
+
+    def _in(self, term: Term, _word: str) -> Term:
+        self._expect("(", "'(' after IN")
+        if self._peek().kind == ")":
+            self._error("IN needs at least one value", self._peek())
+        return self._call("in", [term, *self._list(")")])
+
+    def _between(self, term: Term, _word: str) -> Term:
+        low = self._value(1)
+        self._expect("AND", "AND between the two ends of BETWEEN")
+        return self._call("between", [term, low, self._value(1)])
+
+    def _like(self, term: Term, word: str) -> Term:
+        name = word.lower()
+        if self._peek().text.lower() in ("any", "some", "all") and self._peek(1).kind == "(":
+            joins = "and" if self._take().text.lower() == "all" else "or"
+            self._take()
+            patterns = [self._call(name, [term, each]) for each in self._list(")")]
+            return patterns[0] if len(patterns) == 1 else self._call(joins, patterns)
+        arguments = [term, self._value(1)]
+        if self._accept("ESCAPE"):
+            arguments.append(self._value(1))
+        return self._call(name, arguments)
+
+    def _rlike(self, term: Term, _word: str) -> Term:
+        return self._call("rlike", [term, self._value(1)])

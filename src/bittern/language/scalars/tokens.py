@@ -1,0 +1,186 @@
+"""The tokens of one text, and what every part of the reader does with them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bittern.errors import ExpressionError, LimitError
+from bittern.language.complaints import incomplete
+from bittern.language.lexer import Token, is_complete, tokens
+from bittern.language.limits import MAX_PARTS, MAX_TERM_DEPTH, MAX_TERM_HEIGHT
+from bittern.language.literals import HIDDEN, TERM, attribute_name, has_too_many_parts
+from bittern.terms.nodes import Call, Constant, Lambda, Term
+from bittern.terms.scope import folded
+
+#: Keywords that are values.
+VALUES = {"NULL": None, "TRUE": True, "FALSE": False}
+#: Words that are no operand, though they look like names: a number behind them keeps its sign.
+_WORDS = frozenset(
+    "case when then else div interval ilike any some all from for as distinct on".split()  # noqa: SIM905
+)
+
+
+#: The call that says that a text is compared without case, until it is compared.
+COLLATE = "collate"
+_COLLATED = frozenset(
+    "= != < <= > >= <=> in between like contains startswith endswith instr".split()  # noqa: SIM905
+)
+
+
+class FunctionCallError(ExpressionError):
+    """A function is called that does not exist, or with too few or too many arguments."""
+
+
+class TokenReader:
+    """One reading of one text.
+
+    ``hidden`` says that names may stand for quantified predicates: the text is one of ours.
+    """
+
+    def __init__(self, text: str, *, hidden: bool) -> None:
+        self.text = text
+        self._hidden = hidden
+        self._tokens = _signs_apart(tokens(text))
+        self._next = 0
+        self._depth = 0
+        #: From where to where in the text the left operands of predicates are.
+        self.operands: list[tuple[int, int]] = []
+
+    def _condition(self) -> Term:
+        """Read anything, up to where it ends."""
+        raise NotImplementedError
+
+    def _peek(self, ahead: int = 0) -> Token:
+        return self._tokens[min(self._next + ahead, len(self._tokens) - 1)]
+
+    def _take(self) -> Token:
+        token = self._peek()
+        if token.kind not in ("end", "other"):
+            self._next += 1
+        return token
+
+    def _note_operand(self, first: int) -> None:
+        """Note that the tokens since the first one are the left operand of a predicate."""
+        last = self._tokens[self._next - 1]
+        self.operands.append((self._tokens[first].position, last.position + len(last.text)))
+
+    def _accept(self, kind: str) -> bool:
+        if self._peek().kind != kind:
+            return False
+        self._next += 1
+        return True
+
+    def _expect(self, kind: str, expected: str) -> None:
+        token = self._take()
+        if token.kind != kind:
+            self._fail(token, expected)
+
+    def _is_word(self, word: str) -> bool:
+        token = self._peek()
+        return token.kind == "attribute" and token.text.lower() == word
+
+    def _word(self, word: str) -> bool:
+        if not self._is_word(word):
+            return False
+        self._next += 1
+        return True
+
+    def _read(self, token: Token, read: Any) -> Any:
+        try:
+            return read(token.text)
+        except ValueError as wrong:
+            self._error(str(wrong), token)
+
+    def _too_deep(self, token: Token) -> Any:
+        raise LimitError(
+            f"a term is nested more than {MAX_TERM_DEPTH} levels deep",
+            self.text,
+            token.position,
+        )
+
+    def _error(self, message: str, token: Token) -> Any:
+        raise ExpressionError(message, self.text, token.position) from None
+
+    def _fail(self, token: Token, expected: str) -> Any:
+        found = "the end" if token.kind == "end" else token.text[:30]
+        self._error(f"expected {expected}, found {found}", token)
+
+    def _name(self, token: Token) -> str:
+        """The canonical name of an attribute."""
+        if not is_complete(token.text):
+            self._error(incomplete(token), token)
+        name = str(self._read(token, attribute_name))
+        if name.startswith(TERM) or (name.startswith(HIDDEN) and not self._hidden):
+            self._error(f"an attribute name cannot start with U+{ord(name[0]):04X}", token)
+        return self._short(name, token)
+
+    def _short(self, name: str, token: Token) -> str:
+        """The name, unless it has too many parts."""
+        if has_too_many_parts(name):
+            raise LimitError(
+                f"an attribute has at most {MAX_PARTS} parts, separated by dots",
+                self.text,
+                token.position,
+            )
+        return name
+
+    # Calls.
+
+    def _call(self, name: str, arguments: list[Term]) -> Term:
+        if any(isinstance(each, Call) and each.function == COLLATE for each in arguments):
+            arguments = self._collated(name, arguments)
+        return self._fold(Call(name, tuple(arguments)))
+
+    def _collated(self, name: str, arguments: list[Term]) -> list[Term]:
+        """The arguments of a comparison, one of which is collated: all are, and case is folded."""
+        if name not in _COLLATED:
+            self._error(f"COLLATE stands beside a comparison, not in {name}", self._peek())
+        texts = 2 if name in ("like", "ilike") else len(arguments)  # the third is the escape
+        found: list[Term] = []
+        for each in arguments[:texts]:
+            is_collated = isinstance(each, Call) and each.function == COLLATE
+            inner = each.arguments[0] if isinstance(each, Call) and is_collated else each
+            found.append(self._call("lower", [inner]))
+        return found + arguments[texts:]
+
+    def _fold(self, call: Call) -> Term:
+        if not all(isinstance(argument, Constant) for argument in call.arguments):
+            return call
+        try:
+            constant = folded(call)
+            constant.as_py()  # which has to be, to be written and compared
+        except (ValueError, OverflowError):
+            return call
+        return Constant(constant)
+
+    def _check_height(self, term: Term) -> None:
+        heights = [(term, 1)]
+        while heights:
+            node, height = heights.pop()
+            if height > MAX_TERM_HEIGHT:
+                self._too_deep(self._tokens[0])
+            below = node.arguments if isinstance(node, Call) else ()
+            below = (node.body,) if isinstance(node, Lambda) else below
+            heights.extend((each, height + 1) for each in below)
+
+
+def _signs_apart(found: list[Token]) -> list[Token]:
+    """The tokens, where a sign behind an operand is an operator: ``a -5`` subtracts."""
+    apart: list[Token] = []
+    for token in found:
+        signed = token.kind == "number" and token.text[0] in "+-"
+        if not (signed and apart and _is_operand(apart[-1])):
+            apart.append(token)
+            continue
+        sign, digits = token.text[0], token.text[1:].lstrip()
+        start = token.position + len(token.text) - len(digits)
+        apart.append(Token(sign, sign, token.position, -1))
+        apart.append(Token("number", digits, start, token.number))
+    return apart
+
+
+def _is_operand(token: Token) -> bool:
+    """Whether a value ends with this token."""
+    if token.kind == "attribute":
+        return token.text.lower() not in _WORDS
+    return token.kind in ("number", "string", ")", "]", *VALUES)

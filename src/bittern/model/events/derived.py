@@ -1,0 +1,342 @@
+"""Derived attributes: the values of terms, computed from a batch of events in whole columns.
+
+Each attribute that a term reads is gathered from the events first, by type: a column has one, while
+values of mappings and JSON may have several. A term is evaluated once for each combination of types
+that occurs, most often once in all::
+
+    rows                           a         b        groups
+    0  {"a": 1, "b": "x"}          BIGINT    STRING   rows 0 and 2: a BIGINT, b STRING
+    1  {"a": 1.5, "b": "y"}        DOUBLE    STRING   row 1: a DOUBLE, b STRING
+    2  {"a": 2}                    BIGINT    -
+
+The result goes to the sink as a column of the derived attribute. Rows for which Spark would fail
+the query have no value there, and are listed with the reason. O(values + rows x nodes of terms).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from bittern.language.derived import element_of, is_derived, term_of
+from bittern.language.literals import attribute_parts
+from bittern.language.printer import print_attribute
+from bittern.model import tagged
+from bittern.model.events.attributes import Attributes
+from bittern.model.events.batch import EventRows
+from bittern.model.events.columns import Column, plain, read_column
+from bittern.model.events.elements import Elements
+from bittern.model.events.opened import below, named_fields, typed_arrays
+from bittern.model.events.sinks import Opener, ValueSink
+from bittern.model.events.variant_values import LongDecimals
+from bittern.model.numbers import Number
+from bittern.model.strings import gather_strings
+from bittern.model.tagged import TaggedValues
+from bittern.terms.nested import field_of, parts_of, settled_nested
+from bittern.terms.nodes import Term, attributes_of, shared
+from bittern.terms.scope import MeaninglessError, Scope
+from bittern.terms.types import TIMESTAMP
+
+Failures = list[tuple[int, str]]
+
+
+class _Derived(NamedTuple):
+    """A derived attribute: its number, its term, and the attributes that the term reads."""
+
+    number: int
+    name: str
+    term: Term
+    reads: tuple[str, ...]
+
+
+class DerivedAttributes:
+    """The terms of one rank space. Immutable; threads may share it."""
+
+    def __init__(self, numbers: Mapping[str, int]) -> None:
+        """From the numbers of all attributes by name."""
+        own: dict[str, int] = {}
+        wanted: dict[Term, list[tuple[str, int, pa.Scalar]]] = {}
+        for name, number in numbers.items():
+            if (element := element_of(name)) is not None:
+                array, constant = element
+                wanted.setdefault(array, []).append((name, number, constant))
+            elif is_derived(name):
+                own[name] = number
+        terms, self._repeated = shared([*map(term_of, own), *wanted])
+        self._derived = []
+        self._elements: list[tuple[_Derived, Elements]] = []
+        names: dict[str, list[Term]] = {}
+        for (name, number), term in zip(own.items(), terms, strict=False):
+            self._derived.append(_Derived(number, name, term, tuple(attributes_of(term))))
+        for constants, term in zip(wanted.values(), terms[len(own) :], strict=True):
+            of_array = _Derived(-1, constants[0][0], term, tuple(attributes_of(term)))
+            elements = Elements([(number, constant) for _, number, constant in constants])
+            self._elements.append((of_array, elements))
+        for derived in (*self._derived, *(array for array, _ in self._elements)):
+            for read in derived.reads:
+                names.setdefault(read, []).append(derived.term)
+        self._fields = [named_fields(terms) for terms in names.values()]
+        #: Where the attributes that terms read are found in events.
+        self.found_as = Attributes(list(names))
+
+    def columns(self) -> Gathered:
+        """A sink for the attributes that terms read."""
+        return Gathered(list(self.found_as.names.numbers), self._fields)
+
+    def add(self, gathered: Gathered, n_events: int, sink: ValueSink) -> Failures:
+        """Evaluate every term over what was gathered from a batch; returns (row, reason)."""
+        columns = gathered.typed(n_events)
+        failures: Failures = []
+        # Parts that terms have in common are computed once, where each attribute has one type.
+        first = {name: typed.arrays[0] for name, typed in columns.items()}
+        scope = Scope(first, n_events, repeated=self._repeated)
+        for derived in self._derived:
+            for rows, array in _evaluated(derived, columns, scope, failures):
+                column = read_column(plain(array))
+                mark = sink.mark()
+                sink.add_column(derived.number, column)
+                if rows is not None:
+                    sink.move_rows(mark, rows)
+        for of_array, elements in self._elements:
+            for rows, arrays in _evaluated(of_array, columns, scope, failures):
+                if (why := elements.complaint(arrays)) is not None:
+                    there = np.flatnonzero(arrays.is_valid().to_numpy(zero_copy_only=False))
+                    _list(failures, there, rows, of_array.name, why)
+                attributes, found = elements.found(arrays)
+                sink.add_present(attributes, found if rows is None else rows[found])
+        return failures
+
+
+def term_values(names: Sequence[str], events: Any) -> dict[str, Any]:
+    """The values of derived attributes for one event, in plain Python; without those it lacks."""
+    from bittern.model.events.encoder import EventReader  # noqa: PLC0415  it imports this
+
+    numbers = {name: number for number, name in enumerate(names)}
+    derived, results = DerivedAttributes(numbers), Gathered(names)
+    gathered = derived.columns()
+    n_events = EventReader(derived.found_as, gathered, ()).read(events)
+    derived.add(gathered, n_events, results)
+    found: dict[str, Any] = {}
+    for name, typed in results.typed(n_events).items():
+        for array in typed.arrays:
+            if array[0].is_valid:
+                found[name] = array[0].as_py()
+    return found
+
+
+class _Typed(NamedTuple):
+    """The values of one attribute: by row which of the arrays has it (all missing: any)."""
+
+    codes: npt.NDArray[np.int16] | None  # None: there is one array
+    arrays: list[pa.Array]
+
+
+def _evaluated(
+    derived: _Derived, columns: Mapping[str, _Typed], scope: Scope, failures: Failures
+) -> list[tuple[EventRows | None, pa.Array]]:
+    """The values of a term, in pieces with the rows that they stand in (None: all rows)."""
+    mixed = {name: codes for name in derived.reads if (codes := columns[name].codes) is not None}
+    if not mixed:
+        return _piece(derived, scope, None, failures)
+    first = {name: scope.columns[name] for name in derived.reads}
+    codes = np.stack(list(mixed.values()))
+    groups, members = np.unique(codes, axis=1, return_inverse=True)
+    found = []
+    for group in range(groups.shape[1]):
+        rows = np.flatnonzero(members.ravel() == group)
+        picked = pa.array(rows)
+        own = dict(first)
+        for name, code in zip(mixed, groups[:, group].tolist(), strict=True):
+            own[name] = columns[name].arrays[code]
+        own = {name: array.take(picked) for name, array in own.items()}
+        found += _piece(derived, Scope(own, len(rows)), rows, failures)
+    return found
+
+
+def _piece(
+    derived: _Derived, scope: Scope, rows: EventRows | None, failures: Failures
+) -> list[tuple[EventRows | None, pa.Array]]:
+    before = len(scope.failures)
+    try:
+        array = scope.array(scope.value(derived.term))
+    except MeaninglessError as wrong:
+        there = np.ones(scope.n_rows, dtype=np.bool_)
+        for name in derived.reads:
+            there &= scope.mask(pc.is_valid(scope.columns[name]))
+        _list(failures, np.flatnonzero(there), rows, derived.name, str(wrong))
+        return []
+    for each in scope.failures[before:]:
+        _list(failures, each.rows, rows, derived.name, each.reason)
+    return [(rows, array)]
+
+
+def _list(
+    failures: Failures, failed: EventRows, rows: EventRows | None, name: str, why: str
+) -> None:
+    reason = f"{print_attribute(name)} has no value: {why}"
+    failures += [(row, reason) for row in (failed if rows is None else rows[failed]).tolist()]
+
+
+class _Piece(NamedTuple):
+    """Values of one attribute and type, and the rows that they stand in."""
+
+    rows: EventRows
+    array: pa.Array
+
+
+class Gathered:
+    """A sink that keeps values as Arrow arrays, by attribute and type."""
+
+    def __init__(self, names: Sequence[str], fields: Sequence[frozenset[str]] = ()) -> None:
+        """``fields`` are the names in terms that read an attribute, for what it may hold."""
+        self._names = names
+        self._fields = fields
+        self._pieces: list[tuple[int, _Piece]] = []
+
+    def mark(self) -> int:
+        """Where the next piece will be, for ``move_rows``."""
+        return len(self._pieces)
+
+    def move_rows(self, mark: int, rows: EventRows) -> None:
+        """Values since ``mark`` that are in row i belong in ``rows[i]``."""
+        for i in range(mark, len(self._pieces)):
+            attribute, piece = self._pieces[i]
+            self._pieces[i] = attribute, _Piece(rows[piece.rows], piece.array)
+
+    def add_column(self, attribute: int, column: Column) -> None:
+        """A column of one type."""
+        self._add(attribute, np.arange(len(column.array)), settled_nested(column.array))
+
+    def add_present(self, attributes: EventRows, rows: EventRows) -> None:
+        """Attributes that are there: they are TRUE."""
+        for attribute in np.unique(attributes).tolist():
+            own = rows[attributes == attribute]
+            self._add(attribute, own, pa.repeat(True, len(own)))
+
+    def add_tagged(self, values: TaggedValues) -> None:
+        """Values of any kind, except those that no payload holds."""
+        order = np.argsort(values.attributes, kind="stable")
+        present, starts = np.unique(values.attributes[order], return_index=True)
+        for attribute, own in zip(present.tolist(), np.split(order, starts[1:]), strict=False):
+            for tag in np.unique(values.tags[own]).tolist():
+                if tag in _ARRAYS:
+                    places = own[values.tags[own] == tag]
+                    self._add(attribute, values.rows[places], _ARRAYS[tag](values, places))
+
+    def add_others(self, values: TaggedValues, open_: Opener) -> None:
+        """Lists, objects and whatever else has no kind, in arrays of one type each."""
+        others = values.at(values.tags == tagged.OTHER)
+        for attribute in np.unique(others.attributes).tolist():
+            parts = attribute_parts(self._names[attribute])
+            own = others.at(others.attributes == attribute)
+            found = []
+            for row, payload in zip(own.rows.tolist(), own.payloads.tolist(), strict=True):
+                used, place = divmod(payload, 1 << tagged.PATH_BITS)
+                value = open_(row, place)
+                found.append(below(value, parts[used:]) if used else value)
+            for places, array in typed_arrays(found, self._fields[attribute]):
+                self._add(attribute, own.rows[places], array)
+
+    def within(self, attribute: int, path: str, lists: pa.Array) -> pa.Array:
+        """The list of what a path leads to in each element; NULLs if it leads nowhere."""
+        array = settled_nested(lists)
+        try:
+            for part in attribute_parts(self._names[attribute])[len(attribute_parts(path)) :]:
+                array = field_of(array, part)
+        except MeaninglessError:
+            whole = parts_of(settled_nested(lists))
+            return whole.array(pa.nulls(len(whole.values)))
+        return array
+
+    def add_exact_numbers(self, numbers: list[tuple[int, int, Number]]) -> None:
+        """(row, attribute, number), one by one."""
+        for row, attribute, number in numbers:
+            ((_, array),) = typed_arrays([number], frozenset())
+            self._add(attribute, np.array([row]), array)
+
+    def add_variant_numbers(self, values: TaggedValues) -> None:
+        """Long decimals and nanoseconds among the values of variants."""
+        for place in np.flatnonzero(values.tags == tagged.EXACT).tolist():
+            decimals = LongDecimals.read(values.data, values.payloads[place : place + 1])
+            array = pa.array([decimals.exact(0)])
+            self._add(int(values.attributes[place]), values.rows[place : place + 1], array)
+        for place in np.flatnonzero(values.tags == tagged.EXACT_TIME).tolist():
+            array = pa.array(values.payloads[place : place + 1]).view(pa.timestamp("ns", "UTC"))
+            array = settled_nested(array)
+            self._add(int(values.attributes[place]), values.rows[place : place + 1], array)
+
+    def _add(self, attribute: int, rows: EventRows, array: pa.Array) -> None:
+        self._pieces.append((attribute, _Piece(rows, array)))
+
+    def typed(self, n_events: int) -> dict[str, _Typed]:
+        """All values by attribute."""
+        pieces: list[dict[pa.DataType, list[_Piece]]] = [{} for _ in self._names]
+        for attribute, piece in self._pieces:
+            pieces[attribute].setdefault(piece.array.type, []).append(piece)
+        return {
+            name: _together(own, n_events) for name, own in zip(self._names, pieces, strict=True)
+        }
+
+
+def _together(pieces: Mapping[pa.DataType, list[_Piece]], n_events: int) -> _Typed:
+    if not pieces:
+        return _Typed(None, [pa.nulls(n_events)])
+    arrays = [_spread(own, n_events) for own in pieces.values()]
+    if len(arrays) == 1:
+        return _Typed(None, arrays)
+    codes = np.zeros(n_events, dtype=np.int16)
+    for code, array in enumerate(arrays):
+        codes[np.asarray(array.is_valid().to_numpy(zero_copy_only=False))] = code
+    return _Typed(codes, arrays)
+
+
+def _spread(pieces: list[_Piece], n_events: int) -> pa.Array:
+    """The values in their rows, with NULL in all others; of two for one row the last counts."""
+    if len(pieces) == 1 and len(pieces[0].array) == n_events and len(pieces[0].rows) == n_events:
+        rows, array = pieces[0]
+        if n_events == 0 or (rows[0] == 0 and bool((np.diff(rows) == 1).all())):
+            return array
+    array = pa.concat_arrays([piece.array for piece in pieces])
+    places = np.full(n_events, -1, dtype=np.int64)
+    places[np.concatenate([piece.rows for piece in pieces])] = np.arange(len(array))
+    return array.take(pa.array(places, mask=places < 0))
+
+
+def _integers(values: TaggedValues, places: EventRows) -> pa.Array:
+    return pa.array(values.payloads[places])
+
+
+def _floats(values: TaggedValues, places: EventRows) -> pa.Array:
+    return pa.array(values.payloads[places].view(np.float64))
+
+
+def _booleans(values: TaggedValues, places: EventRows) -> pa.Array:
+    return pa.array(values.payloads[places] != 0)
+
+
+def _times(values: TaggedValues, places: EventRows) -> pa.Array:
+    return pa.array(values.payloads[places]).view(TIMESTAMP)
+
+
+def _strings(values: TaggedValues, places: EventRows) -> pa.Array:
+    offsets = np.zeros(len(places) + 1, dtype=np.int64)
+    np.cumsum(values.lengths[places], out=offsets[1:])
+    text = np.empty(int(offsets[-1]), dtype=np.uint8)
+    gather_strings(values.data, values.payloads[places], values.lengths[places], offsets, text)
+    return pa.LargeStringArray.from_buffers(
+        len(places), pa.py_buffer(offsets), pa.py_buffer(text)
+    ).cast(pa.string())
+
+
+_ARRAYS: dict[int, Any] = {
+    tagged.INTEGER: _integers,
+    tagged.FLOAT: _floats,
+    tagged.BOOLEAN: _booleans,
+    tagged.TIMESTAMP: _times,
+    tagged.STRING: _strings,
+}

@@ -1,0 +1,145 @@
+"""Comparisons, and what they are made of: order, equality, membership, patterns.
+
+``compare(a, b)`` is -1, 0 or 1 as a is below, equal to or above b, and NULL where one of them is
+NULL or their kinds differ. NaN equals itself and is above every number, -0.0 is 0.0, strings are
+ordered by their bytes: as in Spark. All O(rows).
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from bittern.terms.casts import widened
+from bittern.terms.nodes import Call
+from bittern.terms.scope import MeaninglessError, Scope, Table, Value
+from bittern.terms.types import common_type, is_number
+
+TABLE = Table()
+
+
+def in_common(left: Value, right: Value) -> tuple[Value, Value]:
+    """Both in the type in which Spark compares them."""
+    kind = common_type(left.type, right.type)
+    if kind is None:
+        raise MeaninglessError(f"{left.type} cannot be compared with {right.type}")
+    return widened(left, kind), widened(right, kind)
+
+
+def order(left: Value, right: Value) -> tuple[Value, Value]:
+    """Whether the left value is below the right one, and whether they are equal."""
+    from bittern.terms.intervals import months_alone  # noqa: PLC0415
+
+    left, right = in_common(left, right)
+    if pa.types.is_null(left.type):
+        nothing = pa.scalar(None, pa.bool_())
+        return nothing, nothing
+    if pa.types.is_interval(left.type):
+        left, right = months_alone(left), months_alone(right)
+    if pa.types.is_nested(left.type):
+        raise MeaninglessError(f"values of type {left.type} are not compared")
+    below, equal = pc.less(left, right), pc.equal(left, right)
+    if pa.types.is_floating(left.type):
+        nan_left, nan_right = pc.is_nan(left), pc.is_nan(right)
+        below = pc.or_kleene(below, pc.and_(pc.invert(nan_left), nan_right))
+        equal = pc.or_kleene(equal, pc.and_(nan_left, nan_right))
+    return below, equal
+
+
+@TABLE.add("compare", least=2)
+def _compare(_scope: Scope, _call: Call, left: Value, right: Value) -> Value:
+    below, equal = order(left, right)
+    one, zero = pa.scalar(1, pa.int8()), pa.scalar(0, pa.int8())
+    above = pc.if_else(equal, zero, one)
+    return pc.if_else(below, pa.scalar(-1, pa.int8()), above)
+
+
+_OPERATORS: dict[str, Any] = {
+    "=": lambda _, equal: equal,
+    "!=": lambda _, equal: pc.invert(equal),
+    "<": lambda below, _: below,
+    "<=": pc.or_kleene,
+    ">": lambda below, equal: pc.invert(pc.or_kleene(below, equal)),
+    ">=": lambda below, _: pc.invert(below),
+}
+
+
+def _operator(_scope: Scope, call: Call, left: Value, right: Value) -> Value:
+    return _OPERATORS[call.function](*order(left, right))
+
+
+for _name in _OPERATORS:
+    TABLE.add(_name, least=2)(_operator)
+
+
+@TABLE.add("<=>", least=2)
+def _same(_scope: Scope, _call: Call, left: Value, right: Value) -> Value:
+    equal = order(left, right)[1]
+    both = pc.and_(pc.is_null(left), pc.is_null(right))
+    return pc.or_(pc.fill_null(equal, False), both)
+
+
+@TABLE.add("equal_null", least=2)
+def _equal_null(scope: Scope, call: Call, left: Value, right: Value) -> Value:
+    return _same(scope, call, left, right)
+
+
+@TABLE.add("in", least=2, most=-1)
+def _in(_scope: Scope, _call: Call, value: Value, *values: Value) -> Value:
+    found: Value = pa.scalar(False)
+    for each in values:
+        found = pc.or_kleene(found, order(value, each)[1])
+    return found
+
+
+@TABLE.add("between", least=3)
+def _between(_scope: Scope, _call: Call, value: Value, low: Value, high: Value) -> Value:
+    below = order(value, low)[0]
+    above = _OPERATORS[">"](*order(value, high))
+    return pc.and_kleene(pc.invert(below), pc.invert(above))
+
+
+@TABLE.add("is null", "isnull", least=1)
+def _is_null(_scope: Scope, _call: Call, value: Value) -> Value:
+    return pc.is_null(value)
+
+
+@TABLE.add("isnotnull", least=1)
+def _is_not_null(_scope: Scope, _call: Call, value: Value) -> Value:
+    return pc.is_valid(value)
+
+
+@TABLE.add("isnan", least=1)
+def _is_nan(scope: Scope, _call: Call, value: Value) -> Value:
+    if not (is_number(value.type) or pa.types.is_null(value.type)):
+        raise MeaninglessError(f"isnan takes a number, not {value.type}")
+    if not pa.types.is_floating(value.type):
+        return pa.scalar(False) if isinstance(value, pa.Scalar) else pa.repeat(False, scope.n_rows)
+    return pc.fill_null(pc.is_nan(value), False)
+
+
+def extreme(kind: str, _scope: Scope, _call: Call, *values: Value) -> Value:
+    """The greatest or least of the values that are not NULL."""
+    best = values[0]
+    for each in values[1:]:
+        best, each = in_common(best, each)  # noqa: PLW2901
+        below, _ = order(each, best)
+        better = below if kind == "least" else pc.invert(pc.or_kleene(below, order(each, best)[1]))
+        take = pc.or_(pc.fill_null(better, False), pc.is_null(best))
+        best = pc.if_else(take, each, best)
+    return best
+
+
+TABLE.add("greatest", least=2, most=-1)(partial(extreme, "greatest"))
+TABLE.add("least", least=2, most=-1)(partial(extreme, "least"))
+
+
+def distinct(strings: pa.Array, answer: Any) -> pa.Array:
+    """Ask for each distinct string once, where there are few of them."""
+    encoded = strings.dictionary_encode()
+    answers = np.array([answer(text) for text in encoded.dictionary.to_pylist()], dtype=np.bool_)
+    return pa.array(answers).take(encoded.indices)

@@ -1,0 +1,220 @@
+"""Evaluating a term over the rows of a batch, whole columns at a time.
+
+::
+
+    rows   price   quantity          price * quantity > 10
+    0      4.0     3         ->      12.0 > 10    TRUE
+    1      NULL    2                 NULL > 10    NULL
+    2      2.0     1                 2.0 > 10     FALSE
+
+A value is an Arrow array with one element per row, or a scalar that holds for all of them; a
+function gets scalars where its arguments are constants, and may return one. ``value`` evaluates a
+term on the rows of its scope. What only some rows need (a branch of CASE, the second argument of
+coalesce) is evaluated in a scope of those rows alone: an error in a branch that no row takes is
+none, as in Spark.
+
+Where Spark in ANSI mode would fail the query for a row, a function calls ``fail`` with a mask of
+these rows and the reason, and gives NULL there. Functions that have no meaning for the types of
+their arguments raise ``MeaninglessError``.
+
+``functions`` finds what a call means; the tables are in the other modules of this room.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from bittern.terms.nodes import Attribute, Constant, Lambda, Term
+
+Value: TypeAlias = pa.Array | pa.Scalar
+Mask: TypeAlias = npt.NDArray[np.bool_]
+
+
+class MeaninglessError(Exception):
+    """The function is not defined on values of these types."""
+
+
+class Failure(NamedTuple):
+    """Rows for which Spark in ANSI mode would fail the query, and why."""
+
+    rows: npt.NDArray[np.int64]
+    reason: str
+
+
+class Scope:
+    """Some rows of a batch: the columns that terms read, each settled (``terms/types.py``)."""
+
+    def __init__(
+        self,
+        columns: Mapping[str, pa.Array],
+        n_rows: int,
+        failures: list[Failure] | None = None,
+        rows: npt.NDArray[np.int64] | None = None,
+        repeated: frozenset[int] = frozenset(),
+    ) -> None:
+        """``repeated`` are the ids of nodes whose values are asked for again, and kept."""
+        self.columns = columns
+        self.n_rows = n_rows
+        self.failures: list[Failure] = [] if failures is None else failures
+        self._rows = rows
+        self._repeated = repeated
+        self._kept: dict[int, Value] = {}
+
+    def value(self, term: Term) -> Value:
+        """The value of a term for each row."""
+        if isinstance(term, Constant):
+            return term.scalar
+        if isinstance(term, Attribute):
+            column = self.columns.get(term.name)
+            return pa.scalar(None, pa.null()) if column is None else column
+        if isinstance(term, Lambda):
+            raise MeaninglessError("-> can only stand in a function of arrays or maps")
+        if id(term) in self._kept:
+            return self._kept[id(term)]
+        meaning = functions()[term.function]
+        arguments = () if meaning.is_lazy else map(self.value, term.arguments)
+        value = meaning.evaluate(self, term, *arguments)
+        if id(term) in self._repeated:
+            self._kept[id(term)] = value
+        return value
+
+    def array(self, value: Value) -> pa.Array:
+        """The value with one element per row."""
+        if isinstance(value, pa.Array):
+            return value
+        if pa.types.is_null(value.type) or not value.is_valid or not self.n_rows:
+            return pa.nulls(self.n_rows, value.type)
+        return pa.repeat(value, self.n_rows)
+
+    def fail(self, mask: Any, reason: str) -> None:
+        """Note that the query would fail in Spark for these rows, a mask or a Boolean value."""
+        failed = self.mask(mask)
+        if failed.any():
+            rows = np.flatnonzero(failed)
+            self.failures.append(Failure(rows if self._rows is None else self._rows[rows], reason))
+
+    def mask(self, value: Any) -> Mask:
+        """A Boolean value as a mask of rows: NULL is no."""
+        if isinstance(value, pa.Scalar):
+            return np.full(self.n_rows, value.as_py() is True)
+        if isinstance(value, pa.Array):
+            return np.asarray(value.fill_null(False).to_numpy(zero_copy_only=False), dtype=np.bool_)
+        return np.broadcast_to(np.asarray(value, dtype=np.bool_), (self.n_rows,))
+
+    def among(self, mask: Mask) -> Scope:
+        """The rows of a mask alone."""
+        if mask.all():
+            return self
+        own = np.flatnonzero(mask)
+        picked = pa.array(own)
+        columns = {name: column.take(picked) for name, column in self.columns.items()}
+        rows = own if self._rows is None else self._rows[own]
+        return Scope(columns, len(own), self.failures, rows)
+
+
+class Meaning(NamedTuple):
+    """What a function does: how many arguments it takes, and how it is evaluated.
+
+    ``most`` is -1 where there is no limit. A lazy function gets the call alone and evaluates its
+    arguments itself.
+    """
+
+    evaluate: Callable[..., Value]
+    least: int
+    most: int
+    is_lazy: bool = False
+    is_hidden: bool = False
+
+
+Functions: TypeAlias = dict[str, Meaning]
+
+
+class Table:
+    """The functions of a module, by the names that they are called with."""
+
+    def __init__(self) -> None:
+        self.functions: Functions = {}
+
+    def add(
+        self, *names: str, least: int, most: int | None = None, lazy: bool = False
+    ) -> Callable[[Callable[..., Value]], Callable[..., Value]]:
+        """Enter a function under these names; ``most`` is ``least`` unless it is given."""
+
+        def enter(evaluate: Callable[..., Value]) -> Callable[..., Value]:
+            for name in names:
+                self.functions[name] = Meaning(
+                    evaluate, least, least if most is None else most, lazy
+                )
+            return evaluate
+
+        return enter
+
+
+#: The modules of this room that have functions.
+_MODULES = (
+    "arrays",
+    "bits",
+    "casts",
+    "comparisons",
+    "conditions",
+    "elements",
+    "encodings",
+    "intervals",
+    "lambdas",
+    "mathematics",
+    "numbers",
+    "patterns",
+    "positions",
+    "rounding",
+    "sets",
+    "strings",
+    "time_texts",
+    "times",
+    "zones",
+)
+_all: Functions = {}
+
+
+def functions() -> Functions:
+    """All functions by name, in lower case. Loaded when first asked for."""
+    if not _all:
+        found: Functions = {}
+        for name in _MODULES:
+            found |= importlib.import_module(f"bittern.terms.{name}").TABLE.functions
+        _all.update(found)
+    return _all
+
+
+def evaluate(
+    term: Term, columns: Mapping[str, pa.Array], n_rows: int
+) -> tuple[pa.Array, list[Failure]]:
+    """The values of a term, one per row, and the rows for which Spark would fail.
+
+    ``MeaninglessError`` if the term has no meaning for columns of these types. O(rows x nodes).
+    """
+    scope = Scope(columns, n_rows)
+    return scope.array(scope.value(term)), scope.failures
+
+
+def folded(term: Term) -> pa.Scalar:
+    """The value of a term that reads no attribute; ``ValueError`` says why it has none."""
+    scope = Scope({}, 1)
+    try:
+        value = scope.value(term)
+    except MeaninglessError as wrong:
+        raise ValueError(str(wrong)) from None
+    if scope.failures:
+        raise ValueError(scope.failures[0].reason)
+    return value[0] if isinstance(value, pa.Array) else value
+
+
+def is_null(value: Value) -> Value:
+    """Whether it is NULL (NaN is not)."""
+    return pc.is_null(value)

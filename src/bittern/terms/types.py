@@ -1,0 +1,199 @@
+"""Spark's types as Arrow's, their names, and the type that two of them have in common.
+
+=============================  =======================  ==========================================
+Spark                          Arrow                    names in a cast
+=============================  =======================  ==========================================
+TINYINT SMALLINT INT BIGINT    int8 int16 int32 int64   BYTE SHORT INTEGER LONG
+FLOAT DOUBLE                   float32 float64          REAL
+DECIMAL(p, s)                  decimal128(p, s)         DEC NUMERIC; DECIMAL alone is (10, 0)
+STRING BINARY BOOLEAN          string binary bool       VARCHAR(n) and CHAR(n) are STRING
+DATE                           date32
+TIMESTAMP, TIMESTAMP_LTZ       timestamp[us, UTC]
+TIMESTAMP_NTZ                  timestamp[us]
+INTERVAL DAY TO SECOND         duration[us]             and every part of it but DAY
+INTERVAL DAY                   duration[s]              whole days: a date stays a date beside it
+INTERVAL YEAR TO MONTH         month_day_nano_interval  months alone; make_interval fills all three
+ARRAY MAP STRUCT               list map struct          (no casts)
+=============================  =======================  ==========================================
+
+``settled`` turns any other Arrow type of events into one of these: unsigned integers into the next
+signed type, large strings into strings, other units of time into microseconds. Of nested types,
+``settled_nested`` (``nested.py``) does it inside too.
+"""
+
+from __future__ import annotations
+
+import re
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+TIMESTAMP = pa.timestamp("us", "UTC")
+TIMESTAMP_NTZ = pa.timestamp("us")
+DAY_TIME = pa.duration("us")
+DAYS = pa.duration("s")
+YEAR_MONTH = pa.month_day_nano_interval()
+#: Values that no function takes; what they hold is not kept.
+ANY = pa.large_binary()
+INTEGERS = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
+#: Digits that an integer of each type may have, and those of its DECIMAL.
+DIGITS = {pa.int8(): 3, pa.int16(): 5, pa.int32(): 10, pa.int64(): 20}
+MAX_PRECISION = 38
+
+_NAMES = {
+    "tinyint": pa.int8(),
+    "byte": pa.int8(),
+    "smallint": pa.int16(),
+    "short": pa.int16(),
+    "int": pa.int32(),
+    "integer": pa.int32(),
+    "bigint": pa.int64(),
+    "long": pa.int64(),
+    "float": pa.float32(),
+    "real": pa.float32(),
+    "double": pa.float64(),
+    "string": pa.string(),
+    "binary": pa.binary(),
+    "boolean": pa.bool_(),
+    "date": pa.date32(),
+    "timestamp": TIMESTAMP,
+    "timestamp_ltz": TIMESTAMP,
+    "timestamp_ntz": TIMESTAMP_NTZ,
+    "decimal": pa.decimal128(10, 0),
+    "dec": pa.decimal128(10, 0),
+    "numeric": pa.decimal128(10, 0),
+}
+_DECIMAL = re.compile(r"(?:decimal|dec|numeric)\(([0-9]{1,2})(?:,(-?[0-9]{1,2}))?\)")
+_TEXT = re.compile(r"(?:varchar|char|character)\([0-9]+\)")
+#: The shortest name of each type, which ``type_name`` writes.
+_SHOWN = {
+    pa.int8(): "TINYINT",
+    pa.int16(): "SMALLINT",
+    pa.int32(): "INT",
+    pa.int64(): "BIGINT",
+    pa.float32(): "FLOAT",
+    pa.float64(): "DOUBLE",
+    pa.string(): "STRING",
+    pa.binary(): "BINARY",
+    pa.bool_(): "BOOLEAN",
+    pa.date32(): "DATE",
+    TIMESTAMP: "TIMESTAMP",
+    TIMESTAMP_NTZ: "TIMESTAMP_NTZ",
+    DAY_TIME: "INTERVAL DAY TO SECOND",
+    DAYS: "INTERVAL DAY",
+    YEAR_MONTH: "INTERVAL YEAR TO MONTH",
+}
+
+
+def type_of(name: str) -> pa.DataType:
+    """The type of a name in a cast, such as ``decimal(10, 2)``; ``ValueError`` if there is none."""
+    plain = "".join(name.lower().split())
+    if plain in _NAMES:
+        return _NAMES[plain]
+    if match := _DECIMAL.fullmatch(plain):
+        precision, scale = int(match[1]), int(match[2] or 0)
+        if not 0 <= scale <= precision <= MAX_PRECISION or not precision:
+            raise ValueError(
+                f"a decimal has at most {MAX_PRECISION} digits, and no more of them behind the "
+                f"point than in all: not {name}"
+            )
+        return pa.decimal128(precision, scale)
+    if _TEXT.fullmatch(plain):
+        return pa.string()
+    raise ValueError(f"{name[:40]} is no type: try INT, BIGINT, DOUBLE, DECIMAL(10, 2), STRING")
+
+
+def type_name(kind: pa.DataType) -> str:
+    """A type's name as Spark writes it."""
+    if pa.types.is_decimal(kind):
+        return f"DECIMAL({kind.precision}, {kind.scale})"
+    return _SHOWN.get(kind, str(kind))
+
+
+def is_number(kind: pa.DataType) -> bool:
+    """Whether arithmetic is defined on it."""
+    types = pa.types
+    return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind))
+
+
+def as_decimal(kind: pa.DataType) -> pa.DataType:
+    """The DECIMAL that holds every value of an integer type."""
+    return kind if pa.types.is_decimal(kind) else pa.decimal128(min(DIGITS[kind], 20), 0)
+
+
+def common_type(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
+    """The type in which Spark compares two values, or puts the branches of CASE; None: none.
+
+    A string beside another type is not cast here: kinds that differ are not compared.
+    """
+    if left == right or pa.types.is_null(right):
+        return left
+    if pa.types.is_null(left):
+        return right
+    types = pa.types
+    if is_number(left) and is_number(right):
+        if types.is_integer(left) and types.is_integer(right):
+            return max(left, right, key=INTEGERS.index)
+        if types.is_floating(left) or types.is_floating(right):
+            both = {left, right}
+            return pa.float32() if both == {pa.float32()} else pa.float64()
+        one, other = as_decimal(left), as_decimal(right)
+        scale = max(one.scale, other.scale)
+        whole = max(one.precision - one.scale, other.precision - other.scale)
+        # Digits in front of the point come first, and those behind it are given up for them.
+        return pa.decimal128(min(whole + scale, MAX_PRECISION), min(scale, MAX_PRECISION - whole))
+    times = [types.is_date(kind) or types.is_timestamp(kind) for kind in (left, right)]
+    if all(times):
+        return TIMESTAMP if TIMESTAMP in (left, right) else TIMESTAMP_NTZ
+    if types.is_duration(left) and types.is_duration(right):
+        return DAY_TIME
+    if types.is_list(left) and types.is_list(right):
+        inner = common_type(left.value_type, right.value_type)
+        return None if inner is None else pa.list_(inner)
+    return None
+
+
+def bounded_decimal(precision: int, scale: int) -> pa.DataType:
+    """The decimal type of a result, or the one that Spark takes where it has more than 38 digits.
+
+    Digits in front of the point are kept; of those behind it at least six.
+    """
+    if precision <= MAX_PRECISION:
+        return pa.decimal128(precision, scale)
+    whole = precision - scale
+    return pa.decimal128(MAX_PRECISION, max(MAX_PRECISION - whole, min(scale, 6)))
+
+
+def settled(array: pa.Array) -> pa.Array:
+    """A plain array of an event's column, in the Arrow type that stands for Spark's."""
+    kind, types = array.type, pa.types
+    if types.is_unsigned_integer(kind):
+        wider = {8: pa.int16(), 16: pa.int32(), 32: pa.int64()}
+        return array.cast(wider.get(kind.bit_width, pa.decimal128(20, 0)))
+    if types.is_large_string(kind):
+        return array.cast(pa.string())
+    if types.is_large_binary(kind) or types.is_fixed_size_binary(kind):
+        return array.cast(pa.binary())
+    if kind == pa.float16():
+        return array.cast(pa.float32())
+    if types.is_timestamp(kind):
+        return _microseconds(array, TIMESTAMP if kind.tz else TIMESTAMP_NTZ)
+    if types.is_date64(kind):
+        return array.cast(pa.date32())
+    if types.is_duration(kind):
+        return _microseconds(array, DAY_TIME)
+    if types.is_decimal(kind) and kind.bit_width < 128:
+        return array.cast(pa.decimal128(kind.precision, kind.scale))
+    return array
+
+
+def _microseconds(array: pa.Array, target: pa.DataType) -> pa.Array:
+    """The times in microseconds; nanoseconds are cut off downwards, as Spark does it."""
+    kind = array.type
+    if kind.unit == "ns":
+        units = array.view(pa.int64())
+        whole = pc.divide(units, 1000)
+        rest = pc.less(pc.subtract(units, pc.multiply(whole, 1000)), 0)
+        return pc.subtract(whole, rest.cast(pa.int64())).view(target)
+    unit = pa.duration("us") if pa.types.is_duration(target) else pa.timestamp("us", target.tz)
+    return array.cast(unit, safe=False)
