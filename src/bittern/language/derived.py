@@ -34,9 +34,10 @@ from bittern.language.term_printer import print_term
 from bittern.language.trees import Branch, Draft, flatten, map_leaves
 from bittern.terms.nodes import Attribute, Call, Constant, Term, attributes_of
 from bittern.terms.scope import folded
+from bittern.terms.unknown import any_function, unknown_functions
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
 _COMPARISONS = frozenset(("=", "!=", "<", "<=", ">", ">="))
 _FAMILIES = {"date": "time", "timestamp": "time"}
@@ -52,9 +53,15 @@ def is_derived(name: str) -> bool:
 
 @lru_cache(maxsize=_REMEMBERED)
 def term_of(name: str) -> Term:
-    """The term that a derived attribute stands for. O(length)."""
-    left, *right = (read_term(text) for text in name[1:].split(TERM))
+    """The term that a derived attribute stands for, with any functions. O(length)."""
+    with any_function():
+        left, *right = (read_term(text) for text in name[1:].split(TERM))
     return Call("compare", (left, *right)) if right else left
+
+
+def has_unknown_functions(names: Iterable[str]) -> bool:
+    """Whether some of these attributes stand for terms with functions that only Spark knows."""
+    return any(unknown_functions(term_of(name)) for name in names if is_derived(name))
 
 
 def read_condition(text: str, *, hidden: bool = False) -> syntax.Expression:

@@ -51,6 +51,7 @@ from bittern.language.syntax import And, Compare, Constant, Expression, IsNull, 
 from bittern.matching.compile import ranges
 from bittern.model.numbers import INT64_MAX, INT64_MIN, NumberColumns, exact
 from bittern.model.rank.space import ANY, BOOLEAN, NUMBER, PATTERN, REVERSED, STRING, TIME
+from bittern.terms.unknown import SPARK
 
 #: An exact number, microseconds since 1970 UTC, 0 or 1 for a boolean, or text.
 MarkValue: TypeAlias = int | Decimal | str
@@ -274,7 +275,7 @@ def build_router(
         for shard, runs in enumerate(regions)
         for k, text in enumerate(ruler.expressions(runs))
     }
-    return Index.build(texts, sample=sample)
+    return Index.build(texts, sample=sample, functions=SPARK)
 
 
 def visits(router: Index, n_shards: int, events: Any) -> Int64s:
@@ -285,7 +286,7 @@ def visits(router: Index, n_shards: int, events: Any) -> Int64s:
 def presence(attributes: Sequence[str], events: Any) -> npt.NDArray[np.float64]:
     """The share of events that carry each attribute."""
     texts = {i: print_expression(Not(IsNull(name))) for i, name in enumerate(attributes)}
-    counts = _counts(Index.build(texts), np.arange(len(texts)), len(texts), events)
+    counts = _counts(Index.build(texts, functions=SPARK), np.arange(len(texts)), len(texts), events)
     return counts / max(1, len(events))
 
 
