@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 _PACKAGE = Path(__file__).parent
 #: The rooms that have kernels.
-_ROOMS = ("model", "stabbing", "matching", "literature", "engine", "history")
+_ROOMS = ("terms", "model", "stabbing", "matching", "literature", "engine", "history")
 #: More processes than this do not make a first use faster.
 _FIRST_USE_PROCESSES = 4
 _COMMAND = (sys.executable, "-P", "-m", "bittern.precompile")

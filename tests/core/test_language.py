@@ -273,16 +273,7 @@ REJECTED = [
     ("(a = 1‸", "expected AND, OR or ')', found the end"),
     ("a = 1‸)", "expected AND, OR or the end, found ')'"),
     ("(‸)", "expected a condition, found ')'"),
-    ("a = ‸b", "two attributes cannot be compared"),
-    ("a BETWEEN 1 AND ‸b", "two attributes cannot be compared"),
-    ("a ‸+ 1 = 2", "arithmetic"),
-    ("a ‸-1 = 2", "arithmetic"),
-    ("a = 1 ‸- b", "arithmetic"),
-    ("a = 1‸-2", "arithmetic"),
-    ("a ‸% 2 = 1", "arithmetic"),
-    ("‸lower(a) = 'x'", "functions such as lower(...)"),
-    ("a = ‸lower('x')", "functions such as lower(...)"),
-    ("‸f(a)", "functions such as f(...)"),
+    ("‸f(a)", "there is no function f: did you mean if?"),
     ("a = 1 AND ‸'x", "no closing quote"),
     ("a = ‸'x''", "no closing quote"),
     ("a = ‸'x\\'", "no closing quote"),
@@ -290,9 +281,7 @@ REJECTED = [
     ("a = ‸r'x", "no closing quote"),
     ("‸`a = 1", "no closing quote"),
     ("‸a.`b = 1", "no closing quote"),
-    ("a = 'x' ‸'y'", "strings side by side"),
     ("a ‸'y'", "expected an operator, found the string 'y'"),
-    ("a ‸ILIKE 'y'", "ILIKE is not supported"),
     ("a IN (1, ‸'x')", "IN mixes a number with a string"),
     ("a IN (NULL, 1, ‸TRUE)", "IN mixes a number with a boolean"),
     ("a BETWEEN 'x' AND ‸2", "BETWEEN mixes a string with a number"),
@@ -301,54 +290,34 @@ REJECTED = [
     ("a IN (‸)", "at least one value"),
     ("a IN (1 ‸2)", "expected ',' or ')'"),
     ("a IN (1, ‸)", "expected a constant, found ')'"),
-    ("a LIKE ‸5", "expected a string as the pattern of LIKE, found the number 5"),
-    ("a LIKE ‸NULL", "expected a string as the pattern of LIKE"),
-    ("a RLIKE ‸5", "expected a string as the regular expression"),
     ("a LIKE ‸'x\\\\'", "cannot end in its escape character"),
     ("a LIKE ‸'x\\\\y'", "only before %, _ or itself"),
     ("a LIKE ‸'x/y' ESCAPE '/'", "only before %, _ or itself"),
     ("a LIKE 'x' ESCAPE ‸'//'", "exactly one character"),
     ("a LIKE 'x' ESCAPE ‸''", "exactly one character"),
     ("a LIKE 'x' ESCAPE ‸'😀'", "exactly one character"),
-    ("a LIKE 'x' ESCAPE ‸5", "expected a string of one character"),
     ("a RLIKE ‸'('", "not a regular expression for RE2: missing )"),
     ("a RLIKE ‸'(?<=x)y'", "not a regular expression for RE2"),
     ("a = DATE ‸'2020-02-30'", "is not a date"),
-    ("a = DATE ‸'2020-1-1'", "a date must be written 'yyyy-mm-dd'"),
     ("a = DATE ‸'٢٠٢٠-01-01'", "a date must be written 'yyyy-mm-dd'"),
     ("a = TIMESTAMP ‸'2020-01-01 24:00'", "is not a timestamp"),
     ("a = TIMESTAMP ‸'2020-01-01 10:00+18:01'", "18 hours"),
     ("a = TIMESTAMP ‸'2020-01-01 10:00+05:60'", "18 hours"),
     ("a = TIMESTAMP ‸'0001-01-01 00:00+01:00'", "is not a timestamp"),
     ("a = TIMESTAMP ‸'yesterday'", "a timestamp must be written"),
-    ("a = ‸9223372036854775808", "does not fit in 64 bits"),
-    ("a = ‸-9223372036854775809", "does not fit in 64 bits"),
-    ("a = ‸1234567890.123456789", "more than 18 digits"),
     ("a = ‸1e400", "too large for a float"),
-    ("a = ‸5L", "5L is not a number"),
     ("a = ‸0x10", "0x10 is not a number"),
     ("a = ‸1_000", "1_000 is not a number"),
     ("‸5a = 1", "5a is not a number"),
     ("‸and = 1", "to use and as an attribute name, write `and`"),
     ("a = 1 AND ‸in.x = 1", "in is a keyword"),
     ("a NOT ‸= 1", "expected IN, BETWEEN, LIKE or RLIKE after NOT"),
-    ("a IS ‸TRUE", "expected NULL or NOT NULL after IS"),
     ("a IS NOT ‸1", "expected NULL after IS"),
     ("a BETWEEN 1 ‸OR 2", "expected AND between"),
-    ("5 ‸BETWEEN 1 AND 2", "expected a comparison with an attribute"),
-    ("5‸", "expected a comparison with an attribute"),
-    ("1 = ‸1", "both sides are constants"),
-    ("1 = ‸(a)", "expected an attribute, found '('"),
-    ("a = ‸(1)", "expected a constant, found '('"),
-    ("a < 1 ‸< 2", "expected AND, OR or the end, found '<'"),
-    ("a ‸<=> 1", "<=> is not supported"),
-    ("‸! a", "write NOT or !="),
-    ("a = 1 ‸-- comment", "comments"),
-    ("a <‸--5", "comments"),
-    ("a = 1 ‸/* comment */", "comments"),
+    ("‸5", "a condition is TRUE or FALSE, not 5"),
+    ("‸a < 1 < 2", "a condition is TRUE or FALSE, and is not compared with a num"),
+    ("a <--5‸", "expected a constant, found the end"),
     ("a = 1‸;", "does not end in ';'"),
-    ("a ‸. b = 1", "a dot joins"),
-    ("a‸[0] = 1", "dotted path"),
     ("a = ‸\u2018x\u2019", "strings are quoted"),
     ("a‸\u00a0= 1", "U+00A0"),
     ("a ‸$ 1", "the character $"),
@@ -375,9 +344,9 @@ def test_rejected(marked, message):
 
 def test_an_error_points_with_a_caret():
     with pytest.raises(ExpressionError) as caught:
-        parse("price < 5 AND size = large")
+        parse("price < 5 AND size = large small")
     _, line, caret = str(caught.value).split("\n")
-    assert line[caret.index("^") :] == "large"
+    assert line[caret.index("^") :] == "small"
 
 
 @pytest.mark.parametrize("thing", [None, 5, b"a = 1", ["a = 1"]])
@@ -894,7 +863,7 @@ def test_sorted_conjunctions_share_one_shape(monkeypatch) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["b = 2 AND a <", "b = 2 AND a = x AND c < 3", "b = 'x' AND a LIKE 5"]
+    "text", ["b = 2 AND a <", "b = 2 AND a = x y AND c < 3", "b = 'x' AND a LIKE 5 6"]
 )
 def test_mistakes_in_sorted_conjunctions_are_where_they_were_made(monkeypatch, text: str) -> None:
     with pytest.raises(ExpressionError) as expected:

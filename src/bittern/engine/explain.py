@@ -25,7 +25,7 @@ import pyarrow as pa
 from bittern.engine.live.matcher import LiveMatcher
 from bittern.engine.unanswered import needs_history
 from bittern.errors import EventError
-from bittern.language.derived import is_derived
+from bittern.language.derived import is_derived, sides_of
 from bittern.language.literals import attribute_parts
 from bittern.language.parser import parse
 from bittern.language.patterns import Wildcard, compile_regex, like_parts
@@ -162,7 +162,9 @@ def explain(index: HasExpressions, event: Any, id_: str | int) -> Explanation:
 def _with_terms(tree: Expression, mapping: Mapping[str, Any], event: Any) -> Mapping[str, Any]:
     """The event with the values of the terms of a tree, under the names that stand for them."""
     leaves = [n for n in walk(tree) if not isinstance(n, And | Or | Not | Constant | Quantified)]
-    names = {n.attribute for n in leaves if is_derived(n.attribute)}  # type: ignore[union-attr]
+    own = [n.attribute for n in leaves]  # type: ignore[union-attr]
+    names = {name for attribute in own for name in (attribute, *sides_of(attribute))}
+    names = {name for name in names if is_derived(name)}
     if not names:
         return mapping
     from bittern.model.events.derived import term_values  # noqa: PLC0415  only for terms
@@ -282,6 +284,11 @@ def _predicate(node: Predicate, event: Mapping[str, Any]) -> Step:
     value = _look_up(event, node.attribute)
     name = print_attribute(node.attribute)
     text = print_expression(node)
+    if sides := sides_of(node.attribute):
+        assert isinstance(node, Compare), "that is how two terms are compared"
+        values = [(print_attribute(side), _look_up(event, side)) for side in sides]
+        known = [f"{side} is {'missing' if v is _MISSING else _shown(v)}" for side, v in values]
+        return Step(text, None if value is _MISSING else _test(node, value), ", ".join(known))
     if isinstance(node, IsNull):
         found = "is missing" if value is _MISSING else f"is {_shown(value)}"
         return Step(text, value is _MISSING, f"{name} {found}")

@@ -22,7 +22,6 @@ import datetime as dt
 import math
 import re
 from decimal import Decimal
-from typing import Any
 
 import pyarrow as pa
 
@@ -111,9 +110,12 @@ def typed_constant(kind: str, text: str) -> pa.Scalar:
             raise ValueError(f"X'{text[:30]}' is not binary: its digits are 0 to 9 and A to F")
         return pa.scalar(bytes.fromhex(digits), pa.binary())
     try:
-        return folded(Call("cast", (Constant(pa.scalar(text, pa.string())),), _TYPES[kind]))
-    except ValueError:
-        raise ValueError(f"{text[:40]!r} is not a {kind}") from None
+        constant = folded(Call("cast", (Constant(pa.scalar(text, pa.string())),), _TYPES[kind]))
+        constant.as_py()
+    except (ValueError, OverflowError):
+        name = kind.partition("_")[0]
+        raise ValueError(f"{text[:40]!r} is not a {name} of the years 1 to 9999") from None
+    return constant
 
 
 def interval_of(pieces: list[tuple[str, str]]) -> pa.Scalar:
@@ -139,8 +141,3 @@ def literal_of(scalar: pa.Scalar) -> Literal | None:
     if isinstance(value, dt.datetime):
         return Literal(value if value.tzinfo else value.replace(tzinfo=dt.UTC))
     return Literal(value) if isinstance(value, dt.date) else None
-
-
-def is_text(scalar: Any) -> bool:
-    """Whether a constant is a string, and not NULL."""
-    return bool(pa.types.is_string(scalar.type) and scalar.is_valid)

@@ -8,10 +8,10 @@ character that no name in an expression starts with. Comparing two terms is one 
     price * 2 <= cost            `\1price * 2\1cost` <= 0
     name ILIKE 'Ab%'             `\1lower(name)` LIKE 'ab%'
     a <=> 5                      a = 5 AND a IS NOT NULL
-    exists(tags, t -> t > 'x')   `\1exists(tags, t -> (t > 'x'))` = TRUE
+    isnan(a)                     `\1isnan(a)` = TRUE
 
-``plain`` makes the syntax tree of a condition, in which only predicates on attributes are left.
-O(nodes), and each distinct name is read back once.
+``condition_of`` makes the syntax tree of a condition, in which only predicates on attributes are
+left. O(nodes), and each distinct name is read back once.
 """
 
 from __future__ import annotations
@@ -21,17 +21,16 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from bittern.errors import ExpressionError, LimitError
 from bittern.language import syntax
-from bittern.language.constants import is_text, literal_of
+from bittern.language.constants import literal_of
 from bittern.language.literals import TERM, kind_of
-from bittern.language.patterns import RegexTooLargeError, compile_regex, like_parts
+from bittern.language.patterns import compile_regex, like_parts
 from bittern.language.predicates import FLIPPED
 from bittern.language.printer import attribute_word
 from bittern.language.quantifiers import is_hidden, quantified_of
 from bittern.language.scalars import read_term
 from bittern.language.term_printer import print_term
-from bittern.language.trees import Branch, Draft, flatten, map_leaves
+from bittern.language.trees import Branch, Draft, flatten
 from bittern.terms.nodes import Attribute, Call, Constant, Term, attributes_of
 from bittern.terms.scope import folded
 from bittern.terms.unknown import any_function, unknown_functions
@@ -51,12 +50,17 @@ def is_derived(name: str) -> bool:
     return name.startswith(TERM)
 
 
-@lru_cache(maxsize=_REMEMBERED)
 def term_of(name: str) -> Term:
     """The term that a derived attribute stands for, with any functions. O(length)."""
-    with any_function():
-        left, *right = (read_term(text) for text in name[1:].split(TERM))
+    left, *right = _sides(name)
     return Call("compare", (left, *right)) if right else left
+
+
+def sides_of(name: str) -> list[str]:
+    """The attributes that are compared, if that is what an attribute stands for. O(length)."""
+    if not is_derived(name) or TERM not in name[1:]:
+        return []
+    return [_name(side) for side in _sides(name)]
 
 
 def has_unknown_functions(names: Iterable[str]) -> bool:
@@ -64,31 +68,21 @@ def has_unknown_functions(names: Iterable[str]) -> bool:
     return any(unknown_functions(term_of(name)) for name in names if is_derived(name))
 
 
-def read_condition(text: str, *, hidden: bool = False) -> syntax.Expression:
-    """Read a text that may have terms as a tree that has none. O(length).
+@lru_cache(maxsize=_REMEMBERED)
+def _sides(name: str) -> tuple[Term, ...]:
+    with any_function():
+        return tuple(read_term(text) for text in name[1:].split(TERM))
 
-    ``hidden`` allows names that stand for quantified predicates, which the tree then has.
-    """
-    term = read_term(text, hidden=hidden)
-    try:
-        return map_leaves(flatten(_condition(term)), _with_quantifiers)
-    except RegexTooLargeError as wrong:
-        raise LimitError(str(wrong), text, 0) from None
-    except ValueError as wrong:
-        raise ExpressionError(str(wrong), text, 0) from None
+
+def condition_of(term: Term) -> syntax.Expression:
+    """The tree of a condition, without terms; ``ValueError`` says what has no meaning. O(nodes)."""
+    return flatten(_condition(term))
 
 
 def operand_word(text: str) -> str | None:
     """The word of the attribute that a term's text stands for; None if it is a constant."""
     term = read_term(text, hidden=True)
     return None if isinstance(term, Constant) else attribute_word(_name(term))
-
-
-def _with_quantifiers(leaf: syntax.Leaf) -> syntax.Expression:
-    """The quantified predicate itself, where its hidden attribute stands."""
-    if isinstance(leaf, syntax.IsNull) and is_hidden(leaf.attribute):
-        return syntax.Not(quantified_of(leaf.attribute))
-    return leaf
 
 
 def _name(term: Term) -> str:
@@ -183,12 +177,24 @@ def _in(term: Call) -> Draft | None:
     return drafts[0] if len(drafts) == 1 else Branch(syntax.Or, drafts)
 
 
-def _is_null(term: Call) -> Draft | None:
+def _is_null(term: Call) -> Draft:
+    return Branch(syntax.Not, [_is_not_null(term)]) if _quantified(term) else _missing(term)
+
+
+def _missing(term: Call) -> syntax.IsNull:
     return syntax.IsNull(_name(term.arguments[0]))
 
 
 def _is_not_null(term: Call) -> Draft:
-    return syntax.Not(syntax.IsNull(_name(term.arguments[0])))
+    return _quantified(term) or syntax.Not(_missing(term))
+
+
+def _quantified(term: Call) -> syntax.Quantified | None:
+    """The quantified predicate whose hidden attribute is or is not NULL."""
+    (value,) = term.arguments
+    if isinstance(value, Attribute) and is_hidden(value.name):
+        return quantified_of(value.name)
+    return None
 
 
 def _same(term: Call) -> Draft:
@@ -218,12 +224,12 @@ def _is_truth(term: Call) -> Draft:
 
 def _like(term: Call) -> Draft | None:
     value, *patterns = term.arguments
-    texts = [each.scalar.as_py() for each in patterns if isinstance(each, Constant)]
+    texts = [_text_of(each) for each in patterns if isinstance(each, Constant)]
     if isinstance(value, Constant) or len(texts) < len(patterns):
         return None
-    if None in texts:
-        return syntax.Constant(None)
     pattern, escape = texts[0], texts[1] if len(texts) > 1 else "\\"
+    if pattern is None or escape is None:
+        return syntax.Constant(None)
     if len(escape) != 1 or escape > "\uffff":
         raise ValueError("ESCAPE needs a string of exactly one character")
     if term.function == "ilike":
@@ -237,23 +243,32 @@ def _regex(term: Call) -> Draft | None:
     value, pattern = term.arguments
     if isinstance(value, Constant) or not isinstance(pattern, Constant):
         return None
-    if not is_text(pattern.scalar):
+    text = _text_of(pattern)
+    if text is None:
         return syntax.Constant(None)
-    compile_regex(pattern.scalar.as_py())
-    return syntax.Regex(_name(value), pattern.scalar.as_py())
+    compile_regex(text)
+    return syntax.Regex(_name(value), text)
 
 
 def _search(term: Call) -> Draft | None:
     """startswith, endswith and contains of a constant are LIKE."""
     value, text = term.arguments
-    if isinstance(value, Constant) or not isinstance(text, Constant) or not is_text(text.scalar):
+    if isinstance(value, Constant) or not isinstance(text, Constant):
         return None
-    escaped = text.scalar.as_py()
+    escaped = _text_of(text)
+    if escaped is None or pa.types.is_binary(text.scalar.type):
+        return None
     for special in "\\%_":
         escaped = escaped.replace(special, "\\" + special)
     before = "" if term.function == "startswith" else "%"
     after = "" if term.function == "endswith" else "%"
     return syntax.Like(_name(value), before + escaped + after)
+
+
+def _text_of(constant: Constant) -> str | None:
+    """A constant as a string, which Spark makes it where a pattern stands."""
+    text = folded(Call("cast", (constant,), pa.string())).as_py()
+    return None if text is None else str(text)
 
 
 def _folded(call: Call) -> Term:

@@ -31,8 +31,8 @@ KEYWORDS = frozenset(
 #: Names like any other, which have a meaning of their own in some places of a term.
 TERM_WORDS = frozenset(
     "CASE WHEN THEN ELSE END DIV ILIKE INTERVAL COLLATE ANY SOME ALL DISTINCT UNKNOWN "  # noqa: SIM905
-    "CAST TRY_CAST EXTRACT TRIM BOTH LEADING TRAILING SUBSTRING SUBSTR POSITION OVERLAY PLACING FROM FOR AS TO X "
-    "TIMESTAMP_NTZ TIMESTAMP_LTZ".split()
+    "CAST TRY_CAST EXTRACT TRIM BOTH LEADING TRAILING SUBSTRING SUBSTR POSITION OVERLAY PLACING "
+    "FROM FOR AS TO X TIMESTAMP_NTZ TIMESTAMP_LTZ".split()
 )
 #: Keywords only in front of a string, so that they can also name attributes.
 _TYPES = frozenset(("DATE", "TIMESTAMP"))

@@ -34,5 +34,8 @@ MAX_WINDOW_COUNT = 1_000_000_000
 #: Days that the window of a quantifier may last, so that microseconds of it never overflow.
 MAX_WINDOW_DAYS = 1_000_000
 
-#: Levels of calls, operators and parentheses inside each other in a term.
-MAX_TERM_DEPTH = 100
+#: Levels of calls and parentheses inside each other in a term.
+MAX_TERM_DEPTH = 50
+
+#: Levels of calls and operators: ``a + b + c`` has two.
+MAX_TERM_HEIGHT = 100

@@ -21,6 +21,7 @@ from bittern.language.complaints import explain_token
 from bittern.language.durations import duration_value
 from bittern.language.lexer import QUANTIFIERS, Token, is_bare, without_comments
 from bittern.language.limits import MAX_DEPTH, MAX_LENGTH, MAX_WINDOW_COUNT
+from bittern.language.patterns import RegexTooLargeError
 from bittern.language.predicates import PredicateParser
 from bittern.language.syntax import And, Expression, Not, Or, Quantified, Window
 from bittern.language.trees import Branch, Draft, flatten
@@ -48,12 +49,23 @@ def parse_with_terms(text: str, wrong: ExpressionError, *, hidden: bool = False)
 
     Of two complaints, the one that comes later in the text is of the parser that understood more.
     """
-    from bittern.language.derived import read_condition  # noqa: PLC0415  only for terms
+    # Only for terms.
+    from bittern.language.derived import condition_of  # noqa: PLC0415
+    from bittern.language.scalars import FunctionCallError, read_term  # noqa: PLC0415
 
     try:
-        return read_condition(text, hidden=hidden)
+        term = read_term(text, hidden=hidden)
+    except (LimitError, FunctionCallError):
+        raise
     except ExpressionError as other:
         raise (other if other.position > wrong.position else wrong) from None
+    try:
+        return condition_of(term)
+    except ValueError as meaningless:
+        message = str(meaningless)
+        at = wrong.position if message == wrong.message else 0
+        kind = LimitError if isinstance(meaningless, RegexTooLargeError) else ExpressionError
+        raise kind(message, text, at) from None
 
 
 def check_text(text: str) -> None:

@@ -12,13 +12,17 @@ from typing import Any
 
 import pyarrow as pa
 
-from bittern.language.printer import attribute_word, print_attribute, print_text
+from bittern.language.lexer import is_quantifier, is_type
+from bittern.language.literals import attribute_of
+from bittern.language.printer import attribute_word, print_text
 from bittern.terms.nodes import Attribute, Call, Constant, Lambda, Term
 from bittern.terms.types import DAY_TIME, TIMESTAMP, type_name
 
 _INFIX = frozenset(
     "= != < <= > >= <=> + - * / % div | & ^ || and or like ilike rlike".split()  # noqa: SIM905
 )
+#: Names that mean something else where an operand starts.
+_STARTS = frozenset(("CASE", "WHEN", "INTERVAL", "BOTH", "LEADING", "TRAILING", "FROM"))
 _PREFIX = {"not": "NOT ", "negative": "-", "positive": "+", "~": "~"}
 _SUFFIX = {"is null": "IS NULL", "is true": "IS TRUE", "is false": "IS FALSE"}
 _INTEGERS = {pa.int8(): "Y", pa.int16(): "S", pa.int32(): "", pa.int64(): "L"}
@@ -27,14 +31,21 @@ _INTEGERS = {pa.int8(): "Y", pa.int16(): "S", pa.int32(): "", pa.int64(): "L"}
 def print_term(term: Term) -> str:
     """Write a term as text."""
     if isinstance(term, Attribute):
-        return attribute_word(term.name)
+        return _attribute(term.name)
     if isinstance(term, Constant):
         return print_constant(term.scalar)
     if isinstance(term, Lambda):
-        names = ", ".join(term.parameters)
+        names = ", ".join(map(attribute_word, term.parameters))
         head = names if len(term.parameters) == 1 else f"({names})"
         return f"{head} -> {_inner(term.body)}"
     return _call(term)
+
+
+def _attribute(name: str) -> str:
+    """Write an attribute, in back-quotes if its name has a meaning of its own in a term."""
+    if name.upper() in _STARTS or is_type(name) or is_quantifier(name):
+        return f"`{name}`"
+    return attribute_word(name)
 
 
 def _call(term: Call) -> str:
@@ -66,7 +77,7 @@ def _call(term: Call) -> str:
         return f"{_inner(arguments[0])}[{print_term(arguments[1])}]"
     if name == ".":
         field: Any = arguments[1]
-        return f"{_inner(arguments[0])}.{print_attribute(field.scalar.as_py())}"
+        return f"{_inner(arguments[0])}.{attribute_word(attribute_of([field.scalar.as_py()]))}"
     if name == "collate":
         collation: Any = arguments[1]
         return f"{_inner(arguments[0])} COLLATE {collation.scalar.as_py()}"
@@ -94,8 +105,11 @@ def _inner(term: Term) -> str:
 def print_constant(scalar: pa.Scalar) -> str:
     """Write a constant so that it reads back with the same type and value."""
     kind, value = scalar.type, scalar.as_py()
+    if pa.types.is_list(kind) and value is not None:
+        return f"array({', '.join(map(print_constant, scalar.values))})"
     if value is None:
-        return "NULL" if pa.types.is_null(kind) else f"CAST(NULL AS {type_name(kind)})"
+        untyped = pa.types.is_null(kind) or pa.types.is_nested(kind)  # no cast leads to an array
+        return "NULL" if untyped else f"CAST(NULL AS {type_name(kind)})"
     if isinstance(value, bool):
         return str(value).upper()
     if pa.types.is_integer(kind):

@@ -26,7 +26,11 @@ FLOAT = 2  # the payload has the bits of the float64
 STRING = 3  # the payload is where the string starts in data
 BOOLEAN = 4  # the payload is 0 or 1
 TIMESTAMP = 5  # the payload is microseconds since 1970 in UTC
-OTHER = 6  # there is a value, but a list, a struct or of a type no predicate compares
+# There is a value, but a list, a struct or of a type no predicate compares. The payload is the
+# maker's, who can open the value by it; above PATH_BITS is how much of a path led to the list that
+# is in the attribute's way, 0 if it is the attribute itself.
+OTHER = 6
+PATH_BITS = 48
 # There is a value that no payload holds; the maker of the entry compares it with the constants.
 EXACT = 7  # a number
 EXACT_TIME = 8  # a time between two microseconds

@@ -6,10 +6,18 @@ in whole columns. Comparing it with a constant is a predicate like any other.
 
 ::
 
-    nodes.py        the tree of a term
-    types.py        Spark's types as Arrow's, and what two of them have in common
-    scope.py        evaluation over the rows of a batch; the table of all functions
-    comparisons.py conditions.py casts.py numbers.py strings.py times.py arrays.py   the functions
+    nodes.py         the tree of a term
+    types.py         Spark's types as Arrow's, and what two of them have in common
+    scope.py         evaluation over the rows of a batch; the table of all functions
+    limits.py        how large what is computed may become
+    columns.py       columns as NumPy sees them, and back
+    comparisons.py conditions.py                     order, equality, AND, OR, CASE, coalesce
+    casts.py cast_numbers.py from_text.py from_text_times.py to_text.py shortest.py   CAST
+    numbers.py decimals.py rounding.py mathematics.py bits.py                         numbers
+    strings.py positions.py encodings.py patterns.py texts.py                         strings
+    times.py calendar.py moments.py zones.py time_texts.py time_patterns.py           times
+    intervals.py interval_literals.py shifting.py    intervals, and + and - of times
+    arrays.py elements.py lambdas.py sets.py nested.py                               arrays, maps
 
 The room stands left of ``language``, which reads terms from text and folds those that are constant.
 """

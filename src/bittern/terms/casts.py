@@ -1,28 +1,142 @@
 """Casts between types, with Spark's meaning.
 
-``widened`` never fails: it leads to a type that holds every value. ``cast`` is ``CAST``: in ANSI
-mode a value that does not fit fails the row, with ``strict=False`` (``TRY_CAST``) it is just NULL.
+``cast`` is ``CAST``: in ANSI mode a value that does not fit fails the row, with ``strict=False``
+(``TRY_CAST``) it is just NULL. ``widened`` leads to a type that holds every value. What can be cast::
+
+    to          number  STRING  BOOLEAN  DATE  TIMESTAMP  _NTZ  BINARY       in the modules
+    number         x       x       x              x                          cast_numbers, to_text
+    STRING         x       x       x      x       x         x     x          from_text, …_times
+    BOOLEAN        x       x       x                                         cast_numbers, to_text
+    DATE                   x              x       x         x                here, to_text
+    TIMESTAMP      x       x              x       x         x                cast_numbers, to_text
+    _NTZ                   x              x       x         x                here, to_text
+    BINARY                 x                                      x          here
+
+All O(rows), and O(bytes) of strings.
 """
 
 from __future__ import annotations
 
+from functools import partial
+
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from bittern.terms import cast_numbers, from_text, from_text_times
+from bittern.terms.columns import arrow, as_array, as_given, column, per_distinct
 from bittern.terms.nodes import Call
-from bittern.terms.scope import Scope, Table, Value
+from bittern.terms.scope import Mask, MeaninglessError, Scope, Table, Value
+from bittern.terms.to_text import to_text
+from bittern.terms.types import is_number, type_name, type_of
 
 TABLE = Table()
+_DAY = 86_400_000_000
+_MOST_DAYS = (2**63 - 1) // _DAY
 
 
 def widened(value: Value, kind: pa.DataType) -> Value:
     """The value in a type that ``common_type`` found."""
-    return value if value.type == kind else pc.cast(value, kind, safe=False)
+    if value.type == kind:
+        return value
+    if pa.types.is_null(value.type):
+        return as_given(pa.nulls(len(as_array(value)), kind), value)
+    found = _converted(as_array(value), kind)
+    return pc.cast(value, kind, safe=False) if found is None else as_given(found[0], value)
 
 
 def cast(scope: Scope, value: Value, kind: pa.DataType, *, strict: bool = True) -> Value:
     """The value as another type; rows that cannot be cast are NULL, and fail if it is strict."""
-    raise NotImplementedError
+    if value.type == kind or pa.types.is_null(value.type):
+        return widened(value, kind)
+    found = _converted(as_array(value), kind)
+    if found is None:
+        raise MeaninglessError(f"{type_name(value.type)} cannot be cast to {type_name(kind)}")
+    array, wrong = found
+    if strict and wrong.any():
+        scope.fail(wrong, f"a {type_name(value.type)} that is no {type_name(kind)}")
+    return as_given(array, value)
+
+
+def _converted(array: pa.Array, kind: pa.DataType) -> tuple[pa.Array, Mask] | None:
+    """The array in another type, and a mask of what has no value there; None if nothing has."""
+    types, own = pa.types, array.type
+    if types.is_string(own):
+        return _from_text(array, kind)
+    if types.is_string(kind):
+        return _to_text(array)
+    if types.is_date(own) or types.is_timestamp(own):
+        if types.is_date(kind) or types.is_timestamp(kind):
+            return _between_times(array, kind)
+        if not (is_number(kind) and types.is_timestamp(own) and own.tz is not None):
+            return None
+    elif not (is_number(own) or types.is_boolean(own)):
+        return None
+    if types.is_integer(kind):
+        return cast_numbers.to_integer(array, kind)
+    if types.is_floating(kind):
+        return cast_numbers.to_float(array, kind)
+    if types.is_decimal(kind):
+        return cast_numbers.to_decimal(array, kind)
+    if not is_number(own):
+        return None
+    if types.is_boolean(kind):
+        return cast_numbers.to_boolean(array)
+    if types.is_timestamp(kind) and kind.tz is not None:
+        return cast_numbers.to_timestamp(array, kind)
+    return None
+
+
+def _from_text(array: pa.Array, kind: pa.DataType) -> tuple[pa.Array, Mask] | None:
+    types = pa.types
+    if types.is_integer(kind):
+        return from_text.integers(array, kind)
+    if types.is_floating(kind):
+        return from_text.floats(array, kind)
+    if types.is_decimal(kind):
+        return from_text.decimals(array, kind)
+    if types.is_boolean(kind):
+        return from_text.booleans(array)
+    if types.is_date(kind):
+        return from_text_times.dates(array)
+    if types.is_timestamp(kind):
+        return from_text_times.timestamps(array, kind)
+    return (array.cast(kind), _nowhere(array)) if types.is_binary(kind) else None
+
+
+def _to_text(array: pa.Array) -> tuple[pa.Array, Mask] | None:
+    types, own = pa.types, array.type
+    if types.is_binary(own):
+        try:
+            return array.cast(pa.string()), _nowhere(array)
+        except pa.ArrowInvalid:  # some bytes are no UTF-8: Spark keeps them, Arrow cannot
+            text = per_distinct(array, _decoded, pa.string())
+            return text, column(text.is_null()).data & column(array).valid
+    known = is_number(own) or types.is_boolean(own) or types.is_date(own) or types.is_timestamp(own)
+    return (to_text(array), _nowhere(array)) if known else None
+
+
+def _decoded(data: bytes | None) -> str | None:
+    try:
+        return None if data is None else data.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def _between_times(array: pa.Array, kind: pa.DataType) -> tuple[pa.Array, Mask]:
+    """Dates are midnight; local time is UTC."""
+    own = column(array)
+    if pa.types.is_timestamp(array.type):
+        if pa.types.is_timestamp(kind):
+            return array.view(kind), _nowhere(array)
+        return arrow((own.data // _DAY).astype(np.int32), own.valid, kind), _nowhere(array)
+    days = own.data.astype(np.int64)
+    wrong = own.valid & (np.abs(days) > _MOST_DAYS)
+    return arrow(np.where(wrong, 0, days) * _DAY, own.valid & ~wrong, kind), wrong
+
+
+def _nowhere(array: pa.Array) -> Mask:
+    return np.zeros(len(array), np.bool_)
 
 
 @TABLE.add("cast", least=1)
@@ -35,3 +149,13 @@ def _cast(scope: Scope, call: Call, value: Value) -> Value:
 def _try_cast(scope: Scope, call: Call, value: Value) -> Value:
     assert call.to is not None
     return cast(scope, value, call.to, strict=False)
+
+
+def _cast_to(kind: pa.DataType, scope: Scope, _call: Call, value: Value) -> Value:
+    return cast(scope, value, kind)
+
+
+for _name in (
+    "tinyint smallint int bigint float double decimal string binary boolean date timestamp".split()
+):
+    TABLE.add(_name, least=1)(partial(_cast_to, type_of(_name)))

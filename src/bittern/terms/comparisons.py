@@ -32,10 +32,14 @@ def in_common(left: Value, right: Value) -> tuple[Value, Value]:
 
 def order(left: Value, right: Value) -> tuple[Value, Value]:
     """Whether the left value is below the right one, and whether they are equal."""
+    from bittern.terms.intervals import months_alone  # noqa: PLC0415
+
     left, right = in_common(left, right)
     if pa.types.is_null(left.type):
         nothing = pa.scalar(None, pa.bool_())
         return nothing, nothing
+    if pa.types.is_interval(left.type):
+        left, right = months_alone(left), months_alone(right)
     if pa.types.is_nested(left.type):
         raise MeaninglessError(f"values of type {left.type} are not compared")
     below, equal = pc.less(left, right), pc.equal(left, right)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import pyarrow as pa
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +93,30 @@ def attributes_of(term: Term) -> list[str]:
         elif isinstance(node, Lambda):
             waiting.append((node.body, bound | set(node.parameters)))
     return list(found)
+
+
+def shared(terms: Sequence[Term]) -> tuple[list[Term], frozenset[int]]:
+    """The terms with one node for equal calls, and the ids of those that have several parents.
+
+    O(nodes).
+    """
+    known: dict[Term, Term] = {}
+    parents: dict[int, set[int]] = {}
+
+    def one(term: Term) -> Term:
+        if not isinstance(term, Call):
+            return term
+        arguments = tuple(map(one, term.arguments))
+        node = known.setdefault(replaced := Call(term.function, arguments, term.to), replaced)
+        for argument in arguments:
+            if isinstance(argument, Call):
+                parents.setdefault(id(argument), set()).add(id(node))
+        return node
+
+    found = [one(term) for term in terms]
+    whole = {id(term) for term in found}
+    repeated = {node for node, above in parents.items() if len(above) > 1 or node in whole}
+    return found, frozenset(repeated)
 
 
 def is_constant(term: Term) -> bool:

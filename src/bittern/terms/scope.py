@@ -22,6 +22,7 @@ their arguments raise ``MeaninglessError``.
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
@@ -56,11 +57,15 @@ class Scope:
         n_rows: int,
         failures: list[Failure] | None = None,
         rows: npt.NDArray[np.int64] | None = None,
+        repeated: frozenset[int] = frozenset(),
     ) -> None:
+        """``repeated`` are the ids of nodes whose values are asked for again, and kept."""
         self.columns = columns
         self.n_rows = n_rows
         self.failures: list[Failure] = [] if failures is None else failures
         self._rows = rows
+        self._repeated = repeated
+        self._kept: dict[int, tuple[Value, list[Failure]]] = {}
 
     def value(self, term: Term) -> Value:
         """The value of a term for each row."""
@@ -71,10 +76,17 @@ class Scope:
             return pa.scalar(None, pa.null()) if column is None else column
         if isinstance(term, Lambda):
             raise MeaninglessError("-> can only stand in a function of arrays or maps")
+        if id(term) in self._kept:
+            value, failures = self._kept[id(term)]
+            self.failures += failures  # whatever needs it fails there, too
+            return value
+        before = len(self.failures)
         meaning = functions()[term.function]
-        if meaning.is_lazy:
-            return meaning.evaluate(self, term)
-        return meaning.evaluate(self, term, *map(self.value, term.arguments))
+        arguments = () if meaning.is_lazy else map(self.value, term.arguments)
+        value = meaning.evaluate(self, term, *arguments)
+        if id(term) in self._repeated:
+            self._kept[id(term)] = value, self.failures[before:]
+        return value
 
     def array(self, value: Value) -> pa.Array:
         """The value with one element per row."""
@@ -148,25 +160,37 @@ class Table:
         return enter
 
 
+#: The modules of this room that have functions.
+_MODULES = (
+    "arrays",
+    "bits",
+    "casts",
+    "comparisons",
+    "conditions",
+    "elements",
+    "encodings",
+    "intervals",
+    "lambdas",
+    "mathematics",
+    "numbers",
+    "patterns",
+    "positions",
+    "rounding",
+    "sets",
+    "strings",
+    "time_texts",
+    "times",
+    "zones",
+)
 _all: Functions = {}
 
 
 def functions() -> Functions:
     """All functions by name, in lower case. Loaded when first asked for."""
     if not _all:
-        from bittern.terms import (  # noqa: PLC0415  they import this module
-            arrays,
-            casts,
-            comparisons,
-            conditions,
-            numbers,
-            strings,
-            times,
-        )
-
         found: Functions = {}
-        for module in (comparisons, conditions, casts, numbers, strings, times, arrays):
-            found |= module.TABLE.functions
+        for name in _MODULES:
+            found |= importlib.import_module(f"bittern.terms.{name}").TABLE.functions
         _all.update(found)
     return _all
 

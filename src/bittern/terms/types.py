@@ -10,12 +10,15 @@ STRING BINARY BOOLEAN          string binary bool       VARCHAR(n) and CHAR(n) a
 DATE                           date32
 TIMESTAMP, TIMESTAMP_LTZ       timestamp[us, UTC]
 TIMESTAMP_NTZ                  timestamp[us]
-INTERVAL DAY TO SECOND         duration[us]
-INTERVAL YEAR TO MONTH         month_interval as int32  (``YEAR_MONTH`` here, an extension of ours)
+INTERVAL DAY TO SECOND         duration[us]             and every part of it but DAY
+INTERVAL DAY                   duration[s]              whole days: a date stays a date beside it
+INTERVAL YEAR TO MONTH         month_day_nano_interval  months alone; make_interval fills all three
+ARRAY MAP STRUCT               list map struct          (no casts)
 =============================  =======================  ==========================================
 
 ``settled`` turns any other Arrow type of events into one of these: unsigned integers into the next
-signed type, large strings into strings, other units of time into microseconds.
+signed type, large strings into strings, other units of time into microseconds. Of nested types,
+``settled_nested`` (``nested.py``) does it inside too.
 """
 
 from __future__ import annotations
@@ -28,6 +31,10 @@ import pyarrow.compute as pc
 TIMESTAMP = pa.timestamp("us", "UTC")
 TIMESTAMP_NTZ = pa.timestamp("us")
 DAY_TIME = pa.duration("us")
+DAYS = pa.duration("s")
+YEAR_MONTH = pa.month_day_nano_interval()
+#: Values that no function takes; what they hold is not kept.
+ANY = pa.large_binary()
 INTEGERS = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
 #: Digits that an integer of each type may have, and those of its DECIMAL.
 DIGITS = {pa.int8(): 3, pa.int16(): 5, pa.int32(): 10, pa.int64(): 20}
@@ -73,6 +80,8 @@ _SHOWN = {
     TIMESTAMP: "TIMESTAMP",
     TIMESTAMP_NTZ: "TIMESTAMP_NTZ",
     DAY_TIME: "INTERVAL DAY TO SECOND",
+    DAYS: "INTERVAL DAY",
+    YEAR_MONTH: "INTERVAL YEAR TO MONTH",
 }
 
 
@@ -131,15 +140,21 @@ def common_type(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
         one, other = as_decimal(left), as_decimal(right)
         scale = max(one.scale, other.scale)
         whole = max(one.precision - one.scale, other.precision - other.scale)
-        return bounded_decimal(whole + scale, scale)
+        # Digits in front of the point come first, and those behind it are given up for them.
+        return pa.decimal128(min(whole + scale, MAX_PRECISION), min(scale, MAX_PRECISION - whole))
     times = [types.is_date(kind) or types.is_timestamp(kind) for kind in (left, right)]
     if all(times):
         return TIMESTAMP if TIMESTAMP in (left, right) else TIMESTAMP_NTZ
+    if types.is_duration(left) and types.is_duration(right):
+        return DAY_TIME
+    if types.is_list(left) and types.is_list(right):
+        inner = common_type(left.value_type, right.value_type)
+        return None if inner is None else pa.list_(inner)
     return None
 
 
 def bounded_decimal(precision: int, scale: int) -> pa.DataType:
-    """The decimal type, or the one that Spark takes where it has more than 38 digits.
+    """The decimal type of a result, or the one that Spark takes where it has more than 38 digits.
 
     Digits in front of the point are kept; of those behind it at least six.
     """

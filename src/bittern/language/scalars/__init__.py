@@ -23,5 +23,6 @@ levels are limited. O(length).
 """
 
 from bittern.language.scalars.conditions import operands_of, read_term
+from bittern.language.scalars.tokens import FunctionCallError
 
-__all__ = ["operands_of", "read_term"]
+__all__ = ["FunctionCallError", "operands_of", "read_term"]

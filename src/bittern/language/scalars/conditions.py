@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from bittern.errors import LimitError
 from bittern.language.lexer import without_comments
 from bittern.language.limits import MAX_TERM_DEPTH
 from bittern.language.scalars.values import ValueReader
@@ -18,7 +19,10 @@ def read_term(text: str, *, hidden: bool = False) -> Term:
 
     ``hidden`` allows names that stand for quantified predicates (``language/quantifiers.py``).
     """
-    return _Reader(without_comments(text), hidden=hidden).read()
+    try:
+        return _Reader(without_comments(text), hidden=hidden).read()
+    except RecursionError:  # the caller has used most of the stack
+        raise LimitError("a term is nested too deeply", text, 0) from None
 
 
 def operands_of(text: str) -> list[tuple[int, int]]:

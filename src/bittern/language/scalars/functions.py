@@ -19,7 +19,7 @@ import difflib
 import pyarrow as pa
 
 from bittern.language.lexer import Token
-from bittern.language.scalars.tokens import TokenReader
+from bittern.language.scalars.tokens import FunctionCallError, TokenReader
 from bittern.terms.nodes import Call, Constant, Lambda, Term
 from bittern.terms.scope import Meaning, functions
 from bittern.terms.types import type_of
@@ -141,14 +141,20 @@ class FunctionReader(TokenReader):
         meaning = known.get(name)
         if meaning is None or not name.isidentifier():
             if name in _REFUSED:
-                self._error(f"{name} cannot stand in a subscription: {_REFUSED[name]}", token)
+                raise FunctionCallError(
+                    f"{name} cannot stand in a subscription: {_REFUSED[name]}",
+                    self.text,
+                    token.position,
+                )
             if is_any_function_allowed():
                 return
             near = difflib.get_close_matches(name, filter(str.isidentifier, known), 1)
             hint = f": did you mean {near[0]}?" if near else ""
-            self._error(f"there is no function {name[:40]}{hint}", token)
-        elif count < meaning.least or 0 <= meaning.most < count:
-            self._error(f"{name} takes {_how_many(meaning)}, not {count}", token)
+            message = f"there is no function {name[:40]}{hint}"
+            raise FunctionCallError(message, self.text, token.position)
+        if count < meaning.least or 0 <= meaning.most < count:
+            message = f"{name} takes {_how_many(meaning)}, not {count}"
+            raise FunctionCallError(message, self.text, token.position)
 
     def _type(self) -> pa.DataType:
         token = self._take()

@@ -7,7 +7,7 @@ from typing import Any
 from bittern.errors import ExpressionError, LimitError
 from bittern.language.complaints import incomplete
 from bittern.language.lexer import Token, is_complete, tokens
-from bittern.language.limits import MAX_PARTS, MAX_TERM_DEPTH
+from bittern.language.limits import MAX_PARTS, MAX_TERM_DEPTH, MAX_TERM_HEIGHT
 from bittern.language.literals import HIDDEN, TERM, attribute_name, has_too_many_parts
 from bittern.terms.nodes import Call, Constant, Lambda, Term
 from bittern.terms.scope import folded
@@ -18,6 +18,10 @@ VALUES = {"NULL": None, "TRUE": True, "FALSE": False}
 _WORDS = frozenset(
     "case when then else div interval ilike any some all from for as distinct on".split()  # noqa: SIM905
 )
+
+
+class FunctionCallError(ExpressionError):
+    """A function is called that does not exist, or with too few or too many arguments."""
 
 
 class TokenReader:
@@ -82,7 +86,7 @@ class TokenReader:
 
     def _too_deep(self, token: Token) -> Any:
         raise LimitError(
-            f"an expression is nested more than {MAX_TERM_DEPTH} levels deep",
+            f"a term is nested more than {MAX_TERM_DEPTH} levels deep",
             self.text,
             token.position,
         )
@@ -101,6 +105,10 @@ class TokenReader:
         name = str(self._read(token, attribute_name))
         if name.startswith(TERM) or (name.startswith(HIDDEN) and not self._hidden):
             self._error(f"an attribute name cannot start with U+{ord(name[0]):04X}", token)
+        return self._short(name, token)
+
+    def _short(self, name: str, token: Token) -> str:
+        """The name, unless it has too many parts."""
         if has_too_many_parts(name):
             raise LimitError(
                 f"an attribute has at most {MAX_PARTS} parts, separated by dots",
@@ -118,15 +126,17 @@ class TokenReader:
         if not all(isinstance(argument, Constant) for argument in call.arguments):
             return call
         try:
-            return Constant(folded(call))
-        except (ValueError, KeyError):
+            constant = folded(call)
+            constant.as_py()  # which has to be, to be written and compared
+        except (ValueError, OverflowError):
             return call
+        return Constant(constant)
 
     def _check_height(self, term: Term) -> None:
         heights = [(term, 1)]
         while heights:
             node, height = heights.pop()
-            if height > MAX_TERM_DEPTH:
+            if height > MAX_TERM_HEIGHT:
                 self._too_deep(self._tokens[0])
             below = node.arguments if isinstance(node, Call) else ()
             below = (node.body,) if isinstance(node, Lambda) else below

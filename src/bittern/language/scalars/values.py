@@ -15,7 +15,13 @@ from bittern.language.constants import (
 )
 from bittern.language.lexer import QUANTIFIERS, Token, is_complete
 from bittern.language.limits import MAX_TERM_DEPTH
-from bittern.language.literals import attribute_name, string_value
+from bittern.language.literals import (
+    TERM,
+    attribute_name,
+    attribute_of,
+    attribute_parts,
+    string_value,
+)
 from bittern.language.parser import Parser
 from bittern.language.quantifiers import hidden_name
 from bittern.language.scalars.functions import FunctionReader
@@ -27,6 +33,7 @@ from bittern.terms.nodes import Attribute, Call, Constant, Lambda, Term
 COMPARISONS = frozenset(("=", "!=", "<", "<=", ">", ">=", "<=>"))
 #: Comparisons that can follow each other, as in ``10 <= a < 30``.
 _CHAINS = (frozenset(("<", "<=")), frozenset((">", ">=")))
+_ONE_WAY = frozenset().union(*_CHAINS)
 #: How tightly infix operators bind.
 _POWERS = {
     **dict.fromkeys(COMPARISONS, 1),
@@ -66,6 +73,10 @@ class ValueReader(FunctionReader):
             if chained is not None and any(way >= {chained, operator} for way in _CHAINS):
                 left = self._call("and", [left, self._call(operator, [middle, right])])
             else:
+                if chained in _ONE_WAY and operator in _ONE_WAY:
+                    self._error(
+                        "a chain of comparisons must go one way, such as 10 <= a < 30", token
+                    )
                 left = self._call(operator, [left, right])
             is_link = operator in COMPARISONS and not isinstance(right, Constant)
             chained, middle = (operator if is_link else None), right
@@ -91,7 +102,11 @@ class ValueReader(FunctionReader):
             if self._accept("["):
                 element = self._condition()
                 self._expect("]", "']' behind the element")
-                term = self._call("[]", [term, element])
+                key = element.scalar.as_py() if isinstance(element, Constant) else None
+                if isinstance(term, Attribute) and isinstance(key, str) and key and TERM not in key:
+                    term = self._inside(term, key, self._peek())
+                else:
+                    term = self._call("[]", [term, element])
             elif self._accept("::"):
                 term = Call("cast", (term,), self._type())
                 term = self._fold(term)
@@ -99,13 +114,20 @@ class ValueReader(FunctionReader):
                 token = self._take()
                 if token.kind != "attribute":
                     self._fail(token, "the name of a field after '.'")
-                field = Constant(pa.scalar(attribute_name(token.text)))
-                term = self._call(".", [term, field])
+                for part in attribute_parts(attribute_name(token.text)):
+                    if isinstance(term, Attribute):
+                        term = self._inside(term, part, token)
+                    else:
+                        term = self._call(".", [term, Constant(pa.scalar(part))])
             elif self._word("collate"):
                 token = self._take()
                 term = self._call("collate", [term, Constant(pa.scalar(token.text.upper()))])
             else:
                 return term
+
+    def _inside(self, term: Attribute, key: str, token: Token) -> Term:
+        """``m['k']`` is the attribute ``m.k``, and so is ``(m).k``."""
+        return Attribute(self._short(attribute_of([*attribute_parts(term.name), key]), token))
 
     def _primary(self) -> Term:
         token = self._take()

@@ -29,20 +29,22 @@ import pyarrow.compute as pc
 
 from bittern.errors import OptionError
 from bittern.language.derived import is_derived, term_of
-from bittern.language.literals import TERM
+from bittern.language.literals import TERM, attribute_parts
 from bittern.language.printer import print_attribute
 from bittern.model import tagged
 from bittern.model.events.attributes import Attributes
 from bittern.model.events.batch import EventRows
 from bittern.model.events.columns import Column, plain, read_column
-from bittern.model.events.sinks import ValueSink
+from bittern.model.events.opened import below, named_fields, typed_arrays
+from bittern.model.events.sinks import Opener, ValueSink
 from bittern.model.events.variant_values import LongDecimals
 from bittern.model.numbers import Number
 from bittern.model.strings import gather_strings
 from bittern.model.tagged import TaggedValues
-from bittern.terms.nodes import Term, attributes_of
-from bittern.terms.scope import MeaninglessError, evaluate
-from bittern.terms.types import TIMESTAMP, settled
+from bittern.terms.nested import field_of, parts_of, settled_nested
+from bittern.terms.nodes import Term, attributes_of, shared
+from bittern.terms.scope import MeaninglessError, Scope
+from bittern.terms.types import TIMESTAMP
 from bittern.terms.unknown import unknown_functions
 
 Failures = list[tuple[int, str]]
@@ -91,16 +93,18 @@ class DerivedAttributes:
 
         ``for_sample`` says that terms with functions that only Spark knows just have no values.
         """
-        self._derived = []
         self._for_sample = for_sample
-        names: dict[str, None] = {}
-        for name, number in numbers.items():
-            if is_derived(name):
-                term = term_of(name)
-                reads = tuple(attributes_of(term))
-                unknown = tuple(unknown_functions(term))
-                self._derived.append(_Derived(number, name, term, reads, unknown))
-                names |= dict.fromkeys(reads)
+        own = {name: number for name, number in numbers.items() if is_derived(name)}
+        terms, self._repeated = shared([term_of(name) for name in own])
+        self._derived = []
+        names: dict[str, list[Term]] = {}
+        for (name, number), term in zip(own.items(), terms, strict=True):
+            reads = tuple(attributes_of(term))
+            unknown = tuple(unknown_functions(term))
+            self._derived.append(_Derived(number, name, term, reads, unknown))
+            for read in reads:
+                names.setdefault(read, []).append(term)
+        self._fields = [named_fields(terms) for terms in names.values()]
         #: Where the attributes that terms read are found in events.
         self.found_as = Attributes(list(names))
 
@@ -109,7 +113,7 @@ class DerivedAttributes:
 
     def columns(self) -> Gathered:
         """A sink for the attributes that terms read."""
-        return Gathered(list(self.found_as.names.numbers))
+        return Gathered(list(self.found_as.names.numbers), self._fields)
 
     def are_all_in(self, computed: Mapping[str, pa.Array]) -> bool:
         """Whether Spark has computed every term, so that nothing has to be gathered."""
@@ -129,6 +133,9 @@ class DerivedAttributes:
         """
         columns = gathered.typed(n_events)
         failures: Failures = []
+        # Parts that terms have in common are computed once, where each attribute has one type.
+        first = {name: typed.arrays[0] for name, typed in columns.items()}
+        scope = Scope(first, n_events, repeated=self._repeated)
         if REASONS in computed:
             reasons = computed[REASONS].to_pylist()
             failures = [(row, why) for row, why in enumerate(reasons) if why is not None]
@@ -140,7 +147,7 @@ class DerivedAttributes:
                 if self._for_sample:
                     continue
                 raise OptionError(only_spark_knows(derived.name, derived.unknown))
-            for rows, array in _evaluated(derived, columns, n_events, failures):
+            for rows, array in _evaluated(derived, columns, scope, failures):
                 column = read_column(plain(array))
                 mark = sink.mark()
                 sink.add_column(derived.number, column)
@@ -178,18 +185,18 @@ def term_values(names: Sequence[str], events: Any) -> dict[str, Any]:
 class _Typed(NamedTuple):
     """The values of one attribute: by row which of the arrays has it (all missing: any)."""
 
-    codes: npt.NDArray[np.int8] | None  # None: there is one array
+    codes: npt.NDArray[np.int16] | None  # None: there is one array
     arrays: list[pa.Array]
 
 
 def _evaluated(
-    derived: _Derived, columns: Mapping[str, _Typed], n_events: int, failures: Failures
+    derived: _Derived, columns: Mapping[str, _Typed], scope: Scope, failures: Failures
 ) -> list[tuple[EventRows | None, pa.Array]]:
     """The values of a term, in pieces with the rows that they stand in (None: all rows)."""
     mixed = {name: codes for name in derived.reads if (codes := columns[name].codes) is not None}
-    first = {name: columns[name].arrays[0] for name in derived.reads}
     if not mixed:
-        return _piece(derived, first, n_events, None, failures)
+        return _piece(derived, scope, None, failures)
+    first = {name: scope.columns[name] for name in derived.reads}
     codes = np.stack(list(mixed.values()))
     groups, members = np.unique(codes, axis=1, return_inverse=True)
     found = []
@@ -200,29 +207,27 @@ def _evaluated(
         for name, code in zip(mixed, groups[:, group].tolist(), strict=True):
             own[name] = columns[name].arrays[code]
         own = {name: array.take(picked) for name, array in own.items()}
-        found += _piece(derived, own, len(rows), rows, failures)
+        found += _piece(derived, Scope(own, len(rows)), rows, failures)
     return found
 
 
 def _piece(
-    derived: _Derived,
-    columns: Mapping[str, pa.Array],
-    n_rows: int,
-    rows: EventRows | None,
-    failures: Failures,
+    derived: _Derived, scope: Scope, rows: EventRows | None, failures: Failures
 ) -> list[tuple[EventRows | None, pa.Array]]:
+    before = len(scope.failures)
     try:
-        array, failed = evaluate(derived.term, columns, n_rows)
+        array = scope.array(scope.value(derived.term))
     except MeaninglessError as wrong:
-        there = np.ones(n_rows, dtype=np.bool_)
-        for column in columns.values():
-            there &= np.asarray(column.is_valid().to_numpy(zero_copy_only=False), dtype=np.bool_)
+        there = np.ones(scope.n_rows, dtype=np.bool_)
+        for name in derived.reads:
+            there &= scope.mask(pc.is_valid(scope.columns[name]))
         _list(failures, np.flatnonzero(there), rows, derived.name, str(wrong))
         return []
+    failed = scope.failures[before:]
     for each in failed:
         _list(failures, each.rows, rows, derived.name, each.reason)
     if failed:
-        kept = np.ones(n_rows, dtype=np.bool_)
+        kept = np.ones(scope.n_rows, dtype=np.bool_)
         kept[np.concatenate([each.rows for each in failed])] = False
         array = pc.if_else(kept, array, pa.scalar(None, array.type))
     return [(rows, array)]
@@ -245,8 +250,10 @@ class _Piece(NamedTuple):
 class Gathered:
     """A sink that keeps values as Arrow arrays, by attribute and type."""
 
-    def __init__(self, names: Sequence[str]) -> None:
+    def __init__(self, names: Sequence[str], fields: Sequence[frozenset[str]] = ()) -> None:
+        """``fields`` are the names in terms that read an attribute, for what it may hold."""
         self._names = names
+        self._fields = fields
         self._pieces: list[tuple[int, _Piece]] = []
 
     def mark(self) -> int:
@@ -261,7 +268,7 @@ class Gathered:
 
     def add_column(self, attribute: int, column: Column) -> None:
         """A column of one type."""
-        self._add(attribute, np.arange(len(column.array)), settled(column.array))
+        self._add(attribute, np.arange(len(column.array)), settled_nested(column.array))
 
     def add_tagged(self, values: TaggedValues) -> None:
         """Values of any kind, except those that no payload holds."""
@@ -273,10 +280,36 @@ class Gathered:
                     places = own[values.tags[own] == tag]
                     self._add(attribute, values.rows[places], _ARRAYS[tag](values, places))
 
+    def add_others(self, values: TaggedValues, open_: Opener) -> None:
+        """Lists, objects and whatever else has no kind, in arrays of one type each."""
+        others = values.at(values.tags == tagged.OTHER)
+        for attribute in np.unique(others.attributes).tolist():
+            parts = attribute_parts(self._names[attribute])
+            own = others.at(others.attributes == attribute)
+            found = []
+            for row, payload in zip(own.rows.tolist(), own.payloads.tolist(), strict=True):
+                used, place = divmod(payload, 1 << tagged.PATH_BITS)
+                value = open_(row, place)
+                found.append(below(value, parts[used:]) if used else value)
+            for places, array in typed_arrays(found, self._fields[attribute]):
+                self._add(attribute, own.rows[places], array)
+
+    def within(self, attribute: int, path: str, lists: pa.Array) -> pa.Array:
+        """The list of what a path leads to in each element; NULLs if it leads nowhere."""
+        array = settled_nested(lists)
+        try:
+            for part in attribute_parts(self._names[attribute])[len(attribute_parts(path)) :]:
+                array = field_of(array, part)
+        except MeaninglessError:
+            whole = parts_of(settled_nested(lists))
+            return whole.array(pa.nulls(len(whole.values)))
+        return array
+
     def add_exact_numbers(self, numbers: list[tuple[int, int, Number]]) -> None:
         """(row, attribute, number), one by one."""
         for row, attribute, number in numbers:
-            self._add(attribute, np.array([row]), pa.array([number]))
+            ((_, array),) = typed_arrays([number], frozenset())
+            self._add(attribute, np.array([row]), array)
 
     def add_variant_numbers(self, values: TaggedValues) -> None:
         """Long decimals and nanoseconds among the values of variants."""
@@ -286,7 +319,8 @@ class Gathered:
             self._add(int(values.attributes[place]), values.rows[place : place + 1], array)
         for place in np.flatnonzero(values.tags == tagged.EXACT_TIME).tolist():
             array = pa.array(values.payloads[place : place + 1]).view(pa.timestamp("ns", "UTC"))
-            self._add(int(values.attributes[place]), values.rows[place : place + 1], settled(array))
+            array = settled_nested(array)
+            self._add(int(values.attributes[place]), values.rows[place : place + 1], array)
 
     def _add(self, attribute: int, rows: EventRows, array: pa.Array) -> None:
         self._pieces.append((attribute, _Piece(rows, array)))
@@ -307,7 +341,7 @@ def _together(pieces: Mapping[pa.DataType, list[_Piece]], n_events: int) -> _Typ
     arrays = [_spread(own, n_events) for own in pieces.values()]
     if len(arrays) == 1:
         return _Typed(None, arrays)
-    codes = np.zeros(n_events, dtype=np.int8)
+    codes = np.zeros(n_events, dtype=np.int16)
     for code, array in enumerate(arrays):
         codes[np.asarray(array.is_valid().to_numpy(zero_copy_only=False))] = code
     return _Typed(codes, arrays)

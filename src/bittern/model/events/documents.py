@@ -14,6 +14,7 @@ documents is not an attribute itself; a variant inside a struct or a map is a va
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -24,6 +25,8 @@ import pyarrow as pa
 from bittern.errors import EventError, OptionError
 from bittern.model.events import json_text, variant
 from bittern.model.events.columns import plain
+from bittern.model.events.sinks import Opener
+from bittern.model.numbers import INT64_MAX, INT64_MIN
 from bittern.model.strings import StringTable, arrow_strings
 from bittern.model.tagged import TaggedValues
 
@@ -35,6 +38,7 @@ class Document(NamedTuple):
 
     values: TaggedValues
     rejects: list[tuple[int, str]]
+    open: Opener | None = None  # what lists and objects hold
 
 
 def is_json(kind: pa.DataType) -> bool:
@@ -104,7 +108,25 @@ def read_json(array: pa.Array, names: StringTable) -> Document:
     if pa.types.is_null(array.type):
         array = array.cast(pa.string())
     data, offsets, valid = arrow_strings(array)
-    return _document(*json_text.scan_json(data, offsets, valid, names), json_text.REJECT_REASONS)
+    found = json_text.scan_json(data, offsets, valid, names)
+    document = _document(*found, json_text.REJECT_REASONS)
+    return document._replace(open=_json_opener(document.values, offsets[1:] - offsets[0]))
+
+
+def _json_opener(values: TaggedValues, ends: npt.NDArray[np.int64]) -> Opener:
+    """Opens the JSON that starts at a payload; texts are known to be valid, and end at ``ends``."""
+    decode = json.JSONDecoder(parse_int=_json_integer).raw_decode
+
+    def opened(row: int, start: int) -> Any:
+        return decode(values.data[start : ends[row]].tobytes().decode())[0]
+
+    return opened
+
+
+def _json_integer(digits: str) -> int | float:
+    """As the scanner reads it: a float beyond 64 bits."""
+    value = int(digits) if len(digits) <= 20 else None
+    return float(digits) if value is None or not INT64_MIN <= value <= INT64_MAX else value
 
 
 def read_variants(array: pa.Array, names: StringTable) -> Document:

@@ -34,7 +34,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -60,7 +60,7 @@ from bittern.model.events.mappings import flatten, path_part
 from bittern.model.events.maps import map_entries, rows_of_places, tag_entries
 from bittern.model.events.mistyped import Kinds, Strays, joined
 from bittern.model.events.reads import Encoded, Read, Rejects, readable_rows
-from bittern.model.events.sinks import KeptEvents, ValueSink
+from bittern.model.events.sinks import KeptEvents, OpeningSink, ValueSink
 from bittern.model.events.utf8 import broken_strings
 from bittern.model.patterns.sets import PatternSet
 from bittern.model.rank.space import ANY, STRING, RankSpace
@@ -189,6 +189,8 @@ class EventReader:
         self._sink = sink
         self._json = json_names(json)
         self._kinds = kinds
+        #: The sink, if it wants to know what lists and objects hold.
+        self._opening: OpeningSink | None = cast("Any", sink) if hasattr(sink, "within") else None
         self._seen: list[npt.NDArray[np.int64]] | None = None
         self._rejects: Rejects = []
         self.strays: list[Strays] = []
@@ -315,7 +317,10 @@ class EventReader:
             found += inside
         for attribute in found:
             if not taken[attribute]:
-                self._values(attribute, array, rows)
+                own = array
+                if self._opening is not None and attribute != self._names.numbers.get(path):
+                    own = self._opening.within(attribute, path, array)
+                self._values(attribute, own, rows)
         if rows is None:
             taken[found if pa.types.is_struct(array.type) else [*found, *inside]] = 1
 
@@ -419,12 +424,18 @@ class EventReader:
         if unseen is not None:
             values = values.at(unseen)
         self._tagged(values)
+        if self._opening is not None and document.open is not None:
+            self._opening.add_others(values, document.open)
         self._sink.add_variant_numbers(values)
 
     def _mappings(self, events: Sequence[Any]) -> None:
-        values, exact, rejected = flatten(events, self._names)
+        others: list[Any] | None = None if self._opening is None else []
+        flattened, exact, rejected = flatten(events, self._names, others)
         self._rejects += rejected
-        self._tagged(self._names.spread(values))
+        values = self._names.spread(flattened)
+        self._tagged(values)
+        if self._opening is not None and others:
+            self._opening.add_others(values, lambda _row, payload: others[payload])
         self._sink.add_exact_numbers(exact)
 
     def _tagged(self, values: TaggedValues) -> None:

@@ -13,7 +13,7 @@ What a value becomes:
 - An integer that fits 64 bits is an integer (``-0`` is 0); any other number is the nearest
   float64, infinite beyond its range (as Python and Spark read ``1e999``).
 - A string without escapes stays where it is in the input; others are unescaped behind it.
-- An object or a list is ``OTHER``; an object's members have paths of their own, a list's none. A
+- An object or a list is ``OTHER``, with the payload where it starts; an object's members have paths of their own, a list's none. A
   list whose path leads to attributes is an entry of that prefix too (``Names.spread``).
 - ``null`` makes no entry. If a path is repeated, its last value counts:
   ``{"a": {"b": 1}, "a": {"c": 2}}`` has both ``a.b`` and ``a.c``.
@@ -205,7 +205,7 @@ def _scan_text(
         byte = byte_at(data, at)
         if byte in (OPEN_OBJECT, OPEN_LIST):
             if attribute >= 0:
-                other = (at, OTHER, np.int64(0), np.int64(0), 0.0)
+                other = (at, OTHER, at, np.int64(0), 0.0)
                 count = _store(entries, work.latest, first, count, attribute, other)
             work.prefixes[depth], work.objects[depth] = prefix, in_object
             depth += 1
@@ -220,7 +220,7 @@ def _scan_text(
                 prefix = np.int64(UNUSED)
                 below = find_prefix(names, work.path, length)
                 if below >= 0:
-                    other = (at, OTHER, np.int64(0), np.int64(0), 0.0)
+                    other = (at, OTHER, at, np.int64(0), 0.0)
                     count = _store(entries, work.latest, first, count, below, other)
             at += 1
             continue

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
+from bittern.language.literals import attribute_parts
 from bittern.model.numbers import INT64_MAX, INT64_MIN, Number
 from bittern.model.tagged import (
     BOOLEAN,
@@ -23,6 +24,7 @@ from bittern.model.tagged import (
     FLOAT,
     INTEGER,
     OTHER,
+    PATH_BITS,
     STRING,
     TIMESTAMP,
     TaggedValues,
@@ -65,6 +67,7 @@ class Names:
         self.numbers = {name: i for i, name in enumerate(names)}
         self.prefixes: dict[str, int] = {}
         self._below: list[list[int]] = []
+        self._parts: list[int] = []
         for i, name in enumerate(names):
             # A dot inside back-quotes adds a prefix that no event has: harmless.
             at = name.find(".")
@@ -72,6 +75,7 @@ class Names:
                 number = self.prefixes.setdefault(name[:at], len(names) + len(self.prefixes))
                 if number == len(names) + len(self._below):
                     self._below.append([])
+                    self._parts.append(len(attribute_parts(name[:at])))
                 self._below[number - len(names)].append(i)
                 at = name.find(".", at + 1)
 
@@ -85,14 +89,19 @@ class Names:
         lists = values.attributes >= n
         if not self.prefixes or not lists.any():
             return values
-        below = [self._below[number] for number in (values.attributes[lists] - n).tolist()]
-        rows = np.repeat(values.rows[lists], [len(each) for each in below]).astype(np.int64)
+        prefixes = values.attributes[lists] - n
+        below = [self._below[number] for number in prefixes.tolist()]
+        counts = [len(each) for each in below]
+        rows = np.repeat(values.rows[lists], counts).astype(np.int64)
+        parts = np.array(self._parts, dtype=np.int64)[prefixes] << PATH_BITS
+        payloads = np.repeat(values.payloads[lists] | parts, counts)
         own = values.at(~lists)
-        # A key that JSON repeats may be a list and an object, whose own values count then.
-        added = np.setdiff1d(
-            rows << 32 | np.concatenate(below, dtype=np.int64),
-            own.rows.astype(np.int64) << 32 | own.attributes,
+        added, first = np.unique(
+            rows << 32 | np.concatenate(below, dtype=np.int64), return_index=True
         )
+        # A key that JSON repeats may be a list and an object, whose own values count then.
+        new = ~np.isin(added, own.rows.astype(np.int64) << 32 | own.attributes)
+        added, payloads = added[new], payloads[first[new]]
         zeros = np.zeros(len(added), dtype=np.int64)
         rows = np.concatenate([own.rows, added >> 32])
         order = np.argsort(rows, kind="stable")
@@ -100,7 +109,7 @@ class Names:
             rows.astype(np.int32),
             np.concatenate([own.attributes, added & 0xFFFFFFFF]).astype(np.int32),
             np.concatenate([own.tags, zeros + OTHER]).astype(np.uint8),
-            np.concatenate([own.payloads, zeros]),
+            np.concatenate([own.payloads, payloads]),
             np.concatenate([own.lengths, zeros]).astype(np.int32),
             values.data,
         ).at(order)
@@ -135,8 +144,9 @@ def plain_value(value: Any) -> Any:
 
 
 class _Collector:
-    def __init__(self, names: Names) -> None:
+    def __init__(self, names: Names, others: list[Any] | None) -> None:
         self.names = names
+        self.others = others
         self.rows: list[int] = []
         self.attributes: list[int] = []
         self.tags: list[int] = []
@@ -199,6 +209,9 @@ class _Collector:
                 tag, payload = FLOAT, struct.unpack("<q", struct.pack("<d", beyond))[0]
         elif isinstance(value, np.datetime64):  # beyond Python's calendar
             tag, payload = TIMESTAMP, int(value.astype(np.int64))
+        elif self.others is not None:
+            payload = len(self.others)
+            self.others.append(value)
         self.rows.append(row)
         self.attributes.append(attribute)
         self.tags.append(tag)
@@ -206,9 +219,12 @@ class _Collector:
         self.lengths.append(length)
 
 
-def flatten(events: Sequence[Any], names: Names) -> Flattened:
-    """Tagged values of a list of mappings; rejects rows that are not mappings or have bad text."""
-    collector = _Collector(names)
+def flatten(events: Sequence[Any], names: Names, others: list[Any] | None = None) -> Flattened:
+    """Tagged values of a list of mappings; rejects rows that are not mappings or have bad text.
+
+    Values without a kind are added to ``others``, and their payloads say where.
+    """
+    collector = _Collector(names, others)
     rejected: list[tuple[int, str]] = []
     for row, event in enumerate(events):
         before = len(collector.rows)

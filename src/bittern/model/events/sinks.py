@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
+
+#: What opens a value without a kind, from its row and its payload.
+Opener = Callable[[int, int], Any]
 
 if TYPE_CHECKING:
     import numpy.typing as npt
+    import pyarrow as pa
 
     from bittern.model.events.attributes import Attributes
     from bittern.model.events.columns import Column
@@ -36,6 +41,16 @@ class ValueSink(Protocol):
 
     def move_rows(self, mark: int, rows: Rows) -> None:
         """Values since ``mark`` that are in row i belong in ``rows[i]``."""
+
+
+class OpeningSink(ValueSink, Protocol):
+    """Also wants what lists and objects hold."""
+
+    def add_others(self, values: TaggedValues, open_: Opener) -> None:
+        """Values without a kind, among others, and what opens them by row and payload."""
+
+    def within(self, attribute: int, path: str, lists: pa.Array) -> pa.Array:
+        """What an attribute is in a column of lists, which stands at a path on the way to it."""
 
 
 class KeptEvents(Protocol):

@@ -1,0 +1,306 @@
+"""Terms: read by Spark's grammar, written canonically, put under names, matched in every form."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import bittern
+from bittern.errors import ExpressionError, LimitError
+from bittern.history.history import History
+from bittern.language.parser import parse
+from bittern.language.printer import print_expression
+from bittern.language.scalars import read_term
+from bittern.language.shapes import Shapes
+from bittern.language.term_printer import print_term
+from bittern.terms.nodes import Attribute, Call, Constant, Term
+from bittern.terms.scope import evaluate
+from effort import examples
+
+#: A text, and how it is written with every operator in parentheses.
+BINDS = [
+    ("a OR b AND c", "a OR (b AND c)"),
+    ("NOT a = b", "NOT (a = b)"),
+    ("NOT a AND b", "(NOT a) AND b"),
+    ("! a = b", "NOT (a = b)"),
+    ("a = b IS NULL", "(a = b) IS NULL"),
+    ("a BETWEEN b AND c AND d", "(a BETWEEN b AND c) AND d"),
+    ("a = b = c", "(a = b) = c"),
+    ("a IN (b, c) = d", None),
+    ("10 <= a < b", "(10 <= a) AND (a < b)"),
+    ("case = 5", "`case` = 5"),
+    ("CASE a WHEN 1 THEN b END = c", "CASE WHEN a = 1 THEN b ELSE NULL END = c"),
+    ("a IS NOT TRUE", "NOT (a IS TRUE)"),
+    ("a IS UNKNOWN", "a IS NULL"),
+    ("a IS DISTINCT FROM b", "NOT (a <=> b)"),
+    ("a LIKE ANY (b, c)", "(a LIKE b) OR (a LIKE c)"),
+    ("a NOT LIKE ALL (b, c)", "(NOT (a LIKE b)) AND (NOT (a LIKE c))"),
+    ("a /* b */ = -- c\n b", "a = b"),
+    ("exists(a, x -> x = b)", "exists(a, x -> (x = b))"),
+]
+
+
+@pytest.mark.parametrize(("text", "canonical"), BINDS)
+def test_operators_bind_as_in_spark(text: str, canonical: str | None) -> None:
+    if canonical is None:
+        with pytest.raises(ExpressionError):
+            read_term(text)
+        return
+    assert print_term(read_term(text)) == canonical
+    assert read_term(canonical) == read_term(text)
+
+
+#: A condition, and the plain condition that it becomes.
+PLAIN = [
+    ("a < b", "a < b"),
+    ("b > a", "a < b"),
+    ("1.0 < 1.1", "TRUE"),
+    ("a = (1)", "a = 1"),
+    ("a <=> 5", "a = 5 AND a IS NOT NULL"),
+    ("NULL <=> a", "a IS NULL"),
+    ("a <=> b", "a = b AND a IS NOT NULL AND b IS NOT NULL OR a IS NULL AND b IS NULL"),
+    ("a IS TRUE", "a = TRUE AND a IS NOT NULL"),
+    ("a IN (1, b)", "a = b OR a IN (1)"),
+    ("a BETWEEN b AND 5", "a >= b AND a <= 5"),
+    ("isnotnull(a)", "a IS NOT NULL"),
+    ("5 BETWEEN 1 AND 2", "FALSE"),
+    ("coalesce(a, b) LIKE 'x%'", "coalesce(a, b) LIKE 'x%'"),
+    ("a LIKE ANY ('x%', 'y%')", "a LIKE 'x%' OR a LIKE 'y%'"),
+    ("a = 'x' 'y'", "a = 'xy'"),
+    ("a = 5L", "a = 5"),
+    ("a !< 5", "a >= 5"),
+]
+
+
+@pytest.mark.parametrize(("text", "plain"), PLAIN)
+def test_a_condition_becomes_plain(text: str, plain: str) -> None:
+    assert print_expression(parse(text)) == plain
+    assert print_expression(parse(plain)) == plain
+
+
+_NAMES = st.sampled_from(("a", "b.c", "odd name", "case", "end", "x"))
+_CONSTANTS = st.one_of(
+    st.integers(-(2**31), 2**31 - 1).map(lambda n: pa.scalar(n, pa.int32())),
+    st.integers(-(2**63), 2**63 - 1).map(lambda n: pa.scalar(n, pa.int64())),
+    st.integers(-128, 127).map(lambda n: pa.scalar(n, pa.int8())),
+    st.floats().map(lambda x: pa.scalar(x, pa.float64())),
+    st.decimals(-999, 999, places=2).map(lambda d: pa.scalar(d, pa.decimal128(10, 2))),
+    st.text(max_size=4).filter(lambda t: t.isprintable()).map(lambda t: pa.scalar(t, pa.string())),
+    st.binary(max_size=3).map(lambda b: pa.scalar(b, pa.binary())),
+    st.dates().map(lambda d: pa.scalar(d, pa.date32())),
+    st.booleans().map(lambda b: pa.scalar(b, pa.bool_())),
+    st.just(pa.scalar(None, pa.null())),
+).map(Constant)
+
+
+def _calls(inner: st.SearchStrategy[Term]) -> st.SearchStrategy[Term]:
+    def call(name: str, least: int, most: int) -> st.SearchStrategy[Term]:
+        arguments = st.lists(inner, min_size=least, max_size=most)
+        return arguments.map(lambda found: Call(name, tuple(found)))
+
+    infix = ("=", "<", "<=>", "and", "or", "like", "!=")
+    return st.one_of(
+        *(call(name, 2, 2) for name in infix),
+        *(call(name, 1, 1) for name in ("not", "is null", "is true", "isnotnull")),
+        call("coalesce", 1, 3),
+        call("case", 3, 3),
+        call("between", 3, 3),
+        call("in", 2, 4),
+        inner.map(lambda term: Call("cast", (term,), pa.int32())),
+    )
+
+
+def _has_only_constants(term: Term) -> bool:
+    """Is there a call that is evaluated when it is read back?"""
+    if not isinstance(term, Call):
+        return False
+    if all(isinstance(each, Constant) for each in term.arguments):
+        return True
+    return any(map(_has_only_constants, term.arguments))
+
+
+TERMS: st.SearchStrategy[Term] = st.recursive(
+    st.one_of(_NAMES.map(Attribute), _CONSTANTS), _calls, max_leaves=8
+).filter(lambda term: not _has_only_constants(term))
+
+
+@given(TERMS)
+@examples(8)
+def test_what_is_written_reads_back(term: Term) -> None:
+    text = print_term(term)
+    again = read_term(text)
+    # A junction inside another of its kind is written in parentheses, and stays inside.
+    assert print_term(again) == text
+    assert again == term
+
+
+EVENTS: list[dict[str, Any]] = [
+    {},
+    {"a": 1, "b": 2},
+    {"a": 2.5, "b": 2},
+    {"a": "x", "b": "y"},
+    {"a": "y", "b": "y"},
+    {"a": True, "b": False},
+    {"a": True, "b": 1},
+    {"a": 5},
+    {"b": -3},
+    {"a": 2**53 + 1, "b": 2.0**53},
+]
+CONDITIONS = [
+    "a < b",
+    "a = b",
+    "NOT a >= b",
+    "a <=> b",
+    "NOT (a <=> b)",
+    "a IS DISTINCT FROM b",
+    "coalesce(a, b) = 5",
+    "a IS NOT TRUE",
+    "NOT (a IS TRUE)",
+    "greatest(a, b) > 1",
+    "CASE WHEN a > b THEN a ELSE b END = 2",
+    "nullif(a, 5) IS NULL",
+    "if(a IS NULL, b, a) < 0",
+    "(a = 1) = (b = 2)",
+    "a BETWEEN b AND 3",
+    "a IN (b, 5)",
+    "isnan(a)",
+]
+
+
+def test_all_forms_of_events_give_the_same() -> None:
+    index = bittern.Index.build(dict(enumerate(CONDITIONS)))
+    matcher = bittern.Matcher(index)
+    found = matcher.match(EVENTS).to_pylist()
+    assert [sorted(each) for each in found] == [
+        [id_ for id_, text in enumerate(CONDITIONS) if bittern.explain(index, event, id_).matched]
+        for event in EVENTS
+    ]
+    assert matcher.match([json.dumps(event) for event in EVENTS]).to_pylist() == found
+    with bittern.LiveMatcher() as live:
+        for id_, text in enumerate(CONDITIONS):
+            live.subscribe(id_, text)
+        again = live.match(EVENTS).to_pylist()
+    assert [sorted(each) for each in again] == [sorted(each) for each in found]
+    columns = pa.table({"a": pa.array([1, 5, None], pa.int32()), "b": pa.array([2.0, None, -3.0])})
+    rows = [{"a": 1, "b": 2.0}, {"a": 5}, {"b": -3.0}]
+    assert matcher.match(columns).to_pylist() == matcher.match(rows).to_pylist()
+
+
+@pytest.mark.parametrize("text", CONDITIONS)
+def test_a_condition_is_what_its_term_is(text: str) -> None:
+    """The tree of predicates and the term itself, evaluated over columns, say the same."""
+    numbers = [None, 1, 2, 3, 5, -3]
+    pairs = [(a, b) for a in numbers for b in numbers]
+    columns = {
+        "a": pa.array([a for a, _ in pairs], pa.int64()),
+        "b": pa.array([b for _, b in pairs], pa.int64()),
+    }
+    if text.startswith(("a IS NOT TRUE", "NOT (a IS")):
+        columns["a"] = pa.array([None if a is None else a > 2 for a, _ in pairs])
+    values, failures = evaluate(read_term(text), columns, len(pairs))
+    assert not failures
+    found = bittern.Matcher(bittern.Index.build({"s": text})).match(pa.table(columns))
+    assert [bool(each) for each in found.to_pylist()] == [v is True for v in values.to_pylist()]
+
+
+def test_a_snapshot_keeps_terms(tmp_path: Any) -> None:
+    bittern.Index.build({"s": "a < b", "t": "coalesce(a, 0) = 0"}).save(tmp_path / "index")
+    matcher = bittern.Matcher(bittern.Index.open(tmp_path / "index"))
+    assert matcher.match([{"a": 1, "b": 2}, {}]).to_pylist() == [["s"], ["t"]]
+
+
+def test_an_event_cannot_carry_the_value_of_a_term() -> None:
+    matcher = bittern.Matcher(bittern.Index.build({"s": "coalesce(a, b) = 5", "t": "a < b"}))
+    fake = {"\x01coalesce(a, b)": 5, "\x01a\x01b": -1}
+    assert matcher.match([fake, json.dumps(fake)]).to_pylist() == [[], []]
+    assert matcher.match(pa.table({name: [value] for name, value in fake.items()})).to_pylist() == [
+        []
+    ]
+
+
+def test_a_term_beside_a_quantified_predicate() -> None:
+    text = "EXISTS d (d.a = a) AND coalesce(b, 1) = 1"
+    with History() as history, bittern.LiveMatcher(history=history) as live:
+        live.subscribe("s", text)
+        found = [
+            live.match([event]).to_pylist()[0] for event in ({"a": 1}, {"a": 1}, {"a": 1, "b": 2})
+        ]
+    assert found == [[], ["s"], []]
+    assert print_expression(parse(text)) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("EXISTS d (coalesce(d.a, 1) = 1)", "functions such as coalesce"),
+        ("(EXISTS d (d.a = a)) = b", "stand by themselves"),
+        ("lowr(a) = 'x' AND b = 1", "there is no function lowr"),
+        ("coalesce() = 1", "at least 1 argument"),
+        ("rand() < 1", "another value each time"),
+        ("count(a) > 1", "many rows"),
+        ("CASE WHEN a THEN b = 1", "WHEN, ELSE or END"),
+        ("CAST(a AS THING) = 1", "is no type"),
+        ("coalesce(a, 5)", None),
+        ("a < b) = 1", "operator or the end"),
+        ("(a = 1) > 5", "a condition is TRUE or FALSE"),
+        ("coalesce(a, 1", "',' or ')'"),
+        ("a = b AND", "a value"),
+    ],
+)
+def test_mistakes(text: str, message: str | None) -> None:
+    if message is None:
+        parse(text)
+        return
+    for read in (parse, Shapes().read):
+        with pytest.raises(ExpressionError) as caught:
+            read(text)
+        assert message in caught.value.message
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "coalesce(" * 5000 + "a" + ")" * 5000 + " = 1",
+        "(" * 3000 + "a < b" + ")" * 3000,
+        "NOT " * 3000 + "a < b",
+        "a < " + "CASE WHEN b THEN " * 2000 + "1",
+        "a = b" + " = b" * 5000,
+        "a[" * 4000 + "0" + "]" * 4000 + " = 1",
+        "coalesce(a, " * 150 + "1" + ")" * 150 + " = 1",
+    ],
+)
+def test_bombs_are_refused(text: str) -> None:
+    for read in (parse, Shapes().read):
+        with pytest.raises(LimitError):
+            read(text)
+
+
+def test_texts_that_differ_in_constants_are_read_once() -> None:
+    shapes = Shapes()
+    texts = [f"coalesce(a, {n % 3}) > {n} AND b = {n}" for n in range(50)]
+    found = {shapes.read(text)[0] for text in texts}
+    assert len(found) == 1
+    for text in texts:
+        shape, parameters = shapes.read(text)
+        assert shapes.templates[shape].fill(parameters) == parse(text)
+
+
+def test_explain_shows_the_value_of_a_term() -> None:
+    index = bittern.Index.build({"s": "coalesce(brand, 'none') = 'acme' AND low < high"})
+    lines = str(bittern.explain(index, {"brand": "apex", "low": 1, "high": 2}, "s")).splitlines()
+    assert lines[2:] == [
+        "    coalesce(brand, 'none') = 'acme': false, coalesce(brand, 'none') is 'apex'",
+        "    high > low: true, high is 2, low is 1",
+    ]
+
+
+def test_kinds_that_differ_are_listed() -> None:
+    matcher = bittern.Matcher(bittern.Index.build({"s": "a < b"}))
+    found = matcher.match([{"a": 1, "b": "x"}, {"a": 1, "b": 2}])
+    assert found.to_pylist() == [[], ["s"]]
+    assert [row for row, _ in found.mistyped] == [0]
