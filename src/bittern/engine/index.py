@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import copy
 import time
 from collections.abc import Mapping
 from functools import partial
@@ -235,6 +236,12 @@ class Index:
         if self._encoder is None:
             self._encoder = Encoder(self.rank, self._patterns)
         return self._encoder
+
+    def for_sample(self) -> Index:
+        """The same index for typical events: terms that only Spark can evaluate have no values."""
+        same = copy.copy(self)
+        same._encoder = Encoder(self.rank, self._patterns, for_sample=True)  # noqa: SLF001
+        return same
 
     def expression(self, id_: str | int) -> str:
         """The text of a subscription."""

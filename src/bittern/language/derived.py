@@ -87,7 +87,11 @@ def operand_word(text: str) -> str | None:
 
 def _name(term: Term) -> str:
     """The attribute that a term is, or that stands for it."""
-    return term.name if isinstance(term, Attribute) else TERM + _text(term)
+    if isinstance(term, Attribute):
+        return term.name
+    if isinstance(term, Call) and term.function == "compare":
+        return "".join(TERM + _text(side) for side in term.arguments)  # as it is printed
+    return TERM + _text(term)
 
 
 def _text(term: Term) -> str:

@@ -81,7 +81,9 @@ class Scope:
             self.failures += failures  # whatever needs it fails there, too
             return value
         before = len(self.failures)
-        meaning = functions()[term.function]
+        meaning = functions().get(term.function)
+        if meaning is None:
+            raise MeaninglessError(f"only Spark knows the function {term.function}")
         arguments = () if meaning.is_lazy else map(self.value, term.arguments)
         value = meaning.evaluate(self, term, *arguments)
         if id(term) in self._repeated:

@@ -292,7 +292,7 @@ def presence(attributes: Sequence[str], events: Any) -> npt.NDArray[np.float64]:
 
 def _counts(index: Index, groups: Int64s, n_groups: int, events: Any) -> Int64s:
     """For each group of subscriptions, how many events match at least one of it."""
-    matches = Matcher(index).match(events)
+    matches = Matcher(index.for_sample()).match(events)
     rows = np.repeat(np.arange(len(matches.offsets) - 1), np.diff(matches.offsets))
     found = np.unique(rows * n_groups + groups[matches.subscriptions])
     return np.bincount(found % max(1, n_groups), minlength=n_groups)

@@ -8,7 +8,8 @@ but also aggregates, windows, generators and functions that give another value e
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TypeAlias
 
@@ -42,6 +43,7 @@ logger = logging.getLogger("bittern")
 OnRefused: TypeAlias = Callable[[str, str], None]
 
 _NULL = Constant(pa.scalar(None, pa.null()))
+_QUERY_LOG = "SQLQueryContextLogger"
 _PYTHON = "LAMBDA_FUNCTION_WITH_PYTHON_UDF"
 _WORDS = {
     "INVALID_NON_DETERMINISTIC_EXPRESSIONS": "it gives another value each time",
@@ -192,14 +194,27 @@ def refusals(frame: DataFrame, terms: Sequence[ComputedTerm]) -> dict[str, str]:
 def _refusal(frame: DataFrame, sql: Sequence[str]) -> str | None:
     """Why Spark cannot compute one of these terms, or None."""
     other = frame.sparkSession.range(1).select(F.lit(1).alias(OWN))
+    condition = " AND ".join(f"({each} IS NULL)" for each in sql)
     try:
-        _ = frame.join(other, F.expr(" AND ".join(f"({each} IS NULL)" for each in sql))).schema
-        types = [field.dataType for field in frame.select(*map(F.expr, sql)).schema]
+        with _quietly():
+            _ = frame.join(other, F.expr(condition)).schema
+            types = [field.dataType for field in frame.select(*map(F.expr, sql)).schema]
     except AnalysisException as wrong:
-        condition = (wrong.getCondition() or "").split(".")[0]
-        return _WORDS.get(condition) or str(wrong).split("\n", 1)[0]
+        kind = (wrong.getCondition() or "").split(".")[0]
+        return _WORDS.get(kind) or str(wrong).split("\n", 1)[0]
     collated = [type_ for type_ in types if _is_collated(type_)]
     return f"it is {collated[0].simpleString()}" if collated else None
+
+
+@contextmanager
+def _quietly() -> Iterator[None]:
+    """Keep PySpark from writing errors to the log that are answers here."""
+    log = logging.getLogger(_QUERY_LOG)
+    was, log.disabled = log.disabled, True
+    try:
+        yield
+    finally:
+        log.disabled = was
 
 
 def _is_collated(type_: DataType) -> bool:
@@ -248,7 +263,8 @@ def _python_calls(frame: DataFrame, term: Term) -> list[Call]:
     if inner or not unknown_functions(replace(term, arguments=())):
         return inner
     try:
-        _ = frame.select(F.expr(fails((print_term(term),)))).schema
+        with _quietly():
+            _ = frame.select(F.expr(fails((print_term(term),)))).schema
     except AnalysisException as wrong:
         if _PYTHON in (wrong.getCondition() or ""):
             return [term]
