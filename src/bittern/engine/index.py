@@ -28,7 +28,7 @@ from bittern.errors import (
     SubscriptionError,
     UnknownSubscriptionError,
 )
-from bittern.language.derived import has_unknown_functions
+from bittern.language.literals import TERM
 from bittern.language.shapes import Shapes
 from bittern.language.templates import Template
 from bittern.matching.compile import Compiled, compile_catalog
@@ -204,8 +204,11 @@ class Index:
             operators=compiled.operators,
         )
         index.bad = catalog.bad
-        if has_unknown_functions(compiled.rank.attribute_names()):
-            index.functions = SPARK
+        terms = [name for name in compiled.rank.attribute_names() if name.startswith(TERM)]
+        if terms:
+            from bittern.language.derived import has_unknown_functions  # noqa: PLC0415  only then
+
+            index.functions = SPARK if has_unknown_functions(terms) else EMBEDDED
         return index
 
     def __len__(self) -> int:

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import TYPE_CHECKING
 
-from bittern.terms.nodes import Call, Term, walk
-from bittern.terms.scope import functions
+if TYPE_CHECKING:
+    from bittern.terms.nodes import Term
 
 #: What ``functions=`` may be: those that are known here, or any that Spark knows.
 EMBEDDED, SPARK = "embedded", "spark"
@@ -37,6 +38,9 @@ def is_any_function_allowed() -> bool:
 
 def unknown_functions(term: Term) -> list[str]:
     """The functions of a term that cannot be evaluated here, each once."""
+    from bittern.terms.nodes import Call, walk  # noqa: PLC0415  only for terms
+    from bittern.terms.scope import functions  # noqa: PLC0415
+
     known = functions()
     calls = (node.function for node in walk(term) if isinstance(node, Call))
     return list(dict.fromkeys(name for name in calls if name not in known))
