@@ -32,12 +32,14 @@ from bittern.errors import (
     brief,
 )
 from bittern.options import one_of, true_or_false, whole_number
+from bittern.terms.unknown import EMBEDDED, SPARK
 
 if TYPE_CHECKING:
     from bittern.catalog.reading import Changes, Version
     from bittern.catalog.writing import Merged, Stage
 
 _REPORT_EVERY = 10_000
+_FUNCTIONS = (EMBEDDED, SPARK)
 #: What is said of an id that is taken.
 TAKEN = "this id is taken: choose another, or use replace=True"
 
@@ -59,10 +61,19 @@ class Catalog:
     ``url`` is a path (or ``sqlite:///path``), or ``postgresql://user@host/database``. If there is
     no catalog yet, it is created, unless ``create`` is false. A writer waits ``timeout`` seconds
     for others. Any number of threads and processes may use one catalog; it pickles as its URL.
+
+    ``functions`` says which functions subscriptions may call: those of "embedded" matching, or all
+    that "spark" knows, user functions included, if the catalog is only matched there. A catalog
+    keeps what it was created with (``set_functions`` changes it); None takes it as it is.
     """
 
     def __init__(
-        self, url: str | os.PathLike[str], *, create: bool = True, timeout: float = 60.0
+        self,
+        url: str | os.PathLike[str],
+        *,
+        create: bool = True,
+        timeout: float = 60.0,
+        functions: str | None = None,
     ) -> None:
         try:
             from bittern.catalog import checking, reading, writing  # noqa: PLC0415 (only needed with a catalog)
@@ -79,6 +90,13 @@ class Catalog:
             )
         self._database = Database(database_url(url), float(timeout), create=create)
         self._checking, self._reading, self._writing = checking, reading, writing
+        if functions is not None and one_of("functions", functions, _FUNCTIONS) != self.functions():
+            if self.version():
+                raise OptionError(
+                    f"{self} was created with functions={self.functions()!r}, not {functions!r}: "
+                    f"set_functions changes that"
+                )
+            self.set_functions(functions)
 
     @property
     def url(self) -> str:
@@ -154,7 +172,10 @@ class Catalog:
 
         def change(stage: Stage) -> None:
             # Asks the connection that it has: writers that wait may hold all others.
-            door = Door(lambda: self._reading.allows_quantifiers(stage.connection))
+            door = Door(
+                lambda: self._reading.allows_quantifiers(stage.connection),
+                lambda: self._reading.functions(stage.connection),
+            )
             rows = []
             for name in names:
                 row = self._writing.current(stage.connection, name)
@@ -217,8 +238,8 @@ class Catalog:
         bad: list[BadSubscription] = []
         # Asked before there is a transaction. One that has read may not be able to write later,
         # and one that asks through a second connection waits for others that do the same.
-        allowed = self.allows_quantifiers()
-        door = Door(lambda: allowed)
+        allowed, functions = self.allows_quantifiers(), self.functions()
+        door = Door(lambda: allowed, lambda: functions)
 
         def stage(stage: Stage) -> None:
             stage.put(_good(door, rows, bad, report))
@@ -250,8 +271,17 @@ class Catalog:
         true_or_false("allowed", allowed)
         self._writing.set_quantifiers(self._database, allowed=allowed)
 
+    def set_functions(self, functions: str) -> None:
+        """Allow the functions of "embedded" matching only, or any that "spark" knows, from now on.
+
+        Existing subscriptions stay. Embedded matching leaves those out whose functions only Spark
+        knows, and says so.
+        """
+        one_of("functions", functions, _FUNCTIONS)
+        self._writing.set_functions(self._database, functions)
+
     def _door(self) -> Door:
-        return Door(self.allows_quantifiers)
+        return Door(self.allows_quantifiers, self.functions)
 
     def _write(self, stage: Callable[[Stage], None], **options: Any) -> Merged:
         return self._writing.write(self._database, stage, **options)
@@ -267,6 +297,11 @@ class Catalog:
         """Whether it allows EXISTS and FORALL; see ``set_quantifiers``."""
         with self._database.reading() as connection:
             return self._reading.allows_quantifiers(connection)
+
+    def functions(self) -> str:
+        """Which functions it allows; see ``set_functions``."""
+        with self._database.reading() as connection:
+            return self._reading.functions(connection)
 
     def get(self, id: str | int, version: int | None = None) -> Subscription:  # noqa: A002
         """One subscription, of the newest version if none is given. O(log rows)."""

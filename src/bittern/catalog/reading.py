@@ -33,10 +33,13 @@ from bittern.catalog.layout import OPEN, counter, settings, subscriptions, versi
 from bittern.catalog.rows import FIELDS, MAX_NAME, REMEDY, Subscription
 from bittern.errors import CatalogError, OptionError, UnknownSubscriptionError, brief
 from bittern.options import whole_number
+from bittern.terms.unknown import EMBEDDED, SPARK
 
 #: The setting that says whether EXISTS and FORALL are taken, and its values.
 QUANTIFIERS = "quantifiers"
 QUANTIFIER_VALUES = {True: "allow", False: "refuse"}
+#: The setting that says which functions are taken.
+FUNCTIONS = "functions"
 _CHUNK = 20_000
 _IDS_AT_A_TIME = 1_000  # parameters of a statement
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -127,13 +130,24 @@ def newest(connection: sa.Connection) -> int:
 
 def allows_quantifiers(connection: sa.Connection) -> bool:
     """Whether the catalog allows EXISTS and FORALL; it does unless set otherwise."""
-    if not sa.inspect(connection).has_table(settings.name):
-        return True
-    query = sa.select(settings.c.value).where(settings.c.name == QUANTIFIERS)
-    value = connection.execute(query).scalar_one_or_none()
-    if value not in (None, *QUANTIFIER_VALUES.values()):
-        raise DamageError(f"the setting {QUANTIFIERS} is {value!r:.40}")
+    value = _setting(connection, QUANTIFIERS, QUANTIFIER_VALUES.values())
     return value != QUANTIFIER_VALUES[False]
+
+
+def functions(connection: sa.Connection) -> str:
+    """Which functions the catalog allows: "embedded" unless set to "spark"."""
+    return _setting(connection, FUNCTIONS, (EMBEDDED, SPARK)) or EMBEDDED
+
+
+def _setting(connection: sa.Connection, name: str, known: Iterable[str]) -> str | None:
+    """A setting's value, one of those that are known; None if it is not set."""
+    if not sa.inspect(connection).has_table(settings.name):
+        return None
+    query = sa.select(settings.c.value).where(settings.c.name == name)
+    value: str | None = connection.execute(query).scalar_one_or_none()
+    if value not in (None, *known):
+        raise DamageError(f"the setting {name} is {value!r:.40}")
+    return value
 
 
 def is_whole(value: Any) -> bool:

@@ -35,6 +35,7 @@ from bittern.engine.unanswered import first_quantifier, needs_history
 from bittern.errors import BadSubscription, ExpressionError, brief
 from bittern.language.shapes import Shapes
 from bittern.model.ids import id_problem, normal_id
+from bittern.terms.unknown import EMBEDDED, SPARK, any_function
 
 #: What a subscription says, in the order of a ``Row``.
 FIELDS = ("id", "expression", "subscriber", "weight", "metadata", "enabled")
@@ -91,11 +92,17 @@ def values_of(given: Mapping[str, Any], default: Any = ABSENT) -> tuple[Any, ...
 class Door:
     """Checks rows one after the other. One thread at a time.
 
-    When a row has EXISTS or FORALL, ``quantifiers`` tells whether the catalog allows them.
+    When a row has EXISTS or FORALL, ``quantifiers`` tells whether the catalog allows them; when it
+    has an unknown function, ``functions`` tells which are allowed.
     """
 
-    def __init__(self, quantifiers: Callable[[], bool] = lambda: True) -> None:
+    def __init__(
+        self,
+        quantifiers: Callable[[], bool] = lambda: True,
+        functions: Callable[[], str] = lambda: EMBEDDED,
+    ) -> None:
         self._quantifiers = cache(quantifiers)
+        self._functions = cache(functions)
         self._shapes = Shapes()
         self._read = 0
 
@@ -140,7 +147,13 @@ class Door:
         self._read += 1
         if self._read % _SHAPES_FOR == 0:
             self._shapes = Shapes()
-        shape_id, _ = self._shapes.read(text)
+        try:
+            shape_id, _ = self._shapes.read(text)
+        except ExpressionError:
+            if self._functions() != SPARK:
+                raise
+            with any_function():
+                shape_id, _ = self._shapes.read(text)
         if needs_history(self._shapes.templates[shape_id]) and not self._quantifiers():
             raise ExpressionError(REFUSED, text, first_quantifier(text))
         if "\0" in text:  # which a string of the language may hold

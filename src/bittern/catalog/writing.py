@@ -41,7 +41,7 @@ from bittern.catalog.layout import (
     subscriptions,
     versions,
 )
-from bittern.catalog.reading import QUANTIFIER_VALUES, QUANTIFIERS, known
+from bittern.catalog.reading import FUNCTIONS, QUANTIFIER_VALUES, QUANTIFIERS, known
 from bittern.catalog.rows import ABSENT_BITS, FIELDS, CatalogRow
 
 _CHUNK = 10_000
@@ -278,11 +278,19 @@ def current(connection: sa.Connection, id_: str) -> CatalogRow | None:
 
 def set_quantifiers(database: Database, *, allowed: bool) -> None:
     """Allow or refuse EXISTS and FORALL from now on; this makes no new version."""
-    row = {"name": QUANTIFIERS, "value": QUANTIFIER_VALUES[allowed]}
+    _set(database, QUANTIFIERS, QUANTIFIER_VALUES[allowed])
+
+
+def set_functions(database: Database, functions: str) -> None:
+    """Allow these functions from now on; this makes no new version."""
+    _set(database, FUNCTIONS, functions)
+
+
+def _set(database: Database, name: str, value: str) -> None:
     with database.writing(locked=True) as connection:
         connection.execute(CreateTable(settings, if_not_exists=True))
-        connection.execute(settings.delete().where(settings.c.name == QUANTIFIERS))
-        connection.execute(settings.insert(), row)
+        connection.execute(settings.delete().where(settings.c.name == name))
+        connection.execute(settings.insert(), {"name": name, "value": value})
 
 
 def forget(database: Database, before: int) -> int:

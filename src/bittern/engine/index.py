@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import copy
 import time
 from collections.abc import Mapping
 from functools import partial
@@ -28,6 +29,7 @@ from bittern.errors import (
     UnknownSubscriptionError,
     brief,
 )
+from bittern.language.literals import TERM
 from bittern.language.shapes import Shapes
 from bittern.language.templates import Template
 from bittern.matching.compile import Compiled, compile_catalog
@@ -41,6 +43,8 @@ from bittern.model.patterns.packed import pack_sets, unpack_sets
 from bittern.model.patterns.sets import PatternSet
 from bittern.model.rank.space import COUNT, PATTERN, RankSpace, under
 from bittern.model.strings import arrow_strings
+from bittern.options import one_of
+from bittern.terms.unknown import EMBEDDED, SPARK
 
 _NONE_TIMED: dict[str, float] = {}
 
@@ -69,6 +73,8 @@ class Index:
         self.rank = rank
         self._patterns = patterns
         self._encoder: Encoder | None = None
+        #: "spark" if some functions are only known to Spark, else "embedded".
+        self.functions = EMBEDDED
         self.subscriptions = subscriptions
         self.subscribers = subscribers
         self._operators = dict(operators)
@@ -92,6 +98,7 @@ class Index:
         parameters: Mapping[str, Any] | None = None,
         on_error: str = "raise",
         progress: OnProgress | None = None,
+        functions: str = EMBEDDED,
     ) -> Index:
         """Compile subscriptions.
 
@@ -105,6 +112,9 @@ class Index:
         ``stabbing`` is the structure that finds the filed predicates of a value
         (``docs/stabbing.md``; default "cei"), or "auto": the best structure that is predicted to
         take at most ``stabbing_memory`` bytes (default: 16 MiB plus 64 for each predicate).
+
+        ``functions="spark"`` allows any function of Spark, user functions included. An index that
+        has some can only be matched on Spark (``bittern.spark``).
 
         All subscriptions that are bad, or that the strategy cannot hold, are raised as one
         ``SubscriptionError``. With ``on_error="skip"`` they are left out and listed in
@@ -127,9 +137,12 @@ class Index:
                 )
         given = dict(parameters or {}) | {k: v for k, v in short.items() if v is not None}
         strategy_named(strategy).check_parameters(given)
+        one_of("functions", functions, (EMBEDDED, SPARK))
         started = time.perf_counter()
         shapes = Shapes()
-        catalog = read_subscriptions(subscriptions, shapes, on_error=on_error, progress=progress)
+        catalog = read_subscriptions(
+            subscriptions, shapes, on_error=on_error, progress=progress, functions=functions
+        )
         read = time.perf_counter()
         if progress:
             progress("build", 0, 1)
@@ -192,6 +205,11 @@ class Index:
             operators=compiled.operators,
         )
         index.bad = catalog.bad
+        terms = [name for name in compiled.rank.attribute_names() if name.startswith(TERM)]
+        if terms:
+            from bittern.language.derived import has_unknown_functions  # noqa: PLC0415  only then
+
+            index.functions = SPARK if has_unknown_functions(terms) else EMBEDDED
         return index
 
     def __len__(self) -> int:
@@ -222,6 +240,12 @@ class Index:
         if self._encoder is None:
             self._encoder = Encoder(self.rank, self._patterns)
         return self._encoder
+
+    def for_sample(self) -> Index:
+        """The same index for typical events: terms that only Spark can evaluate have no values."""
+        same = copy.copy(self)
+        same._encoder = Encoder(self.rank, self._patterns, for_sample=True)  # noqa: SLF001
+        return same
 
     def expression(self, id_: str | int) -> str:
         """The text of a subscription."""
@@ -275,6 +299,8 @@ class Index:
             "parameters": self.subscriptions.parameters,
             "operators": self._operators,
         }
+        if self.functions != EMBEDDED:
+            meta["functions"] = self.functions
         return self._matching_arrays() | self._other_arrays(), meta
 
     @classmethod
@@ -293,7 +319,7 @@ class Index:
     @classmethod
     def of_parts(cls, arrays: Mapping[str, npt.NDArray[Any]], meta: Mapping[str, Any]) -> Index:
         """The index that has these parts; nothing is copied."""
-        return cls(
+        index = cls(
             ids=Ids.from_arrays(under(arrays, "ids.")),
             texts=arrow_text(arrays["texts.data"], arrays["texts.offsets"]),
             weights=arrays.get("weights"),
@@ -305,6 +331,8 @@ class Index:
             subscribers=Subscribers(arrays["class_starts"], arrays["subscribers"]),
             operators=meta["operators"],
         )
+        index.functions = meta.get("functions", EMBEDDED)
+        return index
 
     # -- looking inside ------------------------------------------------------------------------
 
@@ -358,7 +386,8 @@ def expected_events(compiled: Compiled, sample: Any) -> npt.NDArray[np.float64]:
     """The number of events to expect in each cell, from a sample if there is one."""
     if sample is None:
         return cell_mass(compiled.rank, compiled.classes, None, 0)
-    events = Encoder(compiled.rank, compiled.patterns).encode(sample).events
+    encoder = Encoder(compiled.rank, compiled.patterns, for_sample=True)
+    events = encoder.encode(sample).events
     counts = np.zeros(compiled.rank.n_cells, dtype=np.int64)
     counts[events.cells] = np.diff(events.offsets)
     return cell_mass(compiled.rank, compiled.classes, counts, events.n_events)

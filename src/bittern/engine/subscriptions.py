@@ -29,6 +29,7 @@ from bittern.language.templates import Template
 from bittern.model.events.columns import from_frame, plain
 from bittern.model.ids import Ids, id_problem, normal_id
 from bittern.options import one_of
+from bittern.terms.unknown import EMBEDDED, SPARK, any_function
 
 #: Called with (stage, done, total); total is 0 where it is not known.
 OnProgress = Callable[[str, int, int], None]
@@ -127,18 +128,27 @@ def _pair_rows(pairs: Iterable[Any]) -> _Rows:
 
 
 def read_subscriptions(
-    source: Any, shapes: Shapes, *, on_error: str, progress: OnProgress | None
+    source: Any,
+    shapes: Shapes,
+    *,
+    on_error: str,
+    progress: OnProgress | None,
+    functions: str = EMBEDDED,
 ) -> Subscriptions:
-    """Read everything; all bad subscriptions are collected. O(total text)."""
+    """Read everything; all bad subscriptions are collected. O(total text).
+
+    ``functions="spark"`` allows functions that only Spark knows.
+    """
     one_of("on_error", on_error, ("raise", "skip"))
     total, rows = _rows(source)
     reader = _Reader(shapes)
-    for n, (id_, text, weight) in enumerate(rows, start=1):
-        reader.add(id_, text, weight)
-        if n % _CHUNK == 0:
-            reader.flush()
-            if progress:
-                progress("read", n, total)
+    with any_function(allowed=functions == SPARK):
+        for n, (id_, text, weight) in enumerate(rows, start=1):
+            reader.add(id_, text, weight)
+            if n % _CHUNK == 0:
+                reader.flush()
+                if progress:
+                    progress("read", n, total)
     reader.flush()
     if progress:
         progress("read", len(reader.ids) + len(reader.bad), total)

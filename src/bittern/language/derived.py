@@ -38,9 +38,10 @@ from bittern.language.term_printer import print_term
 from bittern.language.trees import Branch, Draft, flatten
 from bittern.terms.nodes import Attribute, Call, Constant, Term, attributes_of
 from bittern.terms.scope import folded
+from bittern.terms.unknown import any_function, unknown_functions
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
 _COMPARISONS = frozenset(("=", "!=", "<", "<=", ">", ">="))
 _FAMILIES = {"date": "time", "timestamp": "time"}
@@ -56,7 +57,7 @@ def is_derived(name: str) -> bool:
 
 
 def term_of(name: str) -> Term:
-    """The term that a derived attribute stands for. O(length)."""
+    """The term that a derived attribute stands for, with any functions. O(length)."""
     left, *right = _sides(name)
     if stands_for_truth(name):
         return Call("nullif", (left, _FALSE))
@@ -86,9 +87,15 @@ def sides_of(name: str) -> list[str]:
     return [_name(side) for side in _sides(name)]
 
 
+def has_unknown_functions(names: Iterable[str]) -> bool:
+    """Whether some of these attributes stand for terms with functions that only Spark knows."""
+    return any(unknown_functions(term_of(name)) for name in names if is_derived(name))
+
+
 @lru_cache(maxsize=_REMEMBERED)
 def _sides(name: str) -> tuple[Term, ...]:
-    return tuple(read_term(text) for text in name[1:].split(TERM) if text)
+    with any_function():
+        return tuple(read_term(text) for text in name[1:].split(TERM) if text)
 
 
 def condition_of(term: Term) -> syntax.Expression:
@@ -104,7 +111,11 @@ def operand_word(text: str) -> str | None:
 
 def _name(term: Term) -> str:
     """The attribute that a term is, or that stands for it."""
-    return term.name if isinstance(term, Attribute) else TERM + _text(term)
+    if isinstance(term, Attribute):
+        return term.name
+    if isinstance(term, Call) and term.function == "compare":
+        return "".join(TERM + _text(side) for side in term.arguments)  # as it is printed
+    return TERM + _text(term)
 
 
 def _text(term: Term) -> str:

@@ -7,8 +7,9 @@ For subscriptions over ``price`` and ``seller.country``, and ``id`` as the key::
 
 Transfer costs a microsecond or two for each row and grows with every column, so the JVM leaves out
 what no subscription mentions. The attributes in map, variant and JSON columns are only known from
-their content, so these cross whole. Of an array, only whether it is NULL crosses. Everything else
-is as in ``model/events/encoder.py``.
+their content, so these cross whole. Of an array, only whether it is NULL crosses. Terms cross as
+columns that the JVM computes (``terms/``), and what only they read does not. Everything else is as
+in ``model/events/encoder.py``.
 """
 
 from __future__ import annotations
@@ -28,8 +29,14 @@ from pyspark.sql.types import (
 )
 
 from bittern.errors import OptionError, brief
+from bittern.language.derived import is_derived, term_of
+from bittern.language.literals import TERM
+from bittern.model.events.derived import REASONS
 from bittern.model.events.mappings import Names, path_part
 from bittern.spark.arrow_types import arrow_type
+from bittern.spark.terms.columns import OWN, TermPlan, with_terms
+from bittern.spark.terms.planning import plan_terms
+from bittern.terms.nodes import attributes_of
 
 
 def names_of(given: str | Sequence[str] | None, what: str) -> list[str]:
@@ -49,6 +56,9 @@ def check_columns(
 ) -> None:
     """Raise unless events of this schema have these keys and JSON columns."""
     _check_twins(schema.names, "columns of the events", case_sensitive=case_sensitive)
+    for name in schema.names:
+        if name.startswith((TERM, OWN)):
+            raise OptionError(f"the column {name!r} starts with a control character: rename it")
     check_fields(schema, case_sensitive=True)  # whatever Spark does, Arrow tells others apart
     for what, names in (("event_id", keys), ("json", json)):
         for name in names:
@@ -140,14 +150,19 @@ def quoted(name: str) -> str:
 def carriers(
     schema: StructType, attributes: Iterable[str], json: Sequence[str]
 ) -> dict[str, Column]:
-    """The columns that carry attributes, by name, pruned where only parts of one are in use."""
-    names = Names(list(attributes))
+    """The columns that carry attributes, by name, pruned where only parts of one are in use.
+
+    A schema may have columns of terms already (``project``). The others are evaluated by workers,
+    and what they read is in use.
+    """
+    names = Names(_read_by_workers(schema, attributes := tuple(attributes)))
+    terms = {*filter(is_derived, attributes), REASONS}
     found = {}
     for field in schema.fields:
         if not can_cross(field.dataType):
             continue
         column = F.col(quoted(field.name))
-        if field.name in json or _is_open(field.dataType):
+        if field.name in json or _is_open(field.dataType) or field.name in terms:
             found[field.name] = column
             continue
         pruned = _pruned(column, path_part(field.name), field.dataType, names)
@@ -156,10 +171,32 @@ def carriers(
     return found
 
 
+def _read_by_workers(schema: StructType, attributes: Sequence[str]) -> list[str]:
+    """The attributes, and those that terms without a column read, in place of the terms."""
+    names: dict[str, None] = {}
+    for name in attributes:
+        if not is_derived(name):
+            names[name] = None
+        elif name not in schema.names:
+            names |= dict.fromkeys(attributes_of(term_of(name)))
+    return list(names)
+
+
 def project(
-    events: DataFrame, keys: Sequence[str], attributes: Iterable[str], json: Sequence[str]
+    events: DataFrame,
+    keys: Sequence[str],
+    attributes: Iterable[str],
+    json: Sequence[str],
+    plan: TermPlan | None = None,
 ) -> DataFrame:
-    """Keys first, then what else carries attributes."""
+    """Keys first, then what else carries attributes, terms included.
+
+    ``plan`` says how terms are computed; by default Spark is asked.
+    """
+    attributes = tuple(attributes)
+    if plan is None:
+        plan = plan_terms(events.sparkSession, events.schema, attributes, json)
+    events = with_terms(events, plan)
     found = carriers(events.schema, attributes, json)
     columns = [F.col(quoted(key)) for key in keys]
     columns += [column for name, column in found.items() if name not in keys]

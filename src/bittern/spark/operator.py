@@ -41,6 +41,8 @@ from pyspark.sql.types import (
 )
 
 from bittern.engine.matcher import BLOCK, Matcher, StateMatcher
+from bittern.language.literals import TERM
+from bittern.model.events.derived import marked
 from bittern.model.matches import Matches
 from bittern.spark.attributes import quoted
 from bittern.spark.remembered import HistoryMatcher
@@ -178,8 +180,20 @@ class Named:
 
     def __call__(self, batches: Batches) -> Batches:
         """One partition. O(columns) for each batch."""
-        named = (batch.rename_columns(self.names) for batch in batches)
+        named = (named_columns(batch, self.names) for batch in batches)
         return named if self.function is None else self.function(named)
+
+
+def named_columns(batch: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
+    """The first columns of a batch under these names; those of terms are marked."""
+    columns = batch.columns[: len(names)]
+    fields = [named_field(field, name) for field, name in zip(batch.schema, names, strict=False)]
+    return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
+
+
+def named_field(field: pa.Field, name: str) -> pa.Field:
+    """A field of events under this name; marked if Spark has computed it for a term."""
+    return marked(field.with_name(name)) if name.startswith(TERM) else field.with_name(name)
 
 
 def cuts(offsets: npt.NDArray[np.int64]) -> Iterator[tuple[int, int]]:

@@ -32,7 +32,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from bittern.engine.index import Index
-from bittern.spark.attributes import carriers, names_of
+from bittern.language.printer import print_attribute
+from bittern.spark.attributes import names_of, project
 from bittern.spark.building import (
     SHARD_BYTES_CONF,
     Built,
@@ -163,7 +164,8 @@ class Plan:
         if self.attributes is None:
             lines.append("the attributes in use are known once subscriptions are built")
         else:
-            lines.append(f"attributes in use: {_some(self.attributes)}")
+            names = [print_attribute(name) for name in self.attributes]
+            lines.append(f"attributes in use: {_some(names)}")
         if self.columns is not None:
             lines.append(f"columns that cross into Python: {_some(self.columns)}")
             lines.append(f"columns that do not: {_some(self.left_out or ())}")
@@ -226,7 +228,7 @@ class _View:
         """Which columns cross into Python, and which do not, as fields of a plan."""
         if self.events is None:
             return {"columns": None, "left_out": None}
-        crossing = {*self.keys, *carriers(self.events.schema, attributes, self.json)}
+        crossing = project(self.events, self.keys, attributes, self.json).columns
         names = self.events.columns
         return {
             "columns": tuple(name for name in names if name in crossing),
@@ -347,7 +349,8 @@ def _measured(
     events: DataFrame, shards: Shards, json: Sequence[str]
 ) -> tuple[FanOut, list[float]] | None:
     """How many shards the first events visit, and the share of them that visits each shard."""
-    routes = routed(events.limit(ROWS), shards, json).select("route.shards").toArrow()
+    first = project(events.limit(ROWS), (), shards.attributes, json)
+    routes = routed(first, shards, json).select("route.shards").toArrow()
     lists = routes["shards"].combine_chunks()
     n = len(lists)
     if n == 0:

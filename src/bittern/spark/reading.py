@@ -28,6 +28,7 @@ from pyspark.sql import DataFrame
 from bittern.engine.subscriptions import Subscriptions, join_subscriptions, read_subscriptions
 from bittern.language.shapes import Shapes
 from bittern.language.templates import Template
+from bittern.terms.unknown import SPARK
 
 #: A chunk ends with the batch that reaches one of these: a row of Spark holds less than 2 GiB.
 _CHUNK_ROWS, _CHUNK_BYTES = 50_000, 1 << 26
@@ -54,7 +55,7 @@ def read_partition(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch
     """Read the rows of one partition; one packed chunk after the other. O(total text)."""
     shapes = Shapes()
     for table in chunks(batches):
-        catalog = read_subscriptions(table, shapes, on_error="skip", progress=None)
+        catalog = read_subscriptions(table, shapes, on_error="skip", progress=None, functions=SPARK)
         size, packed = pack(catalog, shapes.templates)
         yield pa.RecordBatch.from_arrays(
             [pa.array([size]), pa.array([packed], pa.binary())], schema=_ARROW_SCHEMA

@@ -65,7 +65,7 @@ class Scope:
         self.failures: list[Failure] = [] if failures is None else failures
         self._rows = rows
         self._repeated = repeated
-        self._kept: dict[int, Value] = {}
+        self._kept: dict[int, tuple[Value, list[Failure]]] = {}
 
     def value(self, term: Term) -> Value:
         """The value of a term for each row."""
@@ -77,12 +77,17 @@ class Scope:
         if isinstance(term, Lambda):
             raise MeaninglessError("-> can only stand in a function of arrays or maps")
         if id(term) in self._kept:
-            return self._kept[id(term)]
-        meaning = functions()[term.function]
+            value, failures = self._kept[id(term)]
+            self.failures += failures  # whatever needs it fails there, too
+            return value
+        before = len(self.failures)
+        meaning = functions().get(term.function)
+        if meaning is None:
+            raise MeaninglessError(f"only Spark knows the function {term.function}")
         arguments = () if meaning.is_lazy else map(self.value, term.arguments)
         value = meaning.evaluate(self, term, *arguments)
         if id(term) in self._repeated:
-            self._kept[id(term)] = value
+            self._kept[id(term)] = value, self.failures[before:]
         return value
 
     def array(self, value: Value) -> pa.Array:

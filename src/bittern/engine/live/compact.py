@@ -43,6 +43,7 @@ from bittern.errors import (
 )
 from bittern.files import is_private
 from bittern.processes import start_module
+from bittern.terms.unknown import SPARK
 
 #: Seconds that a child is given to end when it is asked to.
 _ENDING_SECONDS = 5.0
@@ -243,13 +244,15 @@ def _build(base: Index, kept: npt.NDArray[np.int64], added: pa.Table, sample: An
     strategy, options = base.subscriptions.name, base.subscriptions.options
     rows = _rows(base, kept, added)
     try:
-        return Index.build(rows, sample=sample, strategy=strategy, parameters=options)
+        return Index.build(
+            rows, sample=sample, strategy=strategy, parameters=options, functions=SPARK
+        )
     except EventError:  # read as what Arrow made of them
         return _build(base, kept, added, None)
     except (SubscriptionError, OptionError):
         # Texts were checked when they came: the strategy cannot hold one of the added, or not all
         # of them together. Pivot can.
-        return Index.build(_rows(base, kept, added), sample=sample)
+        return Index.build(_rows(base, kept, added), sample=sample, functions=SPARK)
 
 
 def _end_with_the_parent() -> None:

@@ -58,6 +58,7 @@ from bittern.errors import (
 )
 from bittern.language.shapes import Shapes
 from bittern.model.ids import id_problem, normal_id
+from bittern.terms.unknown import EMBEDDED, SPARK, any_function
 
 logger = logging.getLogger("bittern")
 
@@ -84,13 +85,20 @@ class Layers:
     """
 
     def __init__(
-        self, index: Index | None = None, version: int = 0, *, without_history: str = ""
+        self,
+        index: Index | None = None,
+        version: int = 0,
+        *,
+        without_history: str = "",
+        functions: str = EMBEDDED,
     ) -> None:
         """Start with an index.
 
         ``without_history``, if given, means that there is no history, and says what to do about it:
-        then a subscription with EXISTS or FORALL is bad.
+        then a subscription with EXISTS or FORALL is bad. ``functions="spark"`` allows functions
+        that only Spark knows.
         """
+        self._any_function = functions == SPARK
         self._without_history = without_history
         self._lock = threading.RLock()
         self._shapes = Shapes()
@@ -189,7 +197,8 @@ class Layers:
         if problem is not None:
             raise SubscriptionError([BadSubscription(id_, 0, problem)])
         try:
-            shape, parameters = self._shapes.read(expression)
+            with any_function(allowed=self._any_function):
+                shape, parameters = self._shapes.read(expression)
         except ExpressionError as wrong:
             bad = BadSubscription(id_, wrong.position, wrong.message)
             raise SubscriptionError([bad]) from None

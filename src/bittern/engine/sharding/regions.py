@@ -50,6 +50,7 @@ from bittern.language.printer import print_expression
 from bittern.language.syntax import And, Compare, Constant, Expression, IsNull, Literal, Not
 from bittern.model.numbers import INT64_MAX, INT64_MIN, NumberColumns, exact
 from bittern.model.rank.space import ANY, BOOLEAN, NUMBER, PATTERN, REVERSED, STRING, TIME
+from bittern.terms.unknown import SPARK
 
 #: An exact number, microseconds since 1970 UTC, 0 or 1 for a boolean, or text.
 MarkValue: TypeAlias = int | Decimal | str
@@ -271,7 +272,7 @@ def build_router(
         for shard, runs in enumerate(regions)
         for k, text in enumerate(ruler.expressions(runs))
     }
-    return Index.build(texts, sample=sample)
+    return Index.build(texts, sample=sample, functions=SPARK)
 
 
 def visits(router: Index, n_shards: int, events: Any) -> Int64s:
@@ -282,13 +283,13 @@ def visits(router: Index, n_shards: int, events: Any) -> Int64s:
 def presence(attributes: Sequence[str], events: Any) -> npt.NDArray[np.float64]:
     """The share of events that carry each attribute."""
     texts = {i: print_expression(Not(IsNull(name))) for i, name in enumerate(attributes)}
-    counts = _counts(Index.build(texts), np.arange(len(texts)), len(texts), events)
+    counts = _counts(Index.build(texts, functions=SPARK), np.arange(len(texts)), len(texts), events)
     return counts / max(1, len(events))
 
 
 def _counts(index: Index, groups: Int64s, n_groups: int, events: Any) -> Int64s:
     """For each group of subscriptions, how many events match at least one of it."""
-    matches = Matcher(index).match(events)
+    matches = Matcher(index.for_sample()).match(events)
     rows = np.repeat(np.arange(len(matches.offsets) - 1), np.diff(matches.offsets))
     found = np.unique(rows * n_groups + groups[matches.subscriptions])
     return np.bincount(found % max(1, n_groups), minlength=n_groups)

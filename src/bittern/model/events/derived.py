@@ -11,6 +11,10 @@ that occurs, most often once in all::
 
 The result goes to the sink as a column of the derived attribute. Rows for which Spark would fail
 the query have no value there, and are listed with the reason. O(values + rows x nodes of terms).
+
+Spark itself may have computed terms: then a table has a column for each, under the name of the
+derived attribute, and one named ``REASONS`` with the reasons for what has no value. Such columns
+are *marked*, since events of other people may have columns of any name.
 """
 
 from __future__ import annotations
@@ -23,8 +27,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from bittern.errors import OptionError
 from bittern.language.derived import element_of, is_derived, term_of
-from bittern.language.literals import attribute_parts
+from bittern.language.literals import TERM, attribute_parts
 from bittern.language.printer import print_attribute
 from bittern.model import tagged
 from bittern.model.events.attributes import Attributes
@@ -41,8 +46,34 @@ from bittern.terms.nested import field_of, parts_of, settled_nested
 from bittern.terms.nodes import Term, attributes_of, shared
 from bittern.terms.scope import MeaninglessError, Scope
 from bittern.terms.types import TIMESTAMP
+from bittern.terms.unknown import unknown_functions
 
 Failures = list[tuple[int, str]]
+#: The name of the column of reasons.
+REASONS = TERM
+_MARK = {b"bittern": b"term"}
+_NONE: Mapping[str, pa.Array] = {}
+
+
+def marked(field: pa.Field) -> pa.Field:
+    """The field of a column that Spark has computed for a term, or of their reasons."""
+    return field.with_metadata({**(field.metadata or {}), **_MARK})
+
+
+def computed_terms(events: Any) -> dict[str, pa.Array]:
+    """The columns of a table, or an array of structs, that Spark has computed for terms."""
+    if isinstance(events, pa.Table | pa.RecordBatch):
+        fields = list(events.schema)
+    elif isinstance(events, pa.StructArray):
+        fields = list(events.type)
+    else:
+        return {}
+    columns: dict[str, pa.Array] = {}
+    for at, field in enumerate(fields):
+        if field.metadata is not None and field.metadata.items() >= _MARK.items():
+            whole = isinstance(events, pa.StructArray)
+            columns[field.name] = plain(events.field(at) if whole else events.column(at))
+    return columns
 
 
 class _Derived(NamedTuple):
@@ -52,17 +83,26 @@ class _Derived(NamedTuple):
     name: str
     term: Term
     reads: tuple[str, ...]
+    unknown: tuple[str, ...]  # functions that only Spark knows
+
+
+def _derived(number: int, name: str, term: Term) -> _Derived:
+    return _Derived(number, name, term, tuple(attributes_of(term)), tuple(unknown_functions(term)))
 
 
 class DerivedAttributes:
     """The terms of one rank space. Immutable; threads may share it."""
 
-    def __init__(self, numbers: Mapping[str, int]) -> None:
-        """From the numbers of all attributes by name."""
+    def __init__(self, numbers: Mapping[str, int], *, for_sample: bool = False) -> None:
+        """From the numbers of all attributes by name.
+
+        ``for_sample`` says that terms with functions that only Spark knows just have no values.
+        """
+        self._for_sample = for_sample
         own: dict[str, int] = {}
         wanted: dict[Term, list[tuple[str, int, pa.Scalar]]] = {}
         for name, number in numbers.items():
-            if (element := element_of(name)) is not None:
+            if (element := element_of(name)) is not None and not unknown_functions(element[0]):
                 array, constant = element
                 wanted.setdefault(array, []).append((name, number, constant))
             elif is_derived(name):
@@ -72,9 +112,9 @@ class DerivedAttributes:
         self._elements: list[tuple[_Derived, Elements]] = []
         names: dict[str, list[Term]] = {}
         for (name, number), term in zip(own.items(), terms, strict=False):
-            self._derived.append(_Derived(number, name, term, tuple(attributes_of(term))))
+            self._derived.append(_derived(number, name, term))
         for constants, term in zip(wanted.values(), terms[len(own) :], strict=True):
-            of_array = _Derived(-1, constants[0][0], term, tuple(attributes_of(term)))
+            of_array = _derived(-1, constants[0][0], term)
             elements = Elements([(number, constant) for _, number, constant in constants])
             self._elements.append((of_array, elements))
         for derived in (*self._derived, *(array for array, _ in self._elements)):
@@ -88,14 +128,38 @@ class DerivedAttributes:
         """A sink for the attributes that terms read."""
         return Gathered(list(self.found_as.names.numbers), self._fields)
 
-    def add(self, gathered: Gathered, n_events: int, sink: ValueSink) -> Failures:
-        """Evaluate every term over what was gathered from a batch; returns (row, reason)."""
+    def are_all_in(self, computed: Mapping[str, pa.Array]) -> bool:
+        """Whether Spark has computed every term, so that nothing has to be gathered."""
+        return not self._elements and all(each.name in computed for each in self._derived)
+
+    def add(
+        self,
+        gathered: Gathered,
+        n_events: int,
+        sink: ValueSink,
+        computed: Mapping[str, pa.Array] = _NONE,
+    ) -> Failures:
+        """Evaluate every term over what was gathered from a batch; returns (row, reason).
+
+        Terms that Spark has ``computed`` are taken as they are. Others must not have functions that
+        only Spark knows.
+        """
         columns = gathered.typed(n_events)
         failures: Failures = []
         # Parts that terms have in common are computed once, where each attribute has one type.
         first = {name: typed.arrays[0] for name, typed in columns.items()}
         scope = Scope(first, n_events, repeated=self._repeated)
+        if REASONS in computed:
+            reasons = computed[REASONS].to_pylist()
+            failures = [(row, why) for row, why in enumerate(reasons) if why is not None]
         for derived in self._derived:
+            if derived.name in computed:
+                sink.add_column(derived.number, read_column(computed[derived.name]))
+                continue
+            if derived.unknown:
+                if self._for_sample:
+                    continue
+                raise OptionError(only_spark_knows(derived.name, derived.unknown))
             for rows, array in _evaluated(derived, columns, scope, failures):
                 column = read_column(plain(array))
                 mark = sink.mark()
@@ -110,6 +174,15 @@ class DerivedAttributes:
                 attributes, found = elements.found(arrays)
                 sink.add_present(attributes, found if rows is None else rows[found])
         return failures
+
+
+def only_spark_knows(name: str, functions: Sequence[str]) -> str:
+    """Why a derived attribute with these functions cannot be evaluated here."""
+    several = "s" * (len(functions) > 1)
+    return (
+        f"{print_attribute(name)} has the function{several} {', '.join(functions)}, which only "
+        f"Spark knows: match it with bittern.spark"
+    )
 
 
 def term_values(names: Sequence[str], events: Any) -> dict[str, Any]:
@@ -170,8 +243,13 @@ def _piece(
             there &= scope.mask(pc.is_valid(scope.columns[name]))
         _list(failures, np.flatnonzero(there), rows, derived.name, str(wrong))
         return []
-    for each in scope.failures[before:]:
+    failed = scope.failures[before:]
+    for each in failed:
         _list(failures, each.rows, rows, derived.name, each.reason)
+    if failed:
+        kept = np.ones(scope.n_rows, dtype=np.bool_)
+        kept[np.concatenate([each.rows for each in failed])] = False
+        array = pc.if_else(kept, array, pa.scalar(None, array.type))
     return [(rows, array)]
 
 

@@ -75,7 +75,10 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 class Encoder(Attributes):
     """Encodes events for one rank space. Immutable; threads may share it."""
 
-    def __init__(self, rank: RankSpace, patterns: Mapping[int, PatternSet]) -> None:
+    def __init__(
+        self, rank: RankSpace, patterns: Mapping[int, PatternSet], *, for_sample: bool = False
+    ) -> None:
+        """With ``for_sample``, terms that only Spark can evaluate have no values."""
         super().__init__(rank.attribute_names())
         self.constants = Constants(rank, patterns)
         self.kinds = Kinds(rank.arrays.channels, patterns, self.names.numbers)
@@ -83,7 +86,7 @@ class Encoder(Attributes):
         self.hidden = _hidden_cells(rank, self.names.numbers)
         has_terms = any(name.startswith(TERM) for name in self.names.numbers)
         #: The attributes that stand for terms; None: there are none.
-        self.derived = _derived(self.names.numbers) if has_terms else None
+        self.derived = _derived(self.names.numbers, for_sample=for_sample) if has_terms else None
 
     def hidden_cell(self, name: str) -> int:
         """The cell that says that a hidden attribute is there."""
@@ -119,12 +122,17 @@ class Encoder(Attributes):
     ) -> tuple[Pairs, list[tuple[int, str]]]:
         """The pairs of attributes that stand for terms, and the rows for which some has no value.
 
-        Events are read once more, for the attributes that terms read.
+        Events are read once more, for the attributes that terms read, unless Spark has computed
+        all of them.
         """
+        from bittern.model.events.derived import computed_terms  # noqa: PLC0415  only for terms
+
         assert self.derived is not None
+        computed = computed_terms(events)
         gathered, batch = self.derived.columns(), PairBatch(self.constants)
-        EventReader(self.derived.found_as, gathered, json).read(events)
-        failures = self.derived.add(gathered, n_events, batch)
+        if not self.derived.are_all_in(computed):
+            EventReader(self.derived.found_as, gathered, json).read(events)
+        failures = self.derived.add(gathered, n_events, batch, computed)
         return batch.pairs(), failures
 
     def mistyped_columns(
@@ -148,10 +156,10 @@ class Encoder(Attributes):
         return found
 
 
-def _derived(numbers: Mapping[str, int]) -> DerivedAttributes:
+def _derived(numbers: Mapping[str, int], *, for_sample: bool) -> DerivedAttributes:
     from bittern.model.events.derived import DerivedAttributes  # noqa: PLC0415  only for terms
 
-    return DerivedAttributes(numbers)
+    return DerivedAttributes(numbers, for_sample=for_sample)
 
 
 def _hidden_cells(rank: RankSpace, numbers: Mapping[str, int]) -> npt.NDArray[np.bool_] | None:
@@ -263,6 +271,8 @@ class EventReader:
         taken = self._attributes.none_taken()
         maps, documents = [], []
         for name, field in zip(names, table.schema, strict=True):
+            if name.startswith(TERM):
+                continue  # no attribute of an event has such a name
             if name in self._json or is_json(field.type):
                 documents.append((self._read_json, name))
             elif is_variant_column(field):

@@ -59,6 +59,7 @@ from bittern.spark.snapshots import store as stores
 from bittern.spark.snapshots.cache_folder import cache_root
 from bittern.spark.snapshots.node_cache import SnapshotRef, attach
 from bittern.spark.told import component, read_told, whole, words
+from bittern.terms.unknown import SPARK
 
 logger = logging.getLogger("bittern")
 
@@ -210,13 +211,14 @@ class Builder:
         return layers
 
     def _new_layers(self, base: Index, version: int) -> Layers:
-        return Layers(base, version, without_history="" if self._history else REMEDY)
+        remedy = "" if self._history else REMEDY
+        return Layers(base, version, without_history=remedy, functions=SPARK)
 
     def _from_catalog(self, version: int, sample: pa.Table | None) -> Index:
         self.bad, self._unnamed = {}, 0  # a base that is too old may have said otherwise
         rows = self._catalog.at(version).select(_COLUMNS)
         shapes = Shapes()
-        read = read_subscriptions(rows, shapes, on_error="skip", progress=None)
+        read = read_subscriptions(rows, shapes, on_error="skip", progress=None, functions=SPARK)
         if not self._history:
             able = without_quantifiers(read, shapes.templates)
             self._is_plain = len(able.ids) < len(read.ids)

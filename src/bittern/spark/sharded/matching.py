@@ -57,6 +57,7 @@ from pyspark.sql.types import (
 from bittern.arrays import Int64s
 from bittern.engine.matcher import Matcher
 from bittern.engine.sharding.regions import REGION_BITS
+from bittern.language.derived import has_unknown_functions, is_derived
 from bittern.model.events.reads import readable_rows
 from bittern.model.ids import Ids
 from bittern.model.matches import Matches
@@ -71,6 +72,8 @@ from bittern.spark.operator import (
     carried,
     cuts,
     id_type,
+    named_columns,
+    named_field,
     place,
     reasons,
     restored,
@@ -132,6 +135,8 @@ class Router:
 
     def route(self, events: pa.Array) -> pa.Array:
         """For each struct its shards, ascending, whether it could be read, and what is wrong."""
+        fields = [named_field(field, field.name) for field in events.type]
+        events = pa.StructArray.from_arrays(events.flatten(), fields=fields)
         matches = Matcher(attach(self.ref)).match(events, json=self.json)
         rows, numbers = routes(matches)
         offsets = np.searchsorted(rows, np.arange(len(matches) + 1)).astype(np.int32)
@@ -168,7 +173,11 @@ def routed(events: DataFrame, shards: Shards, json: Sequence[str]) -> DataFrame:
 def _looked_at(schema: StructType, shards: Shards, json: Sequence[str]) -> dict[str, Column]:
     """What the router has to see of events, by the columns' names."""
     judged = bool(json) or any(isinstance(field.dataType, VariantType) for field in schema)
-    return carriers(schema, shards.attributes if judged else shards.routed_by, json)
+    # Terms that workers evaluate may fail there, and the router says so for all parts.
+    judged |= any(is_derived(name) and name not in schema.names for name in shards.attributes)
+    # It can tell that it knows these only if it is given them.
+    computed = [name for name in shards.attributes if has_unknown_functions([name])]
+    return carriers(schema, shards.attributes if judged else [*shards.routed_by, *computed], json)
 
 
 def _visits(events: DataFrame, shards: Shards, json: Sequence[str]) -> DataFrame:
@@ -280,8 +289,7 @@ class Visitor:
 
     def _match(self, batch: pa.RecordBatch) -> tuple[Int64s, pa.Array, Int64s]:
         """Where each row's matches begin, the matches, and how many candidates each row had."""
-        fields = [batch.schema.field(at).with_name(name) for at, name in enumerate(self.names)]
-        events = pa.RecordBatch.from_arrays(batch.columns[: len(fields)], schema=pa.schema(fields))
+        events = named_columns(batch, self.names)
         shard = pc.fill_null(batch.column(_SHARD), -1).to_numpy()
         # A task holds one shard, so there is mostly one; and home.
         visits = [(self.shards.shards[at], shard == at) for at in np.unique(shard[shard >= 0])]

@@ -33,6 +33,7 @@ from bittern.spark.past import without_quantifiers
 from bittern.spark.reading import chunks, writable
 from bittern.spark.samples import packed, unpacked
 from bittern.spark.snapshots.store import write
+from bittern.terms.unknown import SPARK
 
 #: Events of the sample that tasks get to choose pivots by.
 _TASK_SAMPLE = 2_048
@@ -104,7 +105,7 @@ def _read(
     """Chunk after chunk of a partition, read and filed; without a history what needs one is bad."""
     sample, shapes = _unpacked(events), Shapes()
     for table in chunks(batches):
-        catalog = read_subscriptions(table, shapes, on_error="skip", progress=None)
+        catalog = read_subscriptions(table, shapes, on_error="skip", progress=None, functions=SPARK)
         if not history:
             catalog = without_quantifiers(catalog, shapes.templates)
         yield catalog, Chunk(catalog, shapes.templates, sample)
@@ -126,7 +127,9 @@ class Settle:
         kept = list(batches)
         if kept:
             table = pa.Table.from_batches(kept)
-            catalog = read_subscriptions(table, Shapes(), on_error="skip", progress=None)
+            catalog = read_subscriptions(
+                table, Shapes(), on_error="skip", progress=None, functions=SPARK
+            )
             yield _filled(self.schema, len(catalog.ids), _good_columns(catalog))
             yield _bad_batch(self.schema, catalog)
 
@@ -212,7 +215,10 @@ class BuildParts:
         for part, own in itertools.groupby(_by_part(batches), key=lambda piece: piece[0]):
             regions: list[pa.RecordBatch] = []
             index = Index.build(
-                _rows((batch for _, batch in own), regions), sample=sample, stabbing=self.stabbing
+                _rows((batch for _, batch in own), regions),
+                sample=sample,
+                stabbing=self.stabbing,
+                functions=SPARK,
             )
             if len(index) == 0:
                 continue  # the regions of what another part got

@@ -33,6 +33,7 @@ from bittern.spark.streaming.files import Files
 from bittern.spark.streaming.metrics import BatchReport, Metrics
 from bittern.spark.streaming.outbox import Outbox
 from bittern.spark.streaming.pins import Checkpoint, Pin
+from bittern.spark.terms.planning import PlansOfStream
 
 
 @dataclass(frozen=True)
@@ -89,6 +90,7 @@ class Steps:
         has_history = plan.history is not None
         self._builder = Builder(plan.spark, plan.catalog, plan.store, history=has_history)
         self._sender = Sender(plan.spark)
+        self._terms = PlansOfStream(plan.spark, plan.json)
         self._query_id: str | None = None
 
     def close(self) -> None:
@@ -179,7 +181,8 @@ class Steps:
                 ref = self._after_documents(sent, batch_id)
                 attributes = attributes_needed(attributes, becoming=bool(plan.order))
                 frame = self._arrived(frame)
-            projected = project(frame, plan.keys, attributes, plan.json)
+            terms = self._terms.plan(frame.schema, attributes)
+            projected = project(frame, plan.keys, attributes, plan.json, terms)
             operator = Operator(ref, plan.keys, plan.json, plan.limit)
             staging = stack.enter_context(plan.outbox.staging(batch_id))
             rejects = None

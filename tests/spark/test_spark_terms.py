@@ -1,0 +1,446 @@
+"""Terms on Spark: computed by the JVM, so an event matches exactly when ``filter`` keeps it.
+
+``filter`` itself fails where a term does, so what is compared with it does not fail; what becomes
+of rows that do is told by hand.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pyspark")
+
+import pyarrow as pa
+from pyspark.sql import functions as F
+
+import bittern
+import bittern.spark
+from bittern.errors import OptionError, SubscriptionError
+from bittern.spark.attributes import project
+from bittern.spark.terms.planning import PlansOfStream
+from steady import PATIENCE
+
+pytestmark = pytest.mark.spark
+
+SCHEMA = """
+    id int, brand string, price double, cost decimal(10, 2), quantity int, code string, day date,
+    seen timestamp, ok boolean, tags array<string>, extra map<string, int>,
+    seller struct<name: string, city: struct<zip: string, size: int>>, `odd.name` int
+"""
+WORDS = ["Acme", "ACME", "zeta", " Zeta ", "", "äÖ", None]
+
+
+def rows(n: int) -> list[tuple[Any, ...]]:
+    """Events on which no expression here fails."""
+    from datetime import UTC, date, datetime
+    from decimal import Decimal
+
+    chance = random.Random(7)
+
+    def some(value: Any) -> Any:
+        return None if chance.random() < 0.1 else value
+
+    return [
+        (
+            number,
+            chance.choice(WORDS),
+            some(chance.choice([0.5, 1.0, 7.25, -3.0, 1e9])),
+            some(Decimal(chance.randrange(-500, 500)).scaleb(-2)),
+            some(chance.randrange(1, 9)),
+            some(str(chance.randrange(-20, 20))),
+            some(date(2024, chance.randrange(1, 13), chance.randrange(1, 29))),
+            some(datetime(2024, 2, 3, chance.randrange(24), 5, 6, tzinfo=UTC)),
+            some(chance.random() < 0.5),
+            some([chance.choice("abc") for _ in range(chance.randrange(3))]),
+            some({key: chance.randrange(5) for key in chance.sample("xyz", 2)}),
+            some((chance.choice(WORDS), some((some("00100"), chance.randrange(9))))),
+            chance.randrange(3),
+        )
+        for number in range(n)
+    ]
+
+
+@pytest.fixture(scope="module")
+def events(spark: Any) -> Any:
+    return spark.createDataFrame(rows(200), SCHEMA).cache()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _functions(spark: Any) -> None:
+    spark.udf.register("backwards", lambda text: None if text is None else text[::-1], "string")
+    spark.udf.register("plus_one", lambda number: None if number is None else number + 1, "int")
+    spark.udf.register("dice", F.udf(lambda: 4, "int").asNondeterministic())
+
+
+EXPRESSIONS = [
+    "lower(brand) = 'acme'",
+    "trim(brand) LIKE 'Z%' OR upper(brand) IN ('ACME', 'X')",
+    "brand ILIKE 'ac%'",
+    "price * quantity > 10",
+    "price / quantity BETWEEN 0 AND 1",
+    "cost + 1.5 = quantity",
+    "price < cost",
+    "NOT price <= quantity",
+    "cost * 2 != price OR brand = 'zeta'",
+    "CAST(code AS INT) % 2 = 0",
+    "CAST(code AS INT) = quantity",
+    "length(brand) > 3 AND brand IS NOT NULL",
+    "coalesce(price, 0) < 1",
+    "CASE WHEN ok THEN price ELSE quantity END > 2",
+    "if(ok, 'a', brand) = 'a'",
+    "price IS NULL OR abs(price) = 3",
+    "brand <=> seller.name",
+    "year(day) = 2024 AND month(day) > 6",
+    "date_add(day, 30) > DATE '2024-08-01'",
+    "hour(seen) >= 12",
+    "date_trunc('DAY', seen) = TIMESTAMP '2024-02-03 00:00:00'",
+    "size(tags) = 2",
+    "array_contains(tags, 'a')",
+    "exists(tags, t -> t > 'b')",
+    "extra.x > 2",
+    "extra['x'] + 1 > quantity",
+    "lower(seller.name) = 'zeta'",
+    "seller.city.size * 2 > `odd.name`",
+    "concat(seller.city.zip, '-', brand) = '00100-Acme'",
+    "ok = (price > 1)",
+    "get(tags, 0) = 'a' OR size(tags) = 0",
+    "greatest(price, quantity) = quantity",
+    # Only Spark knows these.
+    "soundex(brand) = 'A250'",
+    "levenshtein(brand, seller.name) < 3",
+    "crc32(brand) % 2 = 0",
+    "map_keys(extra)[0] = 'x'",
+    "array_position(tags, 'c') > 0",
+    "from_json(concat('{\"a\": ', code, '}'), 'a INT').a > 5",
+    # And these only this session.
+    "backwards(brand) = 'emcA'",
+    "length(backwards(upper(brand))) > quantity",
+    "plus_one(quantity) > plus_one(plus_one(`odd.name`))",
+    "CAST(backwards(code) AS STRING) = code",
+]
+
+
+def random_expressions(n: int) -> list[str]:
+    """Conditions over terms of all kinds, none of which fails."""
+    chance = random.Random(11)
+    numbers = ["price", "quantity", "cost", "`odd.name`", "seller.city.size", "CAST(code AS INT)"]
+    texts = ["brand", "seller.name", "code", "seller.city.zip"]
+
+    def number(depth: int) -> str:
+        if not depth:
+            return chance.choice([*numbers, str(chance.randrange(-3, 9)), "2.5"])
+        one, other = number(depth - 1), number(depth - 1)
+        return chance.choice(
+            [
+                f"({one} + {other})",
+                f"({one} - {other})",
+                f"({one} * 2)",
+                f"coalesce({one}, {other})",
+                f"abs({one})",
+                f"-({one})",
+                f"length({text(depth - 1)})",
+                f"CASE WHEN {one} > {other} THEN {one} ELSE 0 END",
+            ]
+        )
+
+    def text(depth: int) -> str:
+        if not depth:
+            return chance.choice([*texts, "'Acme'"])
+        one, other = text(depth - 1), text(depth - 1)
+        return chance.choice(
+            [
+                f"lower({one})",
+                f"concat({one}, {other})",
+                f"substring({one}, 2, 2)",
+                f"coalesce({one}, {other})",
+                f"reverse({one})",
+                f"soundex({one})",
+            ]
+        )
+
+    def condition() -> str:
+        depth = chance.randrange(3)
+        sides = (number(depth), number(1)) if chance.random() < 0.6 else (text(depth), text(1))
+        operator = chance.choice(["=", "!=", "<", "<=", ">", ">=", "<=>"])
+        return chance.choice(
+            [
+                f"{sides[0]} {operator} {sides[1]}",
+                f"NOT {sides[0]} {operator} {sides[1]}",
+                f"({sides[0]}) IS NULL",
+                f"{text(depth)} LIKE '%e%'",
+                f"{number(depth)} IN (1, 2.5, 7)",
+            ]
+        )
+
+    return [
+        chance.choice([" AND ", " OR "]).join(condition() for _ in range(chance.randrange(1, 3)))
+        for _ in range(n)
+    ]
+
+
+def kept_by_filter(events: Any, expressions: list[str]) -> list[set[int]]:
+    """The ids of the events that Spark's filter would keep, for each expression."""
+    columns = [f"({text}) AS c{number}" for number, text in enumerate(expressions)]
+    table = events.selectExpr("id AS event", *columns).toArrow()
+    ids = table["event"].to_pylist()
+    return [
+        {id_ for id_, truth in zip(ids, column.to_pylist(), strict=True) if truth}
+        for column in table.columns[1:]
+    ]
+
+
+def matched(found: Any, n: int) -> list[set[int]]:
+    """The ids of the events that each subscription matches, from exploded output."""
+    events: list[set[int]] = [set() for _ in range(n)]
+    for row in found.collect():
+        if row["subscription"] is not None:
+            events[int(row["subscription"])].add(row["id"])
+    return events
+
+
+def frame_of(spark: Any, expressions: list[str]) -> Any:
+    return spark.createDataFrame(list(enumerate(expressions)), "id bigint, expression string")
+
+
+def compare(expressions: list[str], found: list[set[int]], kept: list[set[int]]) -> None:
+    wrong = [
+        (text, sorted(own ^ other))
+        for text, own, other in zip(expressions, found, kept, strict=True)
+        if own != other
+    ]
+    assert not wrong
+
+
+def test_terms_match_as_filter_does(spark: Any, events: Any) -> None:
+    expressions = [*EXPRESSIONS, *random_expressions(60)]
+    found = bittern.spark.match(
+        events, frame_of(spark, expressions), event_id="id", explode=True, rejects=True
+    )
+    assert found.select("rejected").distinct().toArrow()["rejected"].to_pylist() == [None]
+    kept = kept_by_filter(events, expressions)
+    compare(expressions, matched(found, len(expressions)), kept)
+    assert sum(map(bool, kept)) > len(expressions) // 2
+
+
+def test_terms_in_shards(spark: Any, events: Any, tmp_path: Any) -> None:
+    expressions = EXPRESSIONS * 3
+    built = bittern.spark.build(
+        frame_of(spark, expressions), sample=events, shards=3, store=str(tmp_path)
+    )
+    assert built.n_bad == 0
+    found = bittern.spark.match(events, built, event_id="id", explode=True)
+    compare(expressions, matched(found, len(expressions)), kept_by_filter(events, expressions))
+    gathered = bittern.spark.match(events, built, event_id="id").collect()
+    assert len(gathered) == 200
+    told = bittern.spark.plan(built, events=events, event_id="id")
+    assert "quantity" in (told.left_out or ())  # only terms read it
+
+
+def test_terms_in_a_stream(spark: Any, events: Any, tmp_path: Any) -> None:
+    events.write.parquet(f"{tmp_path}/in")
+    stream = spark.readStream.schema(events.schema).parquet(f"{tmp_path}/in")
+    built = bittern.spark.build(frame_of(spark, EXPRESSIONS))
+    query = (
+        bittern.spark.match(stream, built, event_id="id", explode=True)
+        .writeStream.format("memory")
+        .queryName("found_by_terms")
+        .trigger(availableNow=True)
+        .start()
+    )
+    assert query.awaitTermination(PATIENCE)
+    found = matched(spark.table("found_by_terms"), len(EXPRESSIONS))
+    compare(EXPRESSIONS, found, kept_by_filter(events, EXPRESSIONS))
+
+
+def test_only_terms_cross(spark: Any, events: Any) -> None:
+    index = bittern.Index.build(
+        {"a": "lower(brand) = 'x' AND price * 2 > quantity", "b": "size(tags) > 1"},
+        functions="spark",
+    )
+    crossing = project(events, ["id"], index.rank.attribute_names(), []).columns
+    assert [name for name in crossing if not name.startswith("\1")] == ["id", "extra"]
+    assert len(crossing) == 2 + 3 + 1  # a map may hold any attribute, but no term reads it
+
+
+# -- rows that fail ------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def failing(spark: Any) -> Any:
+    data = [(1, 6, 3, "7"), (2, 6, 0, "7"), (3, 2**31 - 1, 1, "x"), (4, None, 0, None)]
+    return spark.createDataFrame(data, "id int, a int, b int, t string")
+
+
+def found_in(events: Any, subscriptions: Any, **options: Any) -> dict[int, tuple[set[Any], Any]]:
+    found = bittern.spark.match(events, subscriptions, event_id="id", rejects=True, **options)
+    return {row.id: (set(row.subscriptions), row.rejected) for row in found.collect()}
+
+
+def test_rows_that_fail_are_listed_and_fail_no_job(spark: Any, failing: Any) -> None:
+    texts = {
+        "divide": "a / b > 1",
+        "shared": "a / b + 1 > 2",
+        "none": "a / b IS NULL",
+        "default": "coalesce(a / b, 0) = 0",
+        "branch": "CASE WHEN b = 0 THEN 0 ELSE a / b END = 0",
+        "add": "a + 1 > 0",
+        "cast": "CAST(t AS INT) = 7",
+        "date": "to_date(t) IS NULL",
+        "raised": "raise_error(concat(t, '!')) IS NULL",
+        "python": "plus_one(a + 1) > 0",
+        "constant": "a > 1 / 0",
+    }
+    frame = spark.createDataFrame(list(texts.items()), "id string, expression string")
+    found = found_in(failing, frame)
+    always = {"raised", "date"}  # the text of every row is no date
+    assert found[1][0] - always == {"divide", "shared", "add", "cast", "python"}
+    assert found[2][0] - always == {"none", "branch", "add", "cast", "python"}
+    assert found[3][0] - always == {"divide", "shared"}
+    assert found[4][0] - always == {"none", "default", "branch"}
+    assert all(reason is not None for _, reason in found.values())  # 1 / 0
+    del texts["raised"], texts["date"], texts["constant"]
+    frame = spark.createDataFrame(list(texts.items()), "id string, expression string")
+    reasons = {id_: reason for id_, (_, reason) in found_in(failing, frame).items()}
+    assert reasons[1] is None
+    assert reasons[4] is None
+    assert "a / b" in reasons[2]
+    assert "division by zero" in reasons[2]
+    assert "overflow" in reasons[3] or "invalid cast" in reasons[3]
+
+
+def test_reasons_come_from_shards_too(spark: Any, failing: Any, tmp_path: Any) -> None:
+    texts = [(number, f"a / b > {number}") for number in range(50)]
+    frame = spark.createDataFrame(texts, "id bigint, expression string")
+    built = bittern.spark.build(frame, shards=2, store=str(tmp_path))
+    found = found_in(failing, built)
+    assert found[1] == ({0, 1}, None)
+    assert found[2][0] == set()
+    assert "division by zero" in found[2][1]
+
+
+# -- attributes that are no columns --------------------------------------------------------------
+
+
+def test_terms_over_maps_and_documents(spark: Any) -> None:
+    data = [
+        (1, {"brand": "ACME"}, '{"price": 6, "n": {"k": 2}}'),
+        (2, {"other": "x"}, '{"price": 1}'),
+        (3, None, None),
+    ]
+    events = spark.createDataFrame(data, "id int, m map<string, string>, doc string")
+    texts = {"map": "lower(brand) = 'acme'", "json": "price * n.k > 10", "own": "m.brand = 'ACME'"}
+    frame = spark.createDataFrame(list(texts.items()), "id string, expression string")
+    found = found_in(events, frame, json="doc")
+    assert {id_: ids for id_, (ids, _) in found.items()} == {
+        1: {"map", "json", "own"},
+        2: set(),
+        3: set(),
+    }
+    frame = spark.createDataFrame([("s", "md5(brand) > 'a'")], "id string, expression string")
+    with pytest.raises(OptionError, match=r"md5\(brand\).*brand is no column"):
+        bittern.spark.match(events, frame, json="doc")
+    frame = spark.createDataFrame([("s", "md5(m.brand) > '0'")], frame.schema)
+    assert found_in(events, frame, json="doc")[1][0] == {"s"}
+
+
+def test_an_attribute_that_no_event_has_is_null(spark: Any, failing: Any) -> None:
+    texts = {"a": "md5(nothing) IS NULL", "b": "lower(nothing) = 'x'", "c": "lower(A) = 'x'"}
+    frame = spark.createDataFrame(list(texts.items()), "id string, expression string")
+    assert {ids == {"a"} for ids, _ in found_in(failing, frame).values()} == {True}
+
+
+# -- what is refused -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("nosuch(a) = 1", "nosuch"),
+        ("regr_count(a, b) = 1", "needs many rows"),
+        ("explode(array(a)) = 1", "gives many rows"),
+        ("input_file_name() = 'x'", "another value each time"),
+        ("dice() = 4", "another value each time"),
+        ("md5(array(a)) = 'x'", "md5"),
+        ("size(sequence(a, 'x')) > 1 AND named_struct('k') IS NULL", "named_struct"),
+        ("md5(t) COLLATE UTF8_LCASE = 'x'", "collate"),
+    ],
+)
+def test_what_spark_cannot_compute_is_refused(
+    spark: Any, failing: Any, text: str, why: str
+) -> None:
+    frame = spark.createDataFrame([("s", text)], "id string, expression string")
+    with pytest.raises((OptionError, SubscriptionError), match=why):
+        bittern.spark.match(failing, frame, event_id="id")
+
+
+@pytest.mark.parametrize("text", ["rand() > 0.5", "uuid() = 'x'", "sum(a) > 1", "now() > day"])
+def test_what_no_subscription_may_have_is_refused_with_its_position(spark: Any, text: str) -> None:
+    frame = spark.createDataFrame([("s", f"a = 1 AND {text}")], "id string, expression string")
+    bad = bittern.spark.build(frame).bad.collect()
+    assert [(row.id, row.position) for row in bad] == [("s", len("a = 1 AND "))]
+
+
+def test_a_column_with_our_mark_is_refused(spark: Any) -> None:
+    events = spark.createDataFrame([(1, "x")], "id int, `\1lower(brand)` string")
+    index = bittern.Index.build({"a": "lower(brand) = 'x'"})
+    with pytest.raises(OptionError, match="control character"):
+        bittern.spark.match(events, index, event_id="id")
+    # Without Spark, such a column is just not asked for.
+    table = pa.table({"\1lower(brand)": ["x"], "brand": ["y"]})
+    assert bittern.Matcher(index).match(table).to_pylist() == [[]]
+
+
+def test_functions_that_only_spark_knows_are_refused_elsewhere(tmp_path: Any) -> None:
+    with pytest.raises(SubscriptionError, match="no function soundexxx"):
+        bittern.Index.build({"s": "soundexxx(a) = 'x'"})
+    index = bittern.Index.build({"s": "soundexxx(a) = 'x'", "t": "b = 1"}, functions="spark")
+    index.save(tmp_path / "index")
+    for each in (index, bittern.Index.open(tmp_path / "index")):
+        assert each.functions == "spark"
+        with pytest.raises(OptionError, match="soundexxx, which only Spark knows"):
+            bittern.Matcher(each).match([{"a": "x"}])
+    assert bittern.Index.build({"s": "a = 'x'"}, functions="spark").functions == "embedded"
+    with pytest.raises(OptionError, match="functions must be"):
+        bittern.Index.build({"s": "a = 1"}, functions="all")
+
+
+def test_a_stream_goes_on_without_a_term_that_cannot_be_computed(
+    spark: Any, failing: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    index = bittern.Index.build(
+        {"s": "nosuch(a) IS NULL", "t": "lower(t) = '7'"}, functions="spark"
+    )
+    plans = PlansOfStream(spark, ())
+    names = index.rank.attribute_names()
+    plan = plans.plan(failing.schema, names)
+    assert "nosuch(a) is NULL, since it cannot be computed" in caplog.text
+    assert plans.plan(failing.schema, names) is plan  # Spark is not asked again
+    assert project(failing, ["id"], names, [], plan).count() == 4
+
+
+def test_a_catalog_for_spark_says_so(tmp_path: Any) -> None:
+    pytest.importorskip("sqlalchemy")
+    catalog = bittern.Catalog(tmp_path / "plain.db")
+    with pytest.raises(SubscriptionError, match="no function md5"):
+        catalog.add("s", "md5(a) = 'x'")
+    catalog = bittern.Catalog(tmp_path / "spark.db", functions="spark")
+    catalog.add("s", "md5(a) = 'x'")
+    assert catalog.load([{"id": "t", "expression": "nosuch(a) = lower(b)"}]).added == 1
+    with pytest.raises(SubscriptionError, match="cannot stand in a subscription"):
+        catalog.add("u", "rand() > 0.5")
+    assert bittern.Catalog(tmp_path / "spark.db").functions() == "spark"
+    with pytest.raises(OptionError, match="created with functions='spark'"):
+        bittern.Catalog(tmp_path / "spark.db", functions="embedded")
+
+
+def test_a_catalog_with_terms(spark: Any, events: Any, tmp_path: Any) -> None:
+    pytest.importorskip("sqlalchemy")
+    catalog = bittern.Catalog(tmp_path / "catalog.db", functions="spark")
+    catalog.load([{"id": str(n), "expression": text} for n, text in enumerate(EXPRESSIONS)])
+    found = bittern.spark.match(
+        events, catalog, event_id="id", explode=True, store=str(tmp_path / "store")
+    )
+    compare(EXPRESSIONS, matched(found, len(EXPRESSIONS)), kept_by_filter(events, EXPRESSIONS))
