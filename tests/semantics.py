@@ -19,10 +19,13 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
+
+from term_rules import TERM_RULES
 
 #: Every event of a rule fits these columns, so that it can be an Arrow table and a DataFrame.
 SCHEMA = pa.schema(
@@ -526,18 +529,18 @@ RULES: dict[str, tuple[Rule, ...]] = {
     ),
 }
 
+#: The rules of terms, which only the engine and Spark answer.
+TERMS: dict[str, tuple[Rule, ...]] = {
+    section: tuple(rule(name, text, *cases, why="".join(why)) for name, text, cases, *why in rules)
+    for section, rules in TERM_RULES.items()
+}
+
 REFUSED: tuple[Refused, ...] = (
-    Refused("integers beyond 64 bits", "n < 9223372036854775808", "an exponent: `n < 1e19`"),
-    Refused("decimals of 19 digits", "x < 0.1234567890123456789", "an exponent, or fewer digits"),
     Refused("a list of several kinds", "n IN (5, '6')", "values of one kind: `n IN (5, 6)`"),
     Refused("ends of different kinds", "n BETWEEN 5 AND '6'", "ends of one kind"),
-    Refused("two attributes", "n = x", "compare an attribute with a literal; or with a document's"),
-    Refused("arithmetic", "n + 1 = 6", "write the result: `n = 5`"),
-    Refused("functions", "upper(s) = 'A'", "`s RLIKE '(?i)^a$'`"),
-    Refused("casts", "cast(s AS int) = 5", "a literal of the attribute's kind: `s = '5'`"),
-    Refused("", "s::int = 5", "the same"),
-    Refused("null-safe equality", "n <=> 5", "`n = 5`, or `n IS NULL`"),
-    Refused("ILIKE", "s ILIKE 'a%'", "`s RLIKE '(?i)^a'`"),
+    Refused("functions beyond the list", "hash(s) = 5", "[functions](#functions)"),
+    Refused("chance and the present moment", "rand() < n", "an attribute of the event"),
+    Refused("other collations", "s COLLATE UNICODE = 'a'", "`UTF8_LCASE`, or `lower(s)`"),
     Refused("look-around", "s RLIKE 'a(?=b)'", "RE2 has none; use two predicates"),
     Refused("back references", r"s RLIKE '(a)\\1'", "RE2 has none"),
 )
@@ -589,6 +592,19 @@ JOINED: tuple[Joined, ...] = (
 # ------------------------------------------------------------------ as Markdown
 
 DOCUMENT = Path(__file__).parent.parent / "docs" / "language.md"
+FUNCTION_MARKS: Final = (
+    "<!-- functions: written by tests/semantics.py -->\n",
+    "<!-- end of functions -->\n",
+)
+#: What the modules of ``terms/`` that have functions are about.
+THEMES: Final = {
+    "numbers": ("numbers", "rounding", "mathematics", "bits"),
+    "texts": ("strings", "positions", "encodings", "patterns"),
+    "choices and comparisons": ("comparisons", "conditions"),
+    "casts, each to the type of its name": ("casts",),
+    "times and intervals": ("times", "time_texts", "zones", "intervals"),
+    "arrays and maps": ("arrays", "elements", "lambdas", "sets"),
+}
 MARKS: Final = ("<!-- rules: written by tests/semantics.py -->\n", "<!-- end of rules -->\n")
 
 
@@ -603,7 +619,7 @@ def documented() -> str:
 
 
 def _rule_tables() -> Iterator[str]:
-    for section, rules in RULES.items():
+    for section, rules in (RULES | TERMS).items():
         yield f"### {section}\n"
         yield "| rule | expression | event | answer | in Spark |"
         yield "|---|---|---|---|---|"
@@ -680,7 +696,28 @@ def _value(value: Any) -> str:
     return str(value)
 
 
+def function_table() -> str:
+    """The functions of terms, by what they are about."""
+    lines = ["| about | functions |", "|---|---|"]
+    for theme, modules in THEMES.items():
+        tables = [import_module(f"bittern.terms.{module}").TABLE for module in modules]
+        names = sorted({name for table in tables for name in table.functions})
+        shown = ", ".join(f"`{name}`" for name in names if _is_called(name))
+        lines.append(f"| {theme} | {shown} |")
+    return "\n".join([*lines, ""])
+
+
+def _is_called(name: str) -> bool:
+    """Whether users write a call of this name; the others are operators and keywords."""
+    return name.isidentifier() and name not in ("compare", "between", "case", "in", "like")
+
+
+def _written(text: str, marks: tuple[str, str], between: str) -> str:
+    before, _, rest = text.partition(marks[0])
+    return before + marks[0] + between + marks[1] + rest.partition(marks[1])[2]
+
+
 if __name__ == "__main__":
-    before, _, rest = DOCUMENT.read_text(encoding="utf-8").partition(MARKS[0])
-    after = rest.partition(MARKS[1])[2]
-    DOCUMENT.write_text(before + MARKS[0] + tables() + MARKS[1] + after, encoding="utf-8")
+    page = DOCUMENT.read_text(encoding="utf-8")
+    page = _written(page, FUNCTION_MARKS, function_table())
+    DOCUMENT.write_text(_written(page, MARKS, tables()), encoding="utf-8")

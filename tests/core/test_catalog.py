@@ -186,7 +186,7 @@ def test_apply_is_all_or_nothing(catalog):
             ["a"],
         )
     assert [(bad.id, bad.position) for bad in wrong.value.bad] == [
-        ("d", 4),
+        ("d", 5),
         ("e", 0),
         ("c", 0),
         ("a", 0),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,12 +16,15 @@ from bittern.errors import ExpressionError
 from bittern.language import limits
 from bittern.language.parser import parse
 from bittern.language.printer import print_expression
+from bittern.terms import scope
 
 if TYPE_CHECKING:
     from bittern.language.syntax import Expression
-from semantics import ERROR, REFUSED, RULES, SCHEMA, Case, Rule
+from semantics import ERROR, REFUSED, RULES, SCHEMA, TERMS, Case, Rule
 
-PAIRS = [(rule, case) for rules in RULES.values() for rule in rules for case in rule.cases]
+ALL = RULES | TERMS
+PAIRS = [(rule, case) for rules in ALL.values() for rule in rules for case in rule.cases]
+PLAIN = [(rule, case) for rules in RULES.values() for rule in rules for case in rule.cases]
 #: Rules in which Spark agrees throughout can share a job; one that may fail has its own.
 AGREED = [(rule, case) for rule, case in PAIRS if not rule.why]
 DIFFERENT = [(rule, case) for rule, case in PAIRS if rule.why]
@@ -34,7 +38,7 @@ each_case = pytest.mark.parametrize(("rule", "case"), PAIRS, ids=_name)
 
 
 def test_names_are_unique() -> None:
-    names = [rule.name for rules in RULES.values() for rule in rules]
+    names = [rule.name for rules in ALL.values() for rule in rules]
     assert len(names) == len(set(names))
 
 
@@ -42,7 +46,14 @@ def test_document_shows_these_rules() -> None:
     assert semantics.documented() == semantics.tables(), "run: python tests/semantics.py"
 
 
-@each_case
+def test_document_shows_all_functions() -> None:
+    text = semantics.DOCUMENT.read_text(encoding="utf-8")
+    before, after = semantics.FUNCTION_MARKS
+    assert text.partition(before)[2].partition(after)[0] == semantics.function_table()
+    assert sorted(itertools.chain(*semantics.THEMES.values())) == sorted(scope._MODULES)
+
+
+@pytest.mark.parametrize(("rule", "case"), PLAIN, ids=_name)
 def test_oracle(rule: Rule, case: Case) -> None:
     assert oracle.truth(parse(rule.expression), case.event) is case.answer
 
@@ -51,7 +62,7 @@ def test_oracle(rule: Rule, case: Case) -> None:
 def matcher() -> bittern.Matcher:
     """One index of every rule and its negation: what neither matches is unknown."""
     catalog = {}
-    for rules in RULES.values():
+    for rules in ALL.values():
         for rule in rules:
             catalog[rule.name] = rule.expression
             catalog[f"not {rule.name}"] = f"NOT ({rule.expression})"

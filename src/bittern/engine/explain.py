@@ -25,7 +25,7 @@ import pyarrow as pa
 from bittern.engine.live.matcher import LiveMatcher
 from bittern.engine.unanswered import needs_history
 from bittern.errors import EventError
-from bittern.language.derived import is_derived, sides_of
+from bittern.language.derived import is_derived, sides_of, stands_for_truth
 from bittern.language.literals import attribute_parts
 from bittern.language.parser import parse
 from bittern.language.patterns import Wildcard, compile_regex, like_parts
@@ -234,7 +234,9 @@ def _evaluate(
     stack: list[tuple[Expression, bool]] = [(tree, False)]
     while stack:
         node, ready = stack.pop()
-        if isinstance(node, And | Or | Not):
+        if isinstance(node, Not) and _is_presence(node.operand):
+            done.append(_presence(node, event))
+        elif isinstance(node, And | Or | Not):
             operands = (node.operand,) if isinstance(node, Not) else node.operands
             if not ready:
                 stack.append((node, True))
@@ -299,6 +301,17 @@ def _predicate(node: Predicate, event: Mapping[str, Any]) -> Step:
     if truth is None and _kind(value) != _wanted_kind(node):
         found += f", which is not a {_wanted_kind(node)}"
     return Step(text, truth, found)
+
+
+def _is_presence(node: Expression) -> bool:
+    """Whether it says that an attribute is not there which is there if its term is TRUE."""
+    return isinstance(node, IsNull) and stands_for_truth(node.attribute)
+
+
+def _presence(node: Not, event: Mapping[str, Any]) -> Step:
+    assert isinstance(node.operand, IsNull), "that is how it is written"
+    is_there = _look_up(event, node.operand.attribute) is not _MISSING
+    return Step(print_expression(node), is_there)
 
 
 def _shown(value: Any) -> str:

@@ -7,8 +7,13 @@ character that no name in an expression starts with. Comparing two terms is one 
     lower(brand) = 'acme'        `\1lower(brand)` = 'acme'
     price * 2 <= cost            `\1price * 2\1cost` <= 0
     name ILIKE 'Ab%'             `\1lower(name)` LIKE 'ab%'
+    array_contains(tags, 'x')    `\1array_contains(tags, 'x')\1` IS NOT NULL
     a <=> 5                      a = 5 AND a IS NOT NULL
     isnan(a)                     `\1isnan(a)` = TRUE
+
+A name with U+0001 at its end stands for an attribute that is there if the term is TRUE. It is taken
+where only that counts (not below NOT) and many such terms can be found at once: all elements that
+some subscription asks for are looked up together (``model/events/elements.py``).
 
 ``condition_of`` makes the syntax tree of a condition, in which only predicates on attributes are
 left. O(nodes), and each distinct name is read back once.
@@ -41,6 +46,7 @@ if TYPE_CHECKING:
 _COMPARISONS = frozenset(("=", "!=", "<", "<=", ">", ">="))
 _FAMILIES = {"date": "time", "timestamp": "time"}
 _TRUTHS = ("boolean", "null")
+_FALSE = Constant(pa.scalar(False))
 #: Names that are read back; an encoder asks for each once.
 _REMEMBERED = 1 << 14
 
@@ -53,12 +59,30 @@ def is_derived(name: str) -> bool:
 def term_of(name: str) -> Term:
     """The term that a derived attribute stands for, with any functions. O(length)."""
     left, *right = _sides(name)
+    if stands_for_truth(name):
+        return Call("nullif", (left, _FALSE))
     return Call("compare", (left, *right)) if right else left
+
+
+def stands_for_truth(name: str) -> bool:
+    """Whether an attribute is there if its term is TRUE. O(1)."""
+    return name.startswith(TERM) and name.endswith(TERM)
+
+
+def element_of(name: str) -> tuple[Term, pa.Scalar] | None:
+    """The array and the constant, if an attribute says that the one has the other."""
+    if not stands_for_truth(name):
+        return None
+    (term,) = _sides(name)
+    assert isinstance(term, Call), "only calls have such a name"
+    array, element = term.arguments
+    assert isinstance(element, Constant), "else it has another name"
+    return array, element.scalar
 
 
 def sides_of(name: str) -> list[str]:
     """The attributes that are compared, if that is what an attribute stands for. O(length)."""
-    if not is_derived(name) or TERM not in name[1:]:
+    if not is_derived(name) or TERM not in name[1:-1]:
         return []
     return [_name(side) for side in _sides(name)]
 
@@ -71,7 +95,7 @@ def has_unknown_functions(names: Iterable[str]) -> bool:
 @lru_cache(maxsize=_REMEMBERED)
 def _sides(name: str) -> tuple[Term, ...]:
     with any_function():
-        return tuple(read_term(text) for text in name[1:].split(TERM))
+        return tuple(read_term(text) for text in name[1:].split(TERM) if text)
 
 
 def condition_of(term: Term) -> syntax.Expression:
@@ -104,28 +128,60 @@ def _text(term: Term) -> str:
     return text
 
 
-def _condition(term: Term) -> Draft:
-    """The condition that a term is, as a tree."""
+def _condition(term: Term, *, positive: bool = True) -> Draft:
+    """The condition that a term is, as a tree.
+
+    If it is positive, it only matters whether it is TRUE.
+    """
     if isinstance(term, Constant):
         value = term.scalar.as_py()
         if value is not None and not isinstance(value, bool):
             raise ValueError(f"a condition is TRUE or FALSE, not {print_term(term)[:40]}")
         return syntax.Constant(value)
     if isinstance(term, Call):
+        if term.function in _JUNCTIONS:
+            return _JUNCTIONS[term.function](term, positive=positive)
         special = _CONDITIONS.get(term.function)
+        if positive and special is None:
+            special = _PRESENCES.get(term.function)
         found = special(term) if special is not None else None
         if found is not None:
             return found
     return syntax.Compare(_name(term), "=", syntax.Literal(True))
 
 
-def _junction(term: Call) -> Draft:
+def _junction(term: Call, *, positive: bool) -> Draft:
     operator = syntax.And if term.function == "and" else syntax.Or
-    return Branch(operator, [_condition(each) for each in term.arguments])
+    return Branch(operator, [_condition(each, positive=positive) for each in term.arguments])
 
 
-def _not(term: Call) -> Draft:
-    return Branch(syntax.Not, [_condition(term.arguments[0])])
+def _not(term: Call, *, positive: bool) -> Draft:
+    return Branch(syntax.Not, [_condition(term.arguments[0], positive=not positive)])
+
+
+def _has_element(term: Call) -> Draft | None:
+    """An array that has a constant, as the attribute that is there if it does."""
+    array, element = term.arguments
+    if isinstance(array, Constant) or not isinstance(element, Constant):
+        return None
+    if not element.scalar.is_valid or pa.types.is_nested(element.scalar.type):
+        return None
+    return syntax.Not(syntax.IsNull(f"{TERM}{_text(term)}{TERM}"))
+
+
+def _overlaps(term: Call) -> Draft | None:
+    """Arrays that overlap, where one of them is constant: it has one of the elements."""
+    one, other = term.arguments
+    if isinstance(one, Constant):
+        one, other = other, one
+    if isinstance(one, Constant) or not isinstance(other, Constant) or not other.scalar.is_valid:
+        return None
+    elements = [Constant(each) for each in other.scalar.values if each.is_valid]
+    drafts = [_has_element(Call("array_contains", (one, each))) for each in elements]
+    found = [each for each in drafts if each is not None]
+    if not found or len(found) < len(elements):
+        return None
+    return found[0] if len(found) == 1 else Branch(syntax.Or, found)
 
 
 def _comparison(term: Call) -> Draft | None:
@@ -284,7 +340,7 @@ def _folded(call: Call) -> Term:
 
 def _is_condition(term: Term) -> bool:
     """Whether a term is plainly a Boolean."""
-    return isinstance(term, Call) and term.function in _CONDITIONS
+    return isinstance(term, Call) and (term.function in _CONDITIONS or term.function in _JUNCTIONS)
 
 
 def _literals(terms: Sequence[Term]) -> tuple[syntax.Literal, ...] | None:
@@ -300,9 +356,6 @@ def _families(literals: Sequence[syntax.Literal]) -> list[str]:
 
 _CONDITIONS = {
     **dict.fromkeys(_COMPARISONS, _comparison),
-    "and": _junction,
-    "or": _junction,
-    "not": _not,
     "between": _between,
     "in": _in,
     "is null": _is_null,
@@ -317,3 +370,6 @@ _CONDITIONS = {
     **dict.fromkeys(("rlike", "regexp", "regexp_like"), _regex),
     **dict.fromkeys(("startswith", "endswith", "contains"), _search),
 }
+_JUNCTIONS = {"and": _junction, "or": _junction, "not": _not}
+#: Conditions that are found for many constants at once, where only TRUE counts.
+_PRESENCES = {"array_contains": _has_element, "arrays_overlap": _overlaps}

@@ -137,6 +137,8 @@ def _predicate(node: Predicate, negation: str) -> str:
         if right and node.operand == Literal(0):
             return f"{_operand(left)} {node.operator} {_operand(right[0])}"
     name = print_attribute(node.attribute)
+    if isinstance(node, IsNull) and node.attribute.endswith(TERM):
+        return name if negation else f"NOT {name}"  # it is there if the term is TRUE
     if node.attribute.startswith(TERM):
         name = _operand(name)
     if isinstance(node, Compare):
@@ -166,7 +168,7 @@ def print_attribute(name: str) -> str:
     """
     if name.startswith(TERM):
         left, *right = name[1:].split(TERM)
-        return f"compare({left}, {right[0]})" if right else left
+        return f"compare({left}, {right[0]})" if right and right[0] else left
     return attribute_word(name)
 
 

@@ -78,9 +78,6 @@ def _call(term: Call) -> str:
     if name == ".":
         field: Any = arguments[1]
         return f"{_inner(arguments[0])}.{attribute_word(attribute_of([field.scalar.as_py()]))}"
-    if name == "collate":
-        collation: Any = arguments[1]
-        return f"{_inner(arguments[0])} COLLATE {collation.scalar.as_py()}"
     if name == "extract":
         part: Any = arguments[0]
         return f"EXTRACT({part.scalar.as_py()} FROM {print_term(arguments[1])})"
@@ -94,7 +91,7 @@ def _inner(term: Term) -> str:
         term.function in _INFIX
         or term.function in _PREFIX
         or term.function in _SUFFIX
-        or term.function in ("in", "between", "collate")
+        or term.function in ("in", "between")
     ):
         return f"({text})"
     if isinstance(term, Constant) and text.startswith("-"):
@@ -106,7 +103,13 @@ def print_constant(scalar: pa.Scalar) -> str:
     """Write a constant so that it reads back with the same type and value."""
     kind, value = scalar.type, scalar.as_py()
     if pa.types.is_list(kind) and value is not None:
-        return f"array({', '.join(map(print_constant, scalar.values))})"
+        # An element that is not NULL says the type of all.
+        typed = any(each.is_valid for each in scalar.values)
+        elements = [
+            "NULL" if typed and not each.is_valid else print_constant(each)
+            for each in scalar.values
+        ]
+        return f"array({', '.join(elements)})"
     if value is None:
         untyped = pa.types.is_null(kind) or pa.types.is_nested(kind)  # no cast leads to an array
         return "NULL" if untyped else f"CAST(NULL AS {type_name(kind)})"

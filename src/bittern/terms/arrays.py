@@ -49,19 +49,20 @@ def ranks(values: pa.Array) -> Offsets:
     rank = np.empty(len(order), dtype=np.int64)
     rank[order] = np.arange(len(order))
     codes = np.asarray(encoded.indices.fill_null(0).to_numpy(zero_copy_only=False))
-    valid = np.asarray(values.is_valid().to_numpy(zero_copy_only=False), dtype=np.bool_)
-    return np.where(valid, rank[codes] if len(rank) else -1, -1)
+    return np.where(_valid(values), rank[codes] if len(rank) else -1, -1)
 
 
 def integers(scope: Scope, value: Value, name: str) -> tuple[Offsets, npt.NDArray[np.bool_]]:
-    """A whole number for each row, and where it is not NULL."""
+    """An INT for each row, and where it is not NULL; a BIGINT that is too large fails."""
     if pa.types.is_string(value.type):
         value = cast(scope, value, _INT)
     if not (pa.types.is_integer(value.type) or pa.types.is_null(value.type)):
         raise MeaninglessError(f"{name} takes a whole number, not {value.type}")
     array = scope.array(value).cast(pa.int64())
-    valid = np.asarray(array.is_valid().to_numpy(zero_copy_only=False), dtype=np.bool_)
-    return np.asarray(array.fill_null(0).to_numpy(zero_copy_only=False)), valid
+    numbers = np.asarray(array.fill_null(0).to_numpy(zero_copy_only=False))
+    beyond = numbers != numbers.astype(np.int32)
+    scope.fail(beyond, f"a number in {name} does not fit in an INT")
+    return numbers, _valid(array) & ~beyond
 
 
 def picked(array: pa.Array, places: Offsets, there: npt.NDArray[np.bool_]) -> pa.Array:
@@ -157,9 +158,7 @@ def _sort_array(scope: Scope, _call: Call, value: Value, rising: Value | None = 
     lists = list_parts(scope, value, "sort_array")
     if rising is None:
         return _sorted(lists, falling=False, nulls_first=True)
-    if not (
-        isinstance(rising, pa.Scalar) and (pa.types.is_boolean(rising.type) or not rising.is_valid)
-    ):
+    if not isinstance(rising, pa.Scalar) or rising.as_py() not in (None, True, False):
         raise MeaninglessError("the second argument of sort_array is TRUE or FALSE")
     if not rising.is_valid:
         lists = lists.kept(np.zeros(len(lists.values), dtype=np.bool_))

@@ -1,8 +1,11 @@
 """Bits of integers: ``& | ^ ~``, shifts, ``bit_count``; and integers in other bases.
 
-``5 & 3`` is 1, ``shiftleft(1, 33)`` is 2 (an INT is shifted by 33 mod 32), ``bit_count(-1)`` is 64 in
-every type, ``hex(255)`` is 'FF', ``conv('ff', 16, 10)`` is '255'. O(rows); other bases are asked for
-each distinct value once.
+::
+
+    5 & 3 = 1    shiftleft(1, 33) = 2, an INT is shifted by 33 mod 32    bin(5) = '101'
+                 bit_count(-1) = 64, whatever its type                   conv('ff', 16, 10) = '255'
+
+O(rows); digits of another base are found for each distinct value once.
 """
 
 from __future__ import annotations
@@ -23,7 +26,6 @@ from bittern.terms.scope import Scope, Table, Value
 from bittern.terms.types import common_type, is_number
 
 TABLE = Table()
-_HEX = np.frombuffer(b"0123456789ABCDEF", np.uint8)
 _DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _WORD = (1 << 64) - 1
 _BASES = range(2, 37)
@@ -100,42 +102,16 @@ def _bit_count(_scope: Scope, call: Call, value: Value) -> Value:
     return given(counts, own.valid, pa.int32(), value)
 
 
-@TABLE.add("hex", least=1)
-def _hex(scope: Scope, call: Call, value: Value) -> Value:
-    types = pa.types
-    if is_number(value.type) or types.is_null(value.type):
-        return _in_base(16, scope, call, value)
-    if not types.is_binary(value.type):
-        value = cast(scope, value, pa.string())
-    array = as_array(value).cast(pa.binary())
-    lengths = pc.binary_length(array).fill_null(0).to_numpy(zero_copy_only=False)
-    data = np.frombuffer(b"".join(array.drop_null().to_pylist()), np.uint8)
-    digits = np.stack([_HEX[data >> 4], _HEX[data & 15]], axis=1)
-    offsets = np.zeros(len(array) + 1, np.int32)
-    np.cumsum(2 * lengths, out=offsets[1:])
-    valid = array.is_valid()
-    text = pa.Array.from_buffers(
-        pa.string(),
-        len(array),
-        [valid.buffers()[1], pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(digits))],
-    )
-    return as_given(text, value)
-
-
-def _in_base(base: int, scope: Scope, call: Call, value: Value) -> Value:
-    """A BIGINT without its sign, as a string."""
+@TABLE.add("bin", least=1)
+def _bin(scope: Scope, call: Call, value: Value) -> Value:
+    """The bits of a BIGINT, of a negative one all 64."""
     value = _implicit(scope, call, value, pa.int64())
-    text = per_distinct(as_array(value), lambda number: written(number & _WORD, base), pa.string())
+    text = per_distinct(as_array(value), lambda number: f"{number & _WORD:b}", pa.string())
     return as_given(text, value)
 
 
-TABLE.add("bin", least=1)(partial(_in_base, 2))
-
-
-def written(number: int, base: int) -> str:
+def _written(number: int, base: int) -> str:
     """A number that is not negative, in digits of a base."""
-    if base in (2, 10, 16):
-        return format(number, {2: "b", 10: "d", 16: "X"}[base])
     digits = ""
     while number:
         number, digit = divmod(number, base)
@@ -174,10 +150,8 @@ def _converted(text: str, base: int, to: int) -> str | None:
         if number > _WORD:
             return ""
     if negative and to > 0:
-        # A magnitude of the upper half is taken as a number below zero, already.
+        # Of a magnitude in the upper half Spark makes -1.
         number = _WORD if number >= 1 << 63 else -number & _WORD
-    if to < 0 and not negative and number >= 1 << 63:
+    elif to < 0 and number >= 1 << 63:
         negative, number = True, -number & _WORD
-    elif to < 0 and negative:
-        number = -(-number) & _WORD if number < 1 << 63 else -number & _WORD
-    return ("-" if negative and to < 0 and number else "") + written(number, abs(to))
+    return ("-" if negative and to < 0 else "") + _written(number, abs(to))

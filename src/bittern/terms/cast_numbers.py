@@ -25,6 +25,7 @@ from bittern.terms.scope import Mask
 from bittern.terms.shortest import EXACT_POWER, rounded_units
 
 _SECOND = 1_000_000
+_SECONDS = pa.decimal128(20, 6)
 _WORD = (1 << 64) - 1
 #: A DOUBLE that lies halfway between two FLOATs ends in these bits.
 _HALFWAY, _BELOW_FLOAT = 1 << 28, (1 << 29) - 1
@@ -108,11 +109,17 @@ def to_decimal(array: pa.Array, kind: pa.DataType) -> Converted:
     if pa.types.is_boolean(array.type):
         ones = own.data.astype(np.int64)
         return decimal_array(rescaled(ones, 0, scale), own.valid, kind)
-    data = own.data / 1e6 if pa.types.is_timestamp(array.type) else own.data.astype(np.float64)
+    if pa.types.is_timestamp(array.type):
+        return to_decimal(_micros_as_decimals(own), kind)
+    data = own.data.astype(np.float64)
     finite = np.isfinite(data)
     return decimal_array(
         rounded_units(np.where(finite, data, 0.0), scale), own.valid & finite, kind
     )
+
+
+def _micros_as_decimals(own: Column) -> pa.Array:
+    return decimal_array(own.data, own.valid, _SECONDS)[0]
 
 
 def to_boolean(array: pa.Array) -> Converted:

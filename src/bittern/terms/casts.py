@@ -1,7 +1,7 @@
 """Casts between types, with Spark's meaning.
 
 ``cast`` is ``CAST``: in ANSI mode a value that does not fit fails the row, with ``strict=False``
-(``TRY_CAST``) it is just NULL. ``widened`` leads to a type that holds every value. What can be cast::
+(``TRY_CAST``) it is just NULL. ``widened`` leads to a type that holds every value. These can be::
 
     to          number  STRING  BOOLEAN  DATE  TIMESTAMP  _NTZ  BINARY       in the modules
     number         x       x       x              x                          cast_numbers, to_text
@@ -111,7 +111,7 @@ def _to_text(array: pa.Array) -> tuple[pa.Array, Mask] | None:
             return array.cast(pa.string()), _nowhere(array)
         except pa.ArrowInvalid:  # some bytes are no UTF-8: Spark keeps them, Arrow cannot
             text = per_distinct(array, _decoded, pa.string())
-            return text, column(text.is_null()).data & column(array).valid
+            return text, column(text.is_null()).data & column(array.is_valid()).data
     known = is_number(own) or types.is_boolean(own) or types.is_date(own) or types.is_timestamp(own)
     return (to_text(array), _nowhere(array)) if known else None
 
@@ -155,7 +155,6 @@ def _cast_to(kind: pa.DataType, scope: Scope, _call: Call, value: Value) -> Valu
     return cast(scope, value, kind)
 
 
-for _name in (
-    "tinyint smallint int bigint float double decimal string binary boolean date timestamp".split()
-):
+_NAMES = "tinyint smallint int bigint float double decimal string binary boolean date timestamp"
+for _name in _NAMES.split(" "):
     TABLE.add(_name, least=1)(partial(_cast_to, type_of(_name)))

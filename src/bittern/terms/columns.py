@@ -75,8 +75,7 @@ def per_distinct(array: pa.Array, answer: Callable[[Any], Any], kind: pa.DataTyp
 
 
 def merged(array: pa.Array, mask: Mask, other: pa.Array) -> pa.Array:
-    """The array, in the rows of the mask replaced by the other's elements, of which there are
-    as many as such rows."""
+    """The array, but in the rows of the mask the elements of the other, one after the other."""
     places = np.arange(len(array))
     places[mask] = np.arange(len(array), len(array) + len(other))
     return pa.concat_arrays([array, other]).take(pa.array(places)) if mask.any() else array

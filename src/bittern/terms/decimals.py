@@ -27,6 +27,8 @@ _MOST = 2**62
 _WORD = (1 << 64) - 1
 #: Spark divides to this many digits behind the point, before it rounds to those of the result.
 _QUOTIENT_SCALE = MAX_PRECISION + 1
+#: What Scala keeps of a number whose sign it changes.
+_NEGATED_DIGITS = 34
 #: With fewer digits in a result of 64 bits, rounding twice is the same as rounding once.
 _ROUNDS_ONCE = 18
 
@@ -89,7 +91,7 @@ def times_ten(data: npt.NDArray[Any], power: int) -> npt.NDArray[Any]:
     factor = 10**power
     if data.dtype == np.int64 and max(_size(data), 1) * factor >= _MOST:
         data = data.astype(object)
-    return data * factor
+    return np.asarray(data * factor)
 
 
 def quotient(over: npt.NDArray[Any], under: Any, mode: str) -> npt.NDArray[Any]:
@@ -109,7 +111,18 @@ def quotient(over: npt.NDArray[Any], under: Any, mode: str) -> npt.NDArray[Any]:
         whole = whole + ((rest > size - rest) | ((rest == size - rest) & odd))
     elif mode in ("floor", "ceil"):
         whole = whole + ((rest != 0) & (negative == (mode == "floor")))
-    return np.where(negative, -whole, whole)
+    return np.asarray(np.where(negative, -whole, whole))
+
+
+def negated(data: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Units with the other sign; of more than 34 digits Spark keeps 34, rounding halves to even."""
+    if data.dtype == object:
+        for power in range(MAX_PRECISION - _NEGATED_DIGITS, 0, -1):
+            unit = 10**power
+            long = np.asarray(np.abs(data) >= 10 ** (_NEGATED_DIGITS + power - 1), dtype=np.bool_)
+            if long.any():  # what has been rounded to more zeros stays as it is
+                data = np.where(long, quotient(data, unit, "even") * unit, data)
+    return np.asarray(-data)
 
 
 def rescaled(data: npt.NDArray[Any], scale: int, to: int, mode: str = "up") -> npt.NDArray[Any]:
@@ -159,7 +172,7 @@ def ratio(left: Units, right: Units) -> tuple[npt.NDArray[Any], pa.DataType]:
     raised = scale - one.scale + other.scale
     both = left.data.dtype == right.data.dtype == np.int64
     fits = max(_size(left.data), 1) * 10 ** max(raised, 0) < _MOST
-    if both and 0 <= raised and scale <= _ROUNDS_ONCE and fits:
+    if both and raised >= 0 and scale <= _ROUNDS_ONCE and fits:
         return quotient(left.data * 10**raised, right.data, "up"), kind
     over, under = left.data.astype(object), right.data.astype(object)
     raised = _QUOTIENT_SCALE - one.scale + other.scale
@@ -167,13 +180,17 @@ def ratio(left: Units, right: Units) -> tuple[npt.NDArray[Any], pa.DataType]:
     return rescaled(exact, _QUOTIENT_SCALE, scale), kind
 
 
-def whole_ratio(left: Units, right: Units) -> npt.NDArray[Any]:
-    """Left by right, cut off: the lowest 64 bits of it, as Spark has it."""
+def whole_ratio(left: Units, right: Units) -> tuple[npt.NDArray[np.int64], Mask]:
+    """Left by right, cut off, and what has more digits than any type.
+
+    Of the digits that do not fit a BIGINT the lowest 64 bits are left, as in Spark.
+    """
     one, other, _ = _level(left, right)
     found = quotient(one, other, "down")
     if found.dtype == np.int64:
-        return found
-    return (found & _WORD).astype(np.uint64).view(np.int64)
+        return found, np.zeros(len(found), np.bool_)
+    over = np.asarray(np.abs(found) >= 10**MAX_PRECISION, dtype=np.bool_)
+    return (found & _WORD).astype(np.uint64).view(np.int64), over
 
 
 def remainder(left: Units, right: Units) -> tuple[npt.NDArray[Any], pa.DataType]:

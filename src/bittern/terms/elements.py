@@ -15,6 +15,7 @@ from functools import partial
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from bittern.terms.arrays import integers, picked
 from bittern.terms.nested import field_of, list_parts, map_parts
@@ -31,6 +32,10 @@ def _element(scope: Scope, _call: Call, value: Value, at: Value) -> Value:
         return _entry(scope, value, at)
     if pa.types.is_struct(value.type) or pa.types.is_string(at.type):
         return _field(scope, _call, value, at)
+    if at.type == pa.int64():
+        # Spark takes the low 32 bits of a BIGINT.
+        places = np.asarray(scope.array(at).fill_null(0).to_numpy(zero_copy_only=False))
+        at = pa.array(places.astype(np.int32), mask=scope.mask(pc.is_null(at)))
     return _indexed(scope, value, at, "an array", strict=True)
 
 
@@ -67,8 +72,8 @@ def _element_at(strict: bool, scope: Scope, call: Call, value: Value, at: Value)
     return picked(lists.values, np.where(inside, begin + place, 0), inside)
 
 
-TABLE.add("element_at", least=2)(partial(_element_at, True))  # noqa: FBT003
-TABLE.add("try_element_at", least=2)(partial(_element_at, False))  # noqa: FBT003
+TABLE.add("element_at", least=2)(partial(_element_at, True))
+TABLE.add("try_element_at", least=2)(partial(_element_at, False))
 
 
 def _entry(scope: Scope, value: Value, key: Value) -> Value:

@@ -7,8 +7,8 @@
     '12.345'  '1e2'              DECIMAL    rounded to the type's scale, halves away from zero
     'Yes' 't' '0'                BOOLEAN
 
-What is nothing of these is NULL, and marked as wrong. O(bytes); rare forms are read one by one, each
-distinct value once.
+What is nothing of these is NULL, and marked as wrong. O(bytes); rare forms are read one by one,
+each distinct value once.
 """
 
 from __future__ import annotations
@@ -45,7 +45,9 @@ _WORDS = {
     "nan": np.nan,
 }
 _SHORT_DECIMAL = r"^[+-]?(?:[0-9]{1,17}\.?|[0-9]{0,8}\.[0-9]{1,9})$"
-_DECIMAL = re.compile(r"([+-]?)(\d+\.?\d*|\.\d+)(?:[eE]([+-]?\d{1,10}))?")
+_DECIMAL = re.compile(r"([+-]?)(\d+(?:\.\d*)?|\.\d+)(?:[eE]([+-]?\d{1,10}))?")
+#: Two types' worth of digits: of a number that fits, none behind them is kept.
+_MOST_DIGITS = 2 * MAX_PRECISION + 4
 #: Products below this are whole in 64 bits.
 _SMALL = 2.0**61
 _TRUE = pa.array(["t", "true", "y", "yes", "1"])
@@ -160,13 +162,18 @@ def _long_units(text: str, scale: int) -> int | None:
     if match is None or max(text) > "\uffff":  # Java knows no digits beyond
         return None
     whole, _, fraction = match[2].partition(".")
-    size, exponent = int(whole + fraction), int(match[3] or 0)
+    digits, exponent = whole + fraction, int(match[3] or 0)
     if abs(exponent) >= 2**31:
         return None
+    if not digits.isascii():
+        digits = "".join(str(int(digit)) for digit in digits)
+    digits = digits.lstrip("0")
+    # Only the first digit that is left out rounds; those behind it are not looked at.
+    size = int(digits[:_MOST_DIGITS] or 0)
     if size == 0:
         return 0
-    n_digits = len(str(size))
-    power = exponent - len(fraction) + scale
+    n_digits = min(len(digits), _MOST_DIGITS)
+    power = exponent - len(fraction) + scale + len(digits) - n_digits
     if n_digits + power - scale > MAX_PRECISION:
         return None
     if n_digits + power < 0:

@@ -7,8 +7,8 @@
     |----------- TIMESTAMP: local time is UTC; TIMESTAMP_NTZ leaves a zone out
 
 Years have four to six digits (of a DATE seven), and may have a sign. The common forms, of fixed
-length, are read as columns of bytes in NumPy; all others one by one, each distinct value once. A time
-without a date would be of today: it is not read here.
+length, are read as columns of bytes in NumPy; all others one by one, each distinct value once. A
+time without a date would be of today: it is not read here.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from bittern.terms.calendar import days_of, is_date, offset_of
+from bittern.terms.calendar import days_of, is_date, length_of_month
 from bittern.terms.columns import arrow
 from bittern.terms.from_text import trimmed
 from bittern.terms.scope import Mask
@@ -34,6 +34,8 @@ _TIMESTAMP = re.compile(
     r"(?:\.(\d*))?([^.\d].*)?)?)?)?)?)?",
     re.ASCII | re.DOTALL,
 )
+#: Zones are asked up to here, some days before the end of the numbers.
+_LATEST = 2**63 - 1 - 4 * _DAY
 #: What Java trims.
 _SPACES = "".join(map(chr, range(33)))
 _DATE_SHAPE = b"0000-00-00"
@@ -45,8 +47,10 @@ _MOST_BEHIND = 8
 def dates(array: pa.Array) -> tuple[pa.Array, Mask]:
     """The strings as dates, and a mask of those that are none."""
     text, valid = trimmed(array), _valid(array)
-    data, length = _bytes(text, len(_DATE_SHAPE))
-    good = valid & (length == len(_DATE_SHAPE)) & _has_shape(data, _DATE_SHAPE)
+    end = len(_DATE_SHAPE)
+    data, length = _bytes(text, end + 1)
+    ends = (length == end) | (data[:, end] == ord(" ")) | (data[:, end] == ord("T"))
+    good = valid & ends & _has_shape(data, _DATE_SHAPE)
     days, there = _days(data)
     good &= there
     values = _asked(text, days, good, valid, _date)
@@ -89,19 +93,24 @@ def _valid(array: pa.Array) -> Mask:
 
 
 def _bytes(text: pa.Array, width: int) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
-    """The first bytes of each string, filled up with zeros, and how many it has in all."""
-    offsets = np.zeros(len(text) + 1, np.int64)
+    """The first bytes of each string, filled up with zeros, and how many it has in all.
+
+    One byte of all strings lies in memory after the other, as they are looked at.
+    """
+    columns = np.zeros((width, len(text)), np.uint8)
     if not len(text):
-        return np.zeros((0, width), np.uint8), offsets[:0]
+        return columns.T, np.zeros(0, np.int64)
     _, places, held = text.buffers()
-    offsets[:] = np.frombuffer(places, np.int32)[text.offset : text.offset + len(text) + 1]
-    everything = np.frombuffer(held, np.uint8) if held is not None and held.size else None
-    length = np.diff(offsets)
-    if everything is None:
-        return np.zeros((len(text), width), np.uint8), length
-    place = offsets[:-1, None] + np.arange(width)
-    inside = np.arange(width) < length[:, None]
-    return np.where(inside, everything[np.minimum(place, len(everything) - 1)], 0), length
+    offsets = np.frombuffer(places, np.int32)[text.offset : text.offset + len(text) + 1]
+    offsets = offsets.astype(np.int64)
+    first, last = int(offsets[0]), int(offsets[-1])
+    everything = np.zeros(last - first + width, np.uint8)
+    if last > first:
+        everything[: last - first] = np.frombuffer(held, np.uint8)[first:last]
+    starts, length = offsets[:-1] - first, np.diff(offsets)
+    for at in range(width):
+        columns[at] = np.where(at < length, everything[starts + at], 0)
+    return columns.T, length
 
 
 def _has_shape(data: npt.NDArray[np.uint8], shape: bytes) -> Mask:
@@ -147,7 +156,9 @@ def _asked(
 def _day(sign: str, *parts: str | None) -> tuple[int, int, int] | None:
     year, month, day = (int(part or 1) for part in parts)
     year = -year if sign == "-" else year
-    return (year, month, day) if is_date(year, month, day) else None
+    if 1 <= month <= 12 and 1 <= day <= length_of_month(year, month):
+        return year, month, day
+    return None
 
 
 def _date(text: str) -> int | None:
@@ -169,11 +180,22 @@ def _timestamp(text: str, *, with_zone: bool) -> int | None:
     if day is None or hour > 23 or minute > 59 or second > 59:
         return None
     seconds = hour * 3600 + minute * 60 + second
-    micros = int((fraction or "")[:6].ljust(6, "0"))
-    ahead = offset_of(zone.strip(_SPACES), *day, seconds) if zone else 0
+    found = int(days_of(*day)) * _DAY + seconds * _SECOND
+    ahead = _ahead(zone.strip(_SPACES), found) if zone else 0
     if ahead is None:
         return None
+    found += int((fraction or "")[:6].ljust(6, "0"))
     if with_zone:
-        seconds -= ahead
-    found = int(days_of(*day)) * _DAY + seconds * _SECOND + micros
+        found -= ahead
     return found if -(2**63) <= found < 2**63 else None
+
+
+def _ahead(name: str, local: int) -> int | None:
+    """Microseconds that a zone is ahead of UTC at a local time; None if there is no such zone."""
+    from bittern.terms.zones import utc_of, zone_of  # noqa: PLC0415  they cast, too
+
+    zone = zone_of(name)
+    if zone is None or isinstance(zone, int):
+        return None if zone is None else zone * _SECOND
+    local = max(min(local, _LATEST), -_LATEST)
+    return local - int(utc_of(zone, np.array([local]))[0])

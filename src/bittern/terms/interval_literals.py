@@ -29,7 +29,7 @@ _MICROS = {
     "millisecond": 1000,
     "microsecond": 1,
 }
-_PIECE = re.compile(r"\s*([+-]?)\s*([0-9]*)(\.[0-9]{0,9})?\s+([a-z]+?)s?(?=\s|$)")
+_PIECE = re.compile(r" ?([+-]?) ?([0-9]*)(\.[0-9]{0,9})? ([a-z]+?)s?(?= |$)")
 _FRACTION = r"([0-9]{1,2}(?:\.[0-9]{1,9})?)"
 #: From the first unit to the last: the parts of the text, and the size of each.
 _RANGES: dict[str, tuple[str, tuple[int, ...]]] = {
@@ -60,7 +60,7 @@ def _wrong(text: str) -> ValueError:
 
 def _listed(text: str) -> pa.Scalar:
     """``3 days 2 hours``."""
-    rest = re.sub(r"^\s*interval(?=\s)", "", text.lower()).rstrip()
+    rest = " ".join(text.lower().split()).removeprefix("interval ")
     months = micros = at = 0
     units: set[str] = set()
     while at < len(rest):
@@ -135,7 +135,9 @@ def print_months(scalar: pa.Scalar) -> str:
         return f"INTERVAL '{days}' DAY"
     months, days, nanos = scalar.as_py()
     if days or nanos:
-        seconds = f"CAST('{nanos // 1000 / 1e6:.6f}' AS DECIMAL(18, 6))"
+        whole, rest = divmod(abs(nanos) // 1000, SECOND)
+        sign = "-" if nanos < 0 else ""
+        seconds = f"CAST('{sign}{whole}.{rest:06}' AS DECIMAL(18, 6))"
         return f"make_interval(0, {months}, 0, {days}, 0, 0, {seconds})"
     sign = "-" if months < 0 else ""
     return f"INTERVAL '{sign}{abs(months) // 12}-{abs(months) % 12}' YEAR TO MONTH"

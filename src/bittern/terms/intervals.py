@@ -133,6 +133,8 @@ def extracted(field: str, value: Value) -> Value:
 
 def negated(scope: Scope, value: Value) -> Value:
     """Minus an interval."""
+    if not is_interval(value.type):
+        raise MeaninglessError(f"{type_name(value.type)} has no negative")
     if pa.types.is_interval(value.type):
         own = parts(value)
         there = failing(scope, own.there, ~fits_int(-own.months) | ~fits_int(-own.days), _OVERFLOW)

@@ -87,9 +87,7 @@ def _weights(scope: Scope, function: Lambda, value: Value) -> Offsets:
     texts = np.ones(scope.n_rows, dtype=np.int64)
     for name in attributes_of(function.body):
         column = scope.columns.get(name)
-        if column is not None and (
-            pa.types.is_string(column.type) or pa.types.is_binary(column.type)
-        ):
+        if column is not None and column.type in (pa.string(), pa.binary()):
             sizes = pc.fill_null(pc.binary_length(column), 0).cast(pa.int64())
             texts += np.asarray(sizes) // _TEXT_UNIT
     return lengths * texts
@@ -121,12 +119,8 @@ def _applied(scope: Scope, call: Call, function: Lambda) -> Iterator[_Applied]:
         value = pc.if_else(pa.array(over), pa.scalar(None, value.type), value)
         weights = np.where(over, 0, weights)
     for start, stop in _pieces(weights):
-        own = Scope({}, stop - start)
-        lists = list_parts(
-            own,
-            value.slice(start, stop - start) if isinstance(value, pa.Array) else value,
-            call.function,
-        )
+        own = value.slice(start, stop - start) if isinstance(value, pa.Array) else value
+        lists = list_parts(Scope({}, stop - start), own, call.function)
         given = {function.parameters[0]: lists.values}
         if len(function.parameters) > 1:
             given[function.parameters[1]] = pa.array(lists.positions, pa.int32())
@@ -150,8 +144,10 @@ def _tell(scope: Scope, applied: _Applied, needed: Mask | None = None) -> Mask:
 
 
 def _quantified(stops_at: bool, scope: Scope, call: Call) -> Value:  # noqa: FBT001
-    """exists stops at the first TRUE and forall at the first FALSE, as in Spark; what comes behind
-    that element cannot fail."""
+    """The exists that stops at the first TRUE, and the forall that stops at the first FALSE.
+
+    What comes behind that element cannot fail, as in Spark.
+    """
     function, found = _function(call, 1, 1), []
     for applied in _applied(scope, call, function):
         lists, values = applied.lists, truth(applied.values)
@@ -165,8 +161,8 @@ def _quantified(stops_at: bool, scope: Scope, call: Call) -> Value:  # noqa: FBT
     return pa.concat_arrays(found)
 
 
-TABLE.add("exists", least=2, lazy=True)(partial(_quantified, True))  # noqa: FBT003
-TABLE.add("forall", least=2, lazy=True)(partial(_quantified, False))  # noqa: FBT003
+TABLE.add("exists", least=2, lazy=True)(partial(_quantified, True))
+TABLE.add("forall", least=2, lazy=True)(partial(_quantified, False))
 
 
 def _lists(scope: Scope, call: Call, make: Callable[[_Applied], Lists]) -> Value:
@@ -217,10 +213,8 @@ def _aggregate(scope: Scope, call: Call) -> Value:
     if len(call.arguments) > 3:
         finish, rows = _function(call, 3, 1), np.flatnonzero(lists.valid)
         given = {finish.parameters[0]: found.take(pa.array(rows))}
-        places = np.cumsum(lists.valid) - 1
-        found = _inside(scope, finish, given, rows, broken).take(
-            pa.array(places, mask=~lists.valid)
-        )
+        places = pa.array(np.cumsum(lists.valid) - 1, mask=~lists.valid)
+        found = _inside(scope, finish, given, rows, broken).take(places)
     return pc.if_else(pa.array(lists.valid & ~broken), found, pa.scalar(None, found.type))
 
 

@@ -221,16 +221,12 @@ def multiplied(numbers: Numbers, factor: int) -> tuple[Numbers, Mask]:
     return np.where(over, 0, numbers) * factor, over
 
 
-def choices(value: Value) -> tuple[list[str | None], npt.NDArray[np.int64]]:
+def choices(scope: Scope, value: Value) -> tuple[list[str | None], npt.NDArray[np.int64]]:
     """The distinct strings of a value, and for each row the number of its string.
 
     For arguments that are a word out of few. NULL is a string of its own, ``None``.
     """
-    array = column(value)
-    if pa.types.is_null(array.type):
-        return [None], np.zeros(len(array), np.int64)
-    if not is_text(array.type):
-        raise MeaninglessError(f"a word is a string, not {type_name(array.type)}")
+    array = column(cast(scope, value, pa.string()))
     encoded = array.dictionary_encode()
     words: list[str | None] = [*encoded.dictionary.to_pylist(), None]
     places = pc.fill_null(encoded.indices, len(words) - 1).to_numpy()

@@ -90,13 +90,9 @@ def parts_of(array: pa.Array) -> Lists:
     """The parts of a column of lists, or of a map, whose elements are structs of key and value."""
     if pa.types.is_map(array.type):
         kind = array.type
-        entry = pa.struct(
-            [pa.field("key", kind.key_type, nullable=False), ("value", kind.item_type)]
-        )
-        array = array.cast(pa.list_(entry))
-    lengths = np.asarray(
-        pc.fill_null(pc.list_value_length(array), 0).to_numpy(zero_copy_only=False)
-    )
+        key = pa.field("key", kind.key_type, nullable=False)
+        array = array.cast(pa.list_(pa.struct([key, ("value", kind.item_type)])))
+    lengths = np.asarray(pc.fill_null(pc.list_value_length(array), 0))
     offsets = np.concatenate(([0], np.cumsum(lengths, dtype=np.int64)))
     valid = np.asarray(array.is_valid().to_numpy(zero_copy_only=False), dtype=np.bool_)
     return Lists(offsets, array.flatten(), valid)

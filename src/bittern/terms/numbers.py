@@ -73,8 +73,12 @@ def _beside(scope: Scope, value: Value, other: pa.DataType, strict: bool) -> Val
 
 
 def own_type(term: Term, value: Value) -> pa.DataType:
-    """The DECIMAL of an operand: an integer constant has as many digits as it is written with."""
-    if isinstance(term, Constant) and pa.types.is_integer(value.type) and term.scalar.is_valid:
+    """The DECIMAL of an operand: an integer constant has as many digits as it is written with.
+
+    Unless it is a TINYINT, which Spark has forgotten.
+    """
+    counts = pa.types.is_integer(value.type) and value.type != pa.int8()
+    if isinstance(term, Constant) and counts and term.scalar.is_valid:
         return pa.decimal128(len(str(abs(term.scalar.as_py()))), 0)
     return as_decimal(value.type)
 
@@ -205,10 +209,12 @@ def _divisible(
 def _arithmetic(
     name: str, scope: Scope, call: Call, left: Value, right: Value, *, strict: bool = True
 ) -> Value:
-    if name in "+-" and (pa.types.is_temporal(left.type) or pa.types.is_temporal(right.type)):
+    if name in "+-*/" and (pa.types.is_temporal(left.type) or pa.types.is_temporal(right.type)):
+        from bittern.terms.intervals import scaled  # noqa: PLC0415
         from bittern.terms.times import shifted  # noqa: PLC0415
 
-        return shifted(scope, call, left, right)
+        own = scope if strict else Scope({}, scope.n_rows)
+        return (shifted if name in "+-" else scaled)(own, Call(name, ()), left, right)
     return computed(scope, call, name, left, right, strict=strict)
 
 
@@ -238,43 +244,49 @@ def _div(scope: Scope, _call: Call, left: Value, right: Value) -> Value:
     zero = np.asarray(other.data == 0, dtype=np.bool_)
     scope.fail(valid & zero, _BY_ZERO)
     valid = valid & ~zero
-    both = pa.types.is_integer(left.type) and pa.types.is_integer(right.type)
-    if both:
-        over = valid & (one.data == np.iinfo(np.int64).min) & (other.data == -1)
-        scope.fail(over, OVERFLOW)
-        valid = valid & ~over
     divisor = np.where(zero, other.data.dtype.type(1), other.data)
-    return given(
-        decimals.whole_ratio(one, other._replace(data=divisor)), valid, pa.int64(), left, right
-    )
+    found, over = decimals.whole_ratio(one, other._replace(data=divisor))
+    if pa.types.is_integer(left.type) and pa.types.is_integer(right.type):
+        over = (one.data == np.iinfo(np.int64).min) & (other.data == -1)
+    over = valid & over
+    scope.fail(over, OVERFLOW)
+    return given(found, valid & ~over, pa.int64(), left, right)
 
 
 @TABLE.add("negative", least=1)
 def _negative(scope: Scope, _call: Call, value: Value) -> Value:
-    if pa.types.is_duration(value.type):
-        return _changed(scope, value, np.negative)
-    return _changed(scope, plain(scope, value, what="-"), np.negative)
+    if pa.types.is_temporal(value.type):
+        from bittern.terms.intervals import negated  # noqa: PLC0415
 
-
-@TABLE.add("positive", least=1)
-def _positive(scope: Scope, _call: Call, value: Value) -> Value:
-    return value if pa.types.is_duration(value.type) else plain(scope, value, what="+")
+        return negated(scope, value)
+    return _turned(scope, value, "-", lambda data: np.ones(data.shape, np.bool_))
 
 
 @TABLE.add("abs", least=1)
 def _abs(scope: Scope, _call: Call, value: Value) -> Value:
-    if pa.types.is_duration(value.type):
-        return _changed(scope, value, np.abs)
-    return _changed(scope, plain(scope, value, what="abs"), np.abs)
+    return _turned(
+        scope, value, "abs", lambda data: np.signbit(data) if data.dtype.kind == "f" else data < 0
+    )
 
 
-def _changed(scope: Scope, value: Value, change: Callable[[Data], Data]) -> Value:
-    """The numbers with another sign; the lowest integer has none, and fails."""
+@TABLE.add("positive", least=1)
+def _positive(scope: Scope, _call: Call, value: Value) -> Value:
+    is_interval = pa.types.is_duration(value.type) or pa.types.is_interval(value.type)
+    return value if is_interval else plain(scope, value, what="+")
+
+
+def _turned(scope: Scope, value: Value, what: str, which: Callable[[Data], Mask]) -> Value:
+    """The numbers, some with the other sign; the lowest integer has none, and fails."""
+    if not pa.types.is_duration(value.type):
+        value = plain(scope, value, what=what)
     if pa.types.is_decimal(value.type):
         units = units_of(value)
-        return as_given(decimal_array(change(units.data), units.valid, value.type)[0], value)
+        data = np.where(which(units.data), decimals.negated(units.data), units.data)
+        array, over = decimal_array(data, units.valid, value.type)
+        scope.fail(over, OVERFLOW)
+        return as_given(array, value)
     own = column(value)
-    data, valid = change(own.data), own.valid
+    data, valid = np.where(which(own.data), -own.data, own.data), own.valid
     if not pa.types.is_floating(value.type):
         over = valid & (own.data == np.iinfo(own.data.dtype).min)
         scope.fail(over, OVERFLOW)

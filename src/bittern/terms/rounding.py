@@ -49,10 +49,10 @@ _ZERO = pa.scalar(0, pa.int32())
 def _round(mode: str, scope: Scope, call: Call, value: Value, places: Value = _ZERO) -> Value:
     value = plain(scope, value, what=call.function)
     to = _places(scope, places)
-    if to is None:
-        return widened(pa.scalar(None), value.type)
     if pa.types.is_decimal(value.type):
         return _rounded_decimal(scope, value, to, mode)
+    if to is None:
+        return widened(pa.scalar(None), value.type)
     if pa.types.is_integer(value.type):
         return value if to >= 0 else _rounded_integer(scope, value, to, mode)
     own = column(value)
@@ -87,10 +87,12 @@ def _rounded_integer(scope: Scope, value: Value, places: int, mode: str) -> Valu
     return given(data, own.valid & ~over, value.type, value)
 
 
-def _rounded_decimal(scope: Scope, value: Value, places: int, mode: str) -> Value:
+def _rounded_decimal(scope: Scope, value: Value, places: int | None, mode: str) -> Value:
     """In a type that has one more digit in front of the point, as rounding up may need it."""
     kind, units = value.type, units_of(value)
     whole = kind.precision - kind.scale + 1
+    if places is None:
+        return widened(pa.scalar(None), pa.decimal128(min(whole, MAX_PRECISION), 0))
     if places < 0:
         places = max(places, -MAX_PRECISION - 1)
         found = pa.decimal128(min(max(whole, 1 - places), MAX_PRECISION), 0)
@@ -105,7 +107,7 @@ def _rounded_decimal(scope: Scope, value: Value, places: int, mode: str) -> Valu
 
 
 def _edge(mode: str, scope: Scope, call: Call, value: Value, places: Value | None = None) -> Value:
-    """floor and ceil: a BIGINT or DECIMAL below or above; with places always a DECIMAL."""
+    """A BIGINT or DECIMAL below or above; with places always a DECIMAL."""
     if places is not None:
         return _edge_at(mode, scope, call, value, places)
     value = plain(scope, value, what=call.function, empty=pa.int64())
@@ -129,10 +131,7 @@ def _edge_at(mode: str, scope: Scope, call: Call, value: Value, places: Value) -
         value = cast(scope, value, _WIDE[kind] if kind in _WIDE else as_decimal(kind))
     else:
         raise meaningless(call.function, kind)
-    to = _places(scope, places)
-    if to is None:
-        return widened(pa.scalar(None), value.type)
-    return _rounded_decimal(scope, value, to, mode)
+    return _rounded_decimal(scope, value, _places(scope, places), mode)
 
 
 TABLE.add("floor", least=1, most=2)(partial(_edge, "floor"))

@@ -94,7 +94,7 @@ class Scope:
         """The value with one element per row."""
         if isinstance(value, pa.Array):
             return value
-        if pa.types.is_null(value.type) or not value.is_valid:
+        if pa.types.is_null(value.type) or not value.is_valid or not self.n_rows:
             return pa.nulls(self.n_rows, value.type)
         return pa.repeat(value, self.n_rows)
 

@@ -77,7 +77,7 @@ def _units(value: float, places: int, mode: str) -> int:
 
 
 def float_text(array: pa.Array) -> pa.Array:
-    """What Java prints: ``12.5``, ``100.0``, and from ten million or below a thousandth ``1.0E7``."""
+    """What Java prints: ``12.5``, ``100.0``; from ten million, or below a thousandth, ``1.0E7``."""
     size = np.abs(column(array).data)
     text = pc.cast(array, pa.string())
     text = pc.if_else(

@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bittern.terms.nodes import Call
-from bittern.terms.scope import MeaninglessError, Scope, Table, Value
+from bittern.terms.scope import Scope, Table, Value
 from bittern.terms.texts import (
     Characters,
     Integers,
@@ -33,7 +33,6 @@ from bittern.terms.texts import (
     each,
     integers,
     number,
-    one,
     sized,
     sizes,
     text,
@@ -119,25 +118,6 @@ def _upper(scope: Scope, _call: Call, value: Value) -> Value:
 @constants_once
 def _initcap(scope: Scope, _call: Call, value: Value) -> Value:
     return _each_in_case(scope, text(scope, value), _title, _new_title)
-
-
-@TABLE.add("collate", least=2)
-@constants_once
-def _collate(scope: Scope, _call: Call, value: Value, name: Value) -> Value:
-    """UTF8_LCASE gives back what it compares: lower case, with one small sigma.
-
-    So a comparison has Spark's meaning if both of its sides are collated; Spark collates the other
-    side by itself. Functions of the result see lower case, where Spark's see the string as it was.
-    """
-    collation = one(name, "the name of a collation")
-    if not (pa.types.is_string(value.type) or pa.types.is_null(value.type)):
-        raise MeaninglessError(f"collate takes a string, not {value.type}")
-    if not isinstance(collation, str) or collation.upper() not in ("UTF8_BINARY", "UTF8_LCASE"):
-        raise MeaninglessError("the collations here are UTF8_BINARY and UTF8_LCASE")
-    if collation.upper() == "UTF8_BINARY":
-        return text(scope, value)
-    final, small = "\N{GREEK SMALL LETTER FINAL SIGMA}", "\N{GREEK SMALL LETTER SIGMA}"
-    return pc.replace_substring(lower(scope, text(scope, value)), final, small)
 
 
 def _trim(

@@ -38,7 +38,7 @@ from bittern.terms.moments import (
 )
 from bittern.terms.scope import Mask, MeaninglessError
 
-_MOST_LETTERS = 1000
+_MOST_LETTERS = 200
 _MONTHS = ["January", "February", "March", "April", "May", "June", "July", "August"]
 _MONTHS += ["September", "October", "November", "December"]
 _WEEKDAYS = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
@@ -198,9 +198,8 @@ def reader(pattern: str) -> Reader:
         name = {"L": "M", "x": "X", "Z": "X"}.get(text, text)
         if name in groups:
             raise MeaninglessError(f"{text!r} stands twice in a pattern of dates")
-        following = found[place + 1] if place + 1 < len(found) else Token("", 0)
-        if _is_loose(text, count) and following.width and _is_loose(*following):
-            raise MeaninglessError("numbers of no fixed size side by side in a pattern of dates")
+        if _is_loose(text, count) or (text == "y" and count != 2):
+            _check_behind(found[place + 1 :])
         groups[name] = count
         written_as.append(f"(?P<{name}>{_expression(text, count)})")
     written_as.append(")?" * open_sections + "$")
@@ -211,6 +210,18 @@ def reader(pattern: str) -> Reader:
 
 def _escaped(text: str) -> str:
     return "".join(f"\\x{{{ord(letter):x}}}" for letter in text)
+
+
+def _check_behind(rest: tuple[Token, ...]) -> None:
+    """Refuse what follows a number of any size, unless it says how many digits it has.
+
+    Java gives all digits that are left over to the number in front.
+    """
+    for text, count in rest:
+        if not count or text not in "yMLdDHhKkmsS" or (text in "ML" and count > 2):
+            return
+        if _is_loose(text, count) or text in "yS" or (text == "D" and count < 3):
+            raise MeaninglessError("numbers of no fixed size side by side in a pattern of dates")
 
 
 def _is_loose(text: str, count: int) -> bool:

@@ -53,13 +53,14 @@ _DATE = pa.date32()
 _DEFAULT = "yyyy-MM-dd HH:mm:ss"
 
 
-def _pattern(value: Value) -> str | None:
+def _pattern(scope: Scope, value: Value) -> str | None:
     """The pattern that an argument is; None if it is NULL."""
-    if not (is_text(value.type) or pa.types.is_null(value.type)):
-        raise MeaninglessError(f"a pattern of dates is a string, not {type_name(value.type)}")
-    if not isinstance(value, pa.Scalar) and not pa.types.is_null(value.type):
+    if pa.types.is_null(value.type):
+        return None
+    if not isinstance(value, pa.Scalar):
         raise MeaninglessError("a pattern of dates is a constant")
-    return value.as_py() if isinstance(value, pa.Scalar) else None
+    found: str | None = cast(scope, value, pa.string()).as_py()
+    return found
 
 
 def _is_moment(kind: pa.DataType) -> bool:
@@ -84,8 +85,8 @@ def _converted(kind: pa.DataType, scope: Scope, call: Call, value: Value, *rest:
     by_itself = is_text(given) or _is_moment(given) or pa.types.is_null(given)
     if not by_itself and (rest or kind != TIMESTAMP or not is_number(given)):
         value = cast(scope, value, pa.string())
-    if rest:
-        pattern = _pattern(rest[0])
+    if rest and not _is_moment(value.type):
+        pattern = _pattern(scope, rest[0])
         if pattern is None:
             return nothing(value, kind)
         if is_text(value.type):
@@ -104,7 +105,7 @@ for _names, _kind in (
 @TABLE.add("unix_timestamp", "to_unix_timestamp", least=1, most=2)
 def _unix_timestamp(scope: Scope, call: Call, value: Value, *rest: Value) -> Value:
     if is_text(value.type):
-        pattern = _pattern(rest[0]) if rest else _DEFAULT
+        pattern = _pattern(scope, rest[0]) if rest else _DEFAULT
         if pattern is None:
             return nothing(value, pa.int64())
         value = _read(scope, value, pattern, TIMESTAMP, strict=True)
@@ -120,7 +121,7 @@ def _as_written(own: Cells, numbers: Numbers, pattern: str) -> Value:
 
 @TABLE.add("date_format", least=2)
 def _date_format(scope: Scope, _call: Call, value: Value, form: Value) -> Value:
-    own, pattern = as_micros(scope, value, "date_format"), _pattern(form)
+    own, pattern = as_micros(scope, value, "date_format"), _pattern(scope, form)
     if pattern is None:
         return nothing(value, pa.string())
     return _as_written(own, own.numbers, pattern)
@@ -129,7 +130,7 @@ def _date_format(scope: Scope, _call: Call, value: Value, form: Value) -> Value:
 @TABLE.add("from_unixtime", least=1, most=2)
 def _from_unixtime(scope: Scope, _call: Call, value: Value, *rest: Value) -> Value:
     own = as_whole(scope, value, "from_unixtime", pa.int64())
-    pattern = _pattern(rest[0]) if rest else _DEFAULT
+    pattern = _pattern(scope, rest[0]) if rest else _DEFAULT
     if pattern is None:
         return nothing(value, pa.string())
     return _as_written(own, own.numbers * SECOND, pattern)

@@ -6,8 +6,9 @@
     add_months(2024-01-31, 1)                2024-02-29    the last day of a shorter month
     EXTRACT(WEEK FROM 2024-12-31)            1             weeks as ISO 8601 counts them
 
-``EXTRACT(field FROM x)`` is the call ``extract`` with the field's name, a string, first. Units are
-strings, too: ``timestampadd('MONTH', 1, x)`` is how TIMESTAMPADD(MONTH, 1, x) arrives here.
+``EXTRACT(field FROM x)`` is the call ``extract`` with the field's name, a string, first. The unit
+of ``TIMESTAMPADD(MONTH, 1, x)`` is a word that reads as an attribute: its name counts, not its
+value.
 Numbers in NumPy (``moments.py``), all O(rows).
 """
 
@@ -49,7 +50,7 @@ from bittern.terms.moments import (
     timestamp_like,
     year_of,
 )
-from bittern.terms.nodes import Call
+from bittern.terms.nodes import Attribute, Call, Term
 from bittern.terms.scope import MeaninglessError, Scope, Table, Value
 from bittern.terms.shifting import plus_days, shifted
 from bittern.terms.types import TIMESTAMP
@@ -170,10 +171,14 @@ def _cut_micros(unit: str, micros: Numbers) -> Numbers | None:
 
 
 def _cut(
-    own: Cells, unit: Value, kind: pa.DataType, cut: Callable[[str, Numbers], Numbers | None]
+    scope: Scope,
+    own: Cells,
+    unit: Value,
+    kind: pa.DataType,
+    cut: Callable[[str, Numbers], Numbers | None],
 ) -> Value:
     """Cut by the unit of each row; of those that are none, nothing is known."""
-    words, places = choices(unit)
+    words, places = choices(scope, unit)
     numbers, there = np.zeros(1, np.int64), np.zeros(1, np.bool_)
     for place, word in enumerate(words):
         answer = None if word is None else cut(word.lower(), own.numbers)
@@ -186,35 +191,35 @@ def _cut(
 
 @TABLE.add("trunc", least=2)
 def _trunc(scope: Scope, _call: Call, value: Value, unit: Value) -> Value:
-    return _cut(as_days(scope, value, "trunc"), unit, _DATE, _cut_days)
+    return _cut(scope, as_days(scope, value, "trunc"), unit, _DATE, _cut_days)
 
 
 @TABLE.add("date_trunc", least=2)
 def _date_trunc(scope: Scope, _call: Call, unit: Value, value: Value) -> Value:
-    return _cut(as_micros(scope, value, "date_trunc"), unit, TIMESTAMP, _cut_micros)
+    return _cut(scope, as_micros(scope, value, "date_trunc"), unit, TIMESTAMP, _cut_micros)
 
 
-@TABLE.add("datediff", "date_diff", least=2, most=3)
-def _datediff(scope: Scope, call: Call, *values: Value) -> Value:
-    if len(values) == 3:
-        return _timestampdiff(scope, call, *values)
-    end, start = (as_days(scope, value, "datediff") for value in values)
+@TABLE.add("datediff", "date_diff", least=2, most=3, lazy=True)
+def _datediff(scope: Scope, call: Call) -> Value:
+    if len(call.arguments) == 3:
+        return _timestampdiff(scope, call)
+    end, start = (as_days(scope, scope.value(term), "datediff") for term in call.arguments)
     there, is_one = spread(end, start)
     return made(pa.int32(), end.numbers - start.numbers, there, is_one=is_one)
 
 
-def _date_plus(sign: int, scope: Scope, call: Call, *values: Value) -> Value:
-    if len(values) == 3:
-        return _timestampadd(scope, call, *values)
-    date, count = values
+def _date_plus(sign: int, scope: Scope, call: Call) -> Value:
+    if len(call.arguments) == 3:
+        return _timestampadd(scope, call)
+    date, count = map(scope.value, call.arguments)
     narrow = pa.types.is_integer(count.type) and count.type != pa.int64()
     if not (narrow or is_text(count.type) or pa.types.is_null(count.type)):
         raise MeaninglessError(f"{call.function} takes days as an INT, not {count.type}")
     return plus_days(as_days(scope, date, call.function), as_whole(scope, count, "days"), sign)
 
 
-TABLE.add("date_add", "dateadd", least=2, most=3)(partial(_date_plus, 1))
-TABLE.add("date_sub", least=2)(partial(_date_plus, -1))
+TABLE.add("date_add", "dateadd", least=2, most=3, lazy=True)(partial(_date_plus, 1))
+TABLE.add("date_sub", least=2, lazy=True)(partial(_date_plus, -1))
 
 
 @TABLE.add("add_months", least=2)
@@ -268,7 +273,7 @@ _WEEKDAY = {name[:n]: i for i, name in enumerate(_WEEKDAYS) for n in (2, 3, len(
 @TABLE.add("next_day", least=2)
 def _next_day(scope: Scope, _call: Call, value: Value, name: Value) -> Value:
     own = as_days(scope, value, "next_day")
-    words, places = choices(name)
+    words, places = choices(scope, name)
     wanted = np.array([-2 if w is None else _WEEKDAY.get(w.lower(), -1) for w in words])[places]
     there = own.there & (wanted != -2)
     there = failing(scope, there, wanted == -1, "no day of the week")
@@ -289,18 +294,18 @@ _UNITS = {
 _MONTH_UNITS = {"month": 1, "quarter": 3, "year": 12}
 
 
-def _unit(value: Value) -> tuple[int, int]:
+def _unit(term: Term) -> tuple[int, int]:
     """How many months, and how many microseconds, a unit is; one of them is 0."""
-    written = value.as_py() if isinstance(value, pa.Scalar) else None
-    name = written.lower() if isinstance(written, str) else ""
+    name = term.name.lower() if isinstance(term, Attribute) else ""
     if name not in _UNITS and name not in _MONTH_UNITS:
         raise MeaninglessError("a unit is written as YEAR, MONTH, DAY, HOUR, ... without quotes")
     return _MONTH_UNITS.get(name, 0), _UNITS.get(name, 0)
 
 
-@TABLE.add("timestampadd", least=3)
-def _timestampadd(scope: Scope, call: Call, unit: Value, count: Value, value: Value) -> Value:
-    months, size = _unit(unit)
+@TABLE.add("timestampadd", least=3, lazy=True)
+def _timestampadd(scope: Scope, call: Call) -> Value:
+    months, size = _unit(call.arguments[0])
+    count, value = map(scope.value, call.arguments[1:])
     own = as_micros(scope, value, call.function)
     times = as_whole(scope, count, call.function, pa.int64())
     there, is_one = spread(own, times)
@@ -326,10 +331,13 @@ def _months_apart(start: Numbers, end: Numbers) -> Numbers:
     return whole
 
 
-@TABLE.add("timestampdiff", least=3)
-def _timestampdiff(scope: Scope, call: Call, unit: Value, start: Value, end: Value) -> Value:
+@TABLE.add("timestampdiff", least=3, lazy=True)
+def _timestampdiff(scope: Scope, call: Call) -> Value:
+    unit = call.arguments[0]
     months, size = _unit(unit)
-    one, other = (as_micros(scope, value, call.function) for value in (start, end))
+    if isinstance(unit, Attribute) and unit.name.lower() == "dayofyear":  # Spark adds these only
+        raise MeaninglessError("a difference is not counted in DAYOFYEAR: DAY is the same")
+    one, other = (as_micros(scope, scope.value(term), call.function) for term in call.arguments[1:])
     there, is_one = spread(one, other)
     if months:
         numbers = _months_apart(one.numbers, other.numbers)

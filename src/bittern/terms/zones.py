@@ -63,14 +63,17 @@ _SHORT = {
     "VST": "Asia/Ho_Chi_Minh",
 }
 #: In the database, but no zones of Java's.
-_NOT_IN_JAVA = frozenset(("Factory", "localtime", "posixrules"))
+_NOT_IN_JAVA = frozenset(("Factory", "ROC", "localtime", "posixrules"))
 _OFFSET = re.compile(
     "(?:UTC|GMT|UT)?([+-])(?:([0-9])|([0-9]{2})(?:([0-9]{2})([0-9]{2})?"
     "|:([0-9]{2})(?::([0-9]{2}))?)?)"
 )
 _MOST_SECONDS = 18 * 3600
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
-#: Python's calendar ends with the year 9999; a zone's rules do not change near its ends.
+#: Seconds of 400 years, after which days of the year and of the week come again.
+_CYCLE = 146_097 * 86_400
+#: Python's calendar ends with the year 9999; rules go on as 400 years before, and before them all
+#: is as in year 1.
 _FIRST, _LAST = (
     int((moment - _EPOCH).total_seconds())
     for moment in (
@@ -106,7 +109,9 @@ def zone_of(text: str) -> Zone | None:
 
 def _offset(zone: ZoneInfo, second: int) -> int:
     """Seconds ahead of UTC, at a second since 1970."""
-    moment = _EPOCH + dt.timedelta(seconds=min(max(second, _FIRST), _LAST))
+    if second > _LAST:
+        second -= -((_LAST - second) // _CYCLE) * _CYCLE
+    moment = _EPOCH + dt.timedelta(seconds=max(second, _FIRST))
     ahead = moment.astimezone(zone).utcoffset()
     assert ahead is not None
     return int(ahead.total_seconds())
@@ -156,7 +161,7 @@ def zoned(
     scope: Scope, micros: Numbers, there: Mask, name: Value, *, to_utc: bool
 ) -> tuple[Numbers, Mask]:
     """Times moved from UTC to the zone of each row, or back."""
-    words, places = choices(name)
+    words, places = choices(scope, name)
     size = np.broadcast_shapes(micros.shape, places.shape)
     micros, places = np.broadcast_to(micros, size), np.broadcast_to(places, size)
     there = np.broadcast_to(there, size)

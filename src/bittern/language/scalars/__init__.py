@@ -7,8 +7,8 @@
 
 Operators bind, from the loosest::
 
-    OR   AND   NOT !   [NOT] IN, BETWEEN, LIKE, IS   = < ...   |   ^   &   + - ||   * / % DIV
-    unary + - ~   ::type   [element]   .field
+    OR   AND   NOT !   [NOT] IN, BETWEEN, LIKE, IS   = < ...   |   ^   &   << >>   + - ||
+    * / % DIV   unary + - ~   ::type   [element]   .field
 
 A call whose arguments are all constant is evaluated at once, unless that fails: then every event
 fails on it, and only where it is needed. The parser calls itself once per level of parentheses, and

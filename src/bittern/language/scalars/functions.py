@@ -19,7 +19,7 @@ import difflib
 import pyarrow as pa
 
 from bittern.language.lexer import Token
-from bittern.language.scalars.tokens import FunctionCallError, TokenReader
+from bittern.language.scalars.tokens import COLLATE, FunctionCallError, TokenReader
 from bittern.terms.nodes import Call, Constant, Lambda, Term
 from bittern.terms.scope import Meaning, functions
 from bittern.terms.types import type_of
@@ -44,6 +44,10 @@ _REFUSED = {
 class FunctionReader(TokenReader):
     """Reads calls of functions."""
 
+    def _with_collation(self, term: Term, token: Token) -> Term:
+        """Read the name of a collation."""
+        raise NotImplementedError
+
     def _value(self, least: int) -> Term:
         """Read a value of operators that bind more tightly than ``least``."""
         raise NotImplementedError
@@ -64,6 +68,12 @@ class FunctionReader(TokenReader):
                 self._fail(self._peek(), "FROM in EXTRACT")
             arguments: list[Term] = [Constant(pa.scalar(field)), self._condition()]
             self._expect(")", "')'")
+        elif name == COLLATE:
+            term = self._condition()
+            self._expect(",", "',' and the name of a collation")
+            collation = self._take()
+            self._expect(")", "')'")
+            return self._with_collation(term, collation)
         elif name == "trim" and (special := self._trim()) is not None:
             name, arguments = special
         else:

@@ -20,6 +20,13 @@ _WORDS = frozenset(
 )
 
 
+#: The call that says that a text is compared without case, until it is compared.
+COLLATE = "collate"
+_COLLATED = frozenset(
+    "= != < <= > >= <=> in between like contains startswith endswith instr".split()  # noqa: SIM905
+)
+
+
 class FunctionCallError(ExpressionError):
     """A function is called that does not exist, or with too few or too many arguments."""
 
@@ -120,7 +127,21 @@ class TokenReader:
     # Calls.
 
     def _call(self, name: str, arguments: list[Term]) -> Term:
+        if any(isinstance(each, Call) and each.function == COLLATE for each in arguments):
+            arguments = self._collated(name, arguments)
         return self._fold(Call(name, tuple(arguments)))
+
+    def _collated(self, name: str, arguments: list[Term]) -> list[Term]:
+        """The arguments of a comparison, one of which is collated: all are, and case is folded."""
+        if name not in _COLLATED:
+            self._error(f"COLLATE stands beside a comparison, not in {name}", self._peek())
+        texts = 2 if name in ("like", "ilike") else len(arguments)  # the third is the escape
+        found: list[Term] = []
+        for each in arguments[:texts]:
+            is_collated = isinstance(each, Call) and each.function == COLLATE
+            inner = each.arguments[0] if isinstance(each, Call) and is_collated else each
+            found.append(self._call("lower", [inner]))
+        return found + arguments[texts:]
 
     def _fold(self, call: Call) -> Term:
         if not all(isinstance(argument, Constant) for argument in call.arguments):

@@ -25,7 +25,7 @@ from bittern.language.literals import (
 from bittern.language.parser import Parser
 from bittern.language.quantifiers import hidden_name
 from bittern.language.scalars.functions import FunctionReader
-from bittern.language.scalars.tokens import VALUES
+from bittern.language.scalars.tokens import COLLATE, VALUES
 from bittern.language.syntax import Quantified
 from bittern.terms.nodes import Attribute, Call, Constant, Lambda, Term
 
@@ -40,16 +40,12 @@ _POWERS = {
     "|": 2,
     "^": 3,
     "&": 4,
-    "+": 5,
-    "-": 5,
-    "||": 5,
-    "*": 6,
-    "/": 6,
-    "%": 6,
-    "div": 6,
+    **dict.fromkeys(("<<", ">>", ">>>"), 5),
+    **dict.fromkeys(("+", "-", "||"), 6),
+    **dict.fromkeys(("*", "/", "%", "div"), 7),
 }
+_SHIFTS = {"<<": "shiftleft", ">>": "shiftright", ">>>": "shiftrightunsigned"}
 _UNARY = {"-": "negative", "+": "positive", "~": "~"}
-_UNARY_POWER = 7
 
 
 class ValueReader(FunctionReader):
@@ -77,7 +73,7 @@ class ValueReader(FunctionReader):
                     self._error(
                         "a chain of comparisons must go one way, such as 10 <= a < 30", token
                     )
-                left = self._call(operator, [left, right])
+                left = self._call(_SHIFTS.get(operator, operator), [left, right])
             is_link = operator in COMPARISONS and not isinstance(right, Constant)
             chained, middle = (operator if is_link else None), right
 
@@ -120,10 +116,22 @@ class ValueReader(FunctionReader):
                     else:
                         term = self._call(".", [term, Constant(pa.scalar(part))])
             elif self._word("collate"):
-                token = self._take()
-                term = self._call("collate", [term, Constant(pa.scalar(token.text.upper()))])
+                term = self._with_collation(term, self._take())
             else:
                 return term
+
+    def _with_collation(self, term: Term, token: Token) -> Term:
+        """The term, to be compared by the collation that a name or a string says."""
+        raw = string_value(token.text) if token.kind == "string" else token.text
+        name = raw.upper().removeprefix("SYSTEM.BUILTIN.")
+        if name == "UTF8_LCASE":
+            return Call(COLLATE, (term,))
+        if name != "UTF8_BINARY":
+            self._error(
+                f"there is no collation {token.text[:40]} here: use UTF8_BINARY or UTF8_LCASE",
+                token,
+            )
+        return term
 
     def _inside(self, term: Attribute, key: str, token: Token) -> Term:
         """``m['k']`` is the attribute ``m.k``, and so is ``(m).k``."""
@@ -144,6 +152,8 @@ class ValueReader(FunctionReader):
             return term
         if kind in QUANTIFIERS:
             return self._quantified(token)
+        if kind in ("LIKE", "RLIKE", "REGEXP") and self._peek().kind == "(":
+            return self._function(token)
         if kind != "attribute":
             self._fail(token, "a value")
         word, following = token.text.lower(), self._peek()

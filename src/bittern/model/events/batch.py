@@ -147,6 +147,11 @@ class PairBatch:
             write(self._rank, channel, column.values, column.valid, pairs, 0)
             self._pairs.append(pairs)
 
+    def add_present(self, attributes: EventRows, rows: EventRows) -> None:
+        """Attributes that are there in these rows, one by one."""
+        bases = self._rank.bases[self._rank.channels[attributes, ANY]]
+        self._pairs.append(bases.astype(np.uint64) << _SHIFT | rows.astype(np.uint64))
+
     def _add_strings(self, attribute: int, column: Column, room: int) -> None:
         data, offsets, _ = arrow_strings(column.array)
         channels = self._rank.channels[attribute]

@@ -28,13 +28,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bittern.errors import OptionError
-from bittern.language.derived import is_derived, term_of
+from bittern.language.derived import element_of, has_unknown_functions, is_derived, term_of
 from bittern.language.literals import TERM, attribute_parts
 from bittern.language.printer import print_attribute
 from bittern.model import tagged
 from bittern.model.events.attributes import Attributes
 from bittern.model.events.batch import EventRows
 from bittern.model.events.columns import Column, plain, read_column
+from bittern.model.events.elements import Elements
 from bittern.model.events.opened import below, named_fields, typed_arrays
 from bittern.model.events.sinks import Opener, ValueSink
 from bittern.model.events.variant_values import LongDecimals
@@ -94,22 +95,32 @@ class DerivedAttributes:
         ``for_sample`` says that terms with functions that only Spark knows just have no values.
         """
         self._for_sample = for_sample
-        own = {name: number for name, number in numbers.items() if is_derived(name)}
-        terms, self._repeated = shared([term_of(name) for name in own])
+        own: dict[str, int] = {}
+        wanted: dict[Term, list[tuple[str, int, pa.Scalar]]] = {}
+        for name, number in numbers.items():
+            element = None if has_unknown_functions([name]) else element_of(name)
+            if element is not None:
+                array, constant = element
+                wanted.setdefault(array, []).append((name, number, constant))
+            elif is_derived(name):
+                own[name] = number
+        terms, self._repeated = shared([*map(term_of, own), *wanted])
         self._derived = []
+        self._elements: list[tuple[_Derived, Elements]] = []
         names: dict[str, list[Term]] = {}
-        for (name, number), term in zip(own.items(), terms, strict=True):
-            reads = tuple(attributes_of(term))
+        for (name, number), term in zip(own.items(), terms, strict=False):
             unknown = tuple(unknown_functions(term))
-            self._derived.append(_Derived(number, name, term, reads, unknown))
-            for read in reads:
-                names.setdefault(read, []).append(term)
+            self._derived.append(_Derived(number, name, term, tuple(attributes_of(term)), unknown))
+        for constants, term in zip(wanted.values(), terms[len(own) :], strict=True):
+            of_array = _Derived(-1, constants[0][0], term, tuple(attributes_of(term)), ())
+            elements = Elements([(number, constant) for _, number, constant in constants])
+            self._elements.append((of_array, elements))
+        for derived in (*self._derived, *(array for array, _ in self._elements)):
+            for read in derived.reads:
+                names.setdefault(read, []).append(derived.term)
         self._fields = [named_fields(terms) for terms in names.values()]
         #: Where the attributes that terms read are found in events.
         self.found_as = Attributes(list(names))
-
-    def __len__(self) -> int:
-        return len(self._derived)
 
     def columns(self) -> Gathered:
         """A sink for the attributes that terms read."""
@@ -117,7 +128,7 @@ class DerivedAttributes:
 
     def are_all_in(self, computed: Mapping[str, pa.Array]) -> bool:
         """Whether Spark has computed every term, so that nothing has to be gathered."""
-        return all(derived.name in computed for derived in self._derived)
+        return not self._elements and all(each.name in computed for each in self._derived)
 
     def add(
         self,
@@ -153,6 +164,13 @@ class DerivedAttributes:
                 sink.add_column(derived.number, column)
                 if rows is not None:
                     sink.move_rows(mark, rows)
+        for of_array, elements in self._elements:
+            for rows, arrays in _evaluated(of_array, columns, scope, failures):
+                if (why := elements.complaint(arrays)) is not None:
+                    there = np.flatnonzero(arrays.is_valid().to_numpy(zero_copy_only=False))
+                    _list(failures, there, rows, of_array.name, why)
+                attributes, found = elements.found(arrays)
+                sink.add_present(attributes, found if rows is None else rows[found])
         return failures
 
 
@@ -269,6 +287,12 @@ class Gathered:
     def add_column(self, attribute: int, column: Column) -> None:
         """A column of one type."""
         self._add(attribute, np.arange(len(column.array)), settled_nested(column.array))
+
+    def add_present(self, attributes: EventRows, rows: EventRows) -> None:
+        """Attributes that are there: they are TRUE."""
+        for attribute in np.unique(attributes).tolist():
+            own = rows[attributes == attribute]
+            self._add(attribute, own, pa.repeat(True, len(own)))
 
     def add_tagged(self, values: TaggedValues) -> None:
         """Values of any kind, except those that no payload holds."""

@@ -26,6 +26,7 @@ from bittern.errors import EventError, OptionError
 from bittern.model.events import json_text, variant
 from bittern.model.events.columns import plain
 from bittern.model.events.sinks import Opener
+from bittern.model.events.variant_trees import TreeReader
 from bittern.model.numbers import INT64_MAX, INT64_MIN
 from bittern.model.strings import StringTable, arrow_strings
 from bittern.model.tagged import TaggedValues
@@ -142,7 +143,9 @@ def read_variants(array: pa.Array, names: StringTable) -> Document:
         valid if valid is not None else known,
         names,
     )
-    return _document(*found, variant.REJECT_REASONS)
+    document = _document(*found, variant.REJECT_REASONS)
+    trees = TreeReader(document.values.data, offsets[1:] - offsets[0], (metadata, metadata_offsets))
+    return document._replace(open=trees)
 
 
 def _document(

@@ -392,7 +392,8 @@ class EventReader:
                 entries = entries.at(~np.isin(own, np.concatenate(claimed)))
             claimed.append(own)
         column = read_column(items)
-        if is_nested(items.type) or column.exact or column.scale:
+        has_tags = not (is_nested(items.type) or column.exact or column.scale)
+        if self._opening is not None or not has_tags:  # and tags do not keep the type
             for key in np.unique(entries.names).tolist():
                 each = entries.at(entries.names == key)
                 inner = items.take(pa.array(each.places))

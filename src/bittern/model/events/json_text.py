@@ -13,8 +13,9 @@ What a value becomes:
 - An integer that fits 64 bits is an integer (``-0`` is 0); any other number is the nearest
   float64, infinite beyond its range (as Python and Spark read ``1e999``).
 - A string without escapes stays where it is in the input; others are unescaped behind it.
-- An object or a list is ``OTHER``, with the payload where it starts; an object's members have paths of their own, a list's none. A
-  list whose path leads to attributes is an entry of that prefix too (``Names.spread``).
+- An object or a list is ``OTHER``, with the payload where it starts; an object's members have paths
+  of their own, a list's none. A list whose path leads to attributes is an entry of that prefix too
+  (``Names.spread``).
 - ``null`` makes no entry. If a path is repeated, its last value counts:
   ``{"a": {"b": 1}, "a": {"c": 2}}`` has both ``a.b`` and ``a.c``.
 

@@ -36,6 +36,9 @@ class ValueSink(Protocol):
     def add_variant_numbers(self, values: TaggedValues) -> None:
         """Tagged values of documents, among them what ``add_tagged`` left out."""
 
+    def add_present(self, attributes: Rows, rows: Rows) -> None:
+        """Attributes that are there in these rows, one by one; they have no other value."""
+
     def mark(self) -> int:
         """Where the next values will be, for ``move_rows``."""
 

@@ -267,6 +267,11 @@ class _Pieces:
             words, ties = _words_of_column(column)
             self._pieces.append(_Settled(column.rows, attribute, NUMBER, words, ties))
 
+    def add_present(self, attributes: EventRows, rows: EventRows) -> None:
+        """Attributes that are there: they are TRUE."""
+        there, nothing = np.ones(len(rows), dtype=np.int64), np.zeros(len(rows), dtype=np.int64)
+        self._pieces.append(_Settled(rows, attributes, BOOLEAN, there, nothing))
+
     def add_tagged(self, values: TaggedValues) -> None:
         """Values of any kind, except those that no payload holds."""
         self._pieces.append(values)

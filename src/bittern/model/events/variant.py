@@ -19,8 +19,9 @@ dotted path. What a value becomes:
 - a decimal of up to 15 digits is the float that stands for it (decision 0003), or an integer; a
   longer one is ``EXACT``, with the payload where its header is in the data;
 - a time in nanoseconds is a timestamp if it is whole microseconds, else ``EXACT_TIME``;
-- arrays and objects are ``OTHER``, and so are binaries, UUIDs and times of day; an array whose path
-  leads to attributes is an entry of that prefix too (``Names.spread``).
+- arrays and objects are ``OTHER``, and so are binaries, UUIDs and times of day, with the payload
+  where the header is in the data; an array whose path leads to attributes is an entry of that
+  prefix too (``Names.spread``).
 
 The bytes may be anything. Every position is compared with the end of its object before it is
 read; fields that would overlap, so that reading took longer than the bytes are many, are noticed by
@@ -185,7 +186,8 @@ def _scan_variant(
         if byte_at(data, value) & np.uint64(3) == OBJECT:
             if attribute >= 0:
                 place = place_of(entries, work.latest, first, count, attribute)
-                entries.tags[place], entries.lengths[place] = OTHER, 0
+                entries.tags[place], entries.payloads[place] = OTHER, value
+                entries.lengths[place] = 0
                 count = max(count, place + 1)
             if length == UNWRITTEN:
                 length = extend_path(work.path, np.int64(0), metadata, key, key_end)
@@ -206,7 +208,8 @@ def _scan_variant(
             below = find_prefix(names, work.path, length)
             if below >= 0:
                 place = place_of(entries, work.latest, first, count, below)
-                entries.tags[place], entries.lengths[place] = OTHER, 0
+                entries.tags[place], entries.payloads[place] = OTHER, value
+                entries.lengths[place] = 0
                 count = max(count, place + 1)
         if attribute >= 0:
             reason, tag, payload, size, real = scalar(data, value, end)

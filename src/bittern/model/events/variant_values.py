@@ -126,7 +126,7 @@ def scalar(data: Any, at: Any, stop: Any) -> Any:
     basic, kind = header & 3, header >> 2
     nothing = np.int64(0)
     if basic == ARRAY:
-        return NO_REASON, OTHER, nothing, nothing, 0.0
+        return NO_REASON, OTHER, at, nothing, 0.0
     start, size = at + 1, kind
     if basic == PRIMITIVE:
         if kind > _LAST_TYPE:
@@ -164,7 +164,7 @@ def scalar(data: Any, at: Any, stop: Any) -> Any:
         if ticks % 1000 == 0:
             return NO_REASON, TIMESTAMP, ticks // 1000, nothing, 0.0
         return NO_REASON, EXACT_TIME, ticks, nothing, 0.0
-    return NO_REASON, OTHER, nothing, nothing, 0.0
+    return NO_REASON, OTHER, at, nothing, 0.0
 
 
 class LongDecimals(NamedTuple):

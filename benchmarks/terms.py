@@ -1,0 +1,246 @@
+"""Subscriptions over terms and over arrays, beside DuckDB computing the same.
+
+``terms``: 100,000 subscriptions over 200 distinct terms, ten of each of 20 kinds, each compared
+with a constant, AND one predicate on a plain attribute. ``arrays``: 100,000 subscriptions that ask
+an event's ten tags and five items::
+
+    price * (quantity + 3) BETWEEN 120 AND 130 AND a < 40
+    lower(concat(brand, '3')) = 'brand17-3' AND a < 12
+    array_contains(tags, 't173') AND exists(items, i -> i.price < 12 AND i.quantity > 7)
+
+DuckDB computes the 200 terms of every event once as well, and joins their values with the
+constants. Run ``python -m benchmarks.terms [--small]``: events per CPU second of one thread, in
+turns, after both were found to give the same matches of terms.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+import bittern
+from benchmarks.draw import Draw
+
+N_TERMS, N_KINDS = 200, 20
+_BRANDS = 500
+_TAGS = 2_000
+
+#: The terms, with {j} from 0 to 9: as Spark writes them, and as DuckDB does where that differs.
+_NUMBERS: tuple[tuple[str, str], ...] = (
+    ("price * (quantity + {j})", ""),
+    ("price - cost * {j}", ""),
+    ("coalesce(discount, {j})", "coalesce(discount, {j}::double)"),
+    ("CAST(code AS INT) + {j}", "CAST(code AS INTEGER) + {j}"),
+    ("year(seen) * 12 + month(seen) + {j}", ""),
+    ("hour(seen) + {j}", ""),
+    ("a % {k}", ""),
+    ("a + {j} * b", ""),
+    ("abs(a - {j} * b)", ""),
+    ("round(price * {k}, 0)", ""),
+    ("greatest(a, b, {j} * 50)", ""),
+    ("floor(price / {k})", ""),
+    ("CASE WHEN a < b THEN a ELSE b + {j} END", ""),
+    ("length(title) * {k}", ""),
+)
+_TEXTS: tuple[tuple[str, str], ...] = (
+    ("lower(concat(brand, '-{j}'))", ""),
+    ("upper(concat('{j}-', brand))", ""),
+    ("concat(trim(title), '{j}')", ""),
+    ("substring(brand, {k}, 6)", ""),
+    ("replace(brand, '{j}', '')", ""),
+    ("lpad(code, {k}, '0')", "lpad(code, {k}, '0')"),
+)
+
+
+def terms(*, duckdb: bool = False) -> tuple[list[str], list[str]]:
+    """The terms that are numbers, and those that are texts."""
+
+    def filled(pairs: tuple[tuple[str, str], ...]) -> list[str]:
+        texts = [(other if duckdb and other else own) for own, other in pairs]
+        return [text.format(j=j, k=j + 2) for text in texts for j in range(10)]
+
+    return filled(_NUMBERS), filled(_TEXTS)
+
+
+def term_events(draw: Draw, n: int) -> pa.Table:
+    """Events of ten attributes."""
+    titles = np.array(["Red shoe", " blue Hat ", "Green coat", "lamp", "Desk  "])
+    discount = draw.unit(n) * 10
+    return pa.table(
+        {
+            "brand": pa.array([f"Brand{i}" for i in draw.below(_BRANDS, n).tolist()]),
+            "title": pa.array(titles[draw.below(5, n)]),
+            "price": np.round(draw.unit(n) * 100, 2),
+            "quantity": 1 + draw.below(19, n),
+            "cost": np.round(draw.unit(n) * 100, 2),
+            "discount": pa.array(discount, mask=draw.unit(n) < 0.5),
+            "code": pa.array([str(i) for i in draw.below(1_000, n).tolist()]),
+            "seen": pa.array(
+                1_700_000_000_000_000 + draw.below(10_000_000, n) * 1_000_000,
+                pa.timestamp("us", "UTC"),
+            ),
+            "a": draw.below(1_000, n),
+            "b": draw.below(1_000, n),
+        }
+    )
+
+
+def term_subscriptions(draw: Draw, n: int) -> pa.Table:
+    """``id``, ``term`` (its number), ``low`` and ``high`` or ``text``, and ``a`` below which."""
+    term = draw.below(N_TERMS, n)
+    low = np.round(draw.unit(n) * 1_000, 1)
+    brand = draw.below(_BRANDS, n)
+    return pa.table(
+        {
+            "id": np.arange(n),
+            "term": term,
+            "low": low,
+            "high": low + 2.0,
+            "brand": brand,
+            "j": term % 10,
+            "below": draw.below(1_000, n),
+        }
+    )
+
+
+def term_texts(rows: pa.Table) -> dict[int, str]:
+    """The subscriptions as expressions."""
+    numbers, texts = terms()
+    found = {}
+    for row in rows.to_pylist():
+        rest = f"AND a < {row['below']}"
+        if row["term"] < len(numbers):
+            between = f"BETWEEN {row['low']} AND {row['high']}"
+            found[row["id"]] = f"{numbers[row['term']]} {between} {rest}"
+        else:
+            text = constant(row["term"] - len(numbers), row["brand"])
+            found[row["id"]] = f"{texts[row['term'] - len(numbers)]} = '{text}' {rest}"
+    return found
+
+
+def constant(term: int, brand: int) -> str:
+    """A value that a term of texts may have."""
+    kind, j = divmod(term, 10)
+    name = f"Brand{brand}"
+    return (
+        f"{name}-{j}".lower(),
+        f"{j}-{name}".upper(),
+        ("Red shoe", "blue Hat", "Green coat", "lamp", "Desk")[brand % 5] + str(j),
+        name[j + 1 : j + 7],
+        name.replace(str(j), ""),
+        str(brand).rjust(j + 2, "0")[: j + 2],
+    )[kind]
+
+
+class DuckDBTerms:
+    """DuckDB with one thread: all terms of an event, joined with the constants."""
+
+    def __init__(self, rows: pa.Table) -> None:
+        import duckdb
+
+        numbers, texts = terms(duckdb=True)
+        self._connection = duckdb.connect(config={"threads": 1})
+        term = rows["term"].to_numpy()
+        is_number = term < len(numbers)
+        brands = rows["brand"].to_pylist()
+        wanted = [
+            None if number else constant(t - len(numbers), brand)
+            for t, brand, number in zip(term.tolist(), brands, is_number.tolist(), strict=True)
+        ]
+        self._connection.register("incoming", rows.append_column("text", pa.array(wanted)))
+        self._connection.execute("CREATE TABLE subscriptions AS FROM incoming")
+        self._numbers = _unpivoted(numbers, 0, "DOUBLE")
+        self._texts = _unpivoted(texts, len(numbers), "VARCHAR")
+
+    def matches(self, events: pa.Table) -> set[tuple[int, int]]:
+        """Pairs of event and subscription."""
+        numbered = events.append_column("event", pa.array(np.arange(len(events))))
+        self._connection.register("events", numbered)
+        found = self._connection.sql(
+            f"SELECT event, id FROM ({self._numbers}) AS v JOIN subscriptions AS s USING (term)"
+            " WHERE v.value BETWEEN s.low AND s.high AND v.a < s.below"
+            f" UNION ALL SELECT event, id FROM ({self._texts}) AS v JOIN subscriptions AS s"
+            " ON v.term = s.term AND v.value = s.text WHERE v.a < s.below"
+        ).to_arrow_table()
+        return set(zip(found["event"].to_pylist(), found["id"].to_pylist(), strict=True))
+
+
+def _unpivoted(texts: list[str], first: int, kind: str) -> str:
+    """A query of (event, a, term, value)."""
+    values = ", ".join(f"({text})::{kind}" for text in texts)
+    numbers = f"range({first}, {first + len(texts)})"
+    return f"SELECT event, a, unnest({numbers}) AS term, unnest([{values}]) AS value FROM events"
+
+
+def array_events(draw: Draw, n: int) -> pa.Table:
+    """Events with ten tags and five items."""
+    tags = pa.array([f"t{i}" for i in draw.below(_TAGS, 10 * n).tolist()])
+    items = pa.StructArray.from_arrays(
+        [pa.array(draw.below(100, 5 * n)), pa.array(1 + draw.below(20, 5 * n))],
+        ["price", "quantity"],
+    )
+    return pa.table(
+        {
+            "tags": pa.ListArray.from_arrays(pa.array(np.arange(n + 1) * 10, pa.int32()), tags),
+            "items": pa.ListArray.from_arrays(pa.array(np.arange(n + 1) * 5, pa.int32()), items),
+            "a": draw.below(1_000, n),
+        }
+    )
+
+
+def array_texts(draw: Draw, n: int) -> dict[int, str]:
+    """The subscriptions as expressions: a tag, and for every second one an item of 100 kinds."""
+    tags, kinds, below = draw.below(_TAGS, n), draw.below(100, n), draw.below(1_000, n)
+    found = {}
+    for i, (tag, kind, limit) in enumerate(
+        zip(*map(np.ndarray.tolist, (tags, kinds, below)), strict=True)
+    ):
+        text = f"array_contains(tags, 't{tag}') AND a < {limit}"
+        if i % 2:
+            price, quantity = 5 * (kind % 10) + 5, 2 * (kind // 10)
+            text += f" AND exists(items, i -> i.price < {price} AND i.quantity > {quantity})"
+        found[i] = text
+    return found
+
+
+def timed(name: str, run: Callable[[], Any], n_events: int) -> float:
+    """Run once, and print events per CPU second."""
+    start = time.process_time()
+    run()
+    rate = n_events / (time.process_time() - start)
+    print(f"{name:>24}  {rate:12,.0f} events/s  {1e6 / rate:8.2f} us per event")
+    return rate
+
+
+def main() -> None:
+    """Run both workloads."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--small", action="store_true", help="2,000 subscriptions only")
+    parser.add_argument("--rounds", type=int, default=5)
+    options = parser.parse_args()
+    n, n_events = (2_000, 1_000) if options.small else (100_000, 16_384)
+    rows = term_subscriptions(Draw(21, 0), n)
+    start = time.process_time()
+    matcher = bittern.Matcher(bittern.Index.build(term_texts(rows)))
+    print(f"terms: {n:,} subscriptions built in {time.process_time() - start:.1f} CPU-s")
+    peer, events = DuckDBTerms(rows), term_events(Draw(21, 1), n_events)
+    ours = {(e, i) for e, own in enumerate(matcher.match(events).to_pylist()) for i in own}
+    theirs = peer.matches(events)
+    print(f"matches per event: {len(ours) / n_events:.1f}; different: {len(ours ^ theirs)}")
+    for _ in range(options.rounds):
+        timed("bittern, terms", lambda: matcher.match(events), n_events)
+        timed("duckdb, terms", lambda: peer.matches(events), n_events)
+    arrays = bittern.Matcher(bittern.Index.build(array_texts(Draw(22, 0), n)))
+    lists = array_events(Draw(22, 1), n_events)
+    arrays.match(lists)
+    for _ in range(options.rounds):
+        timed("bittern, arrays", lambda: arrays.match(lists), n_events)
+
+
+if __name__ == "__main__":
+    main()
