@@ -99,6 +99,8 @@ EXPRESSIONS = [
     "date_trunc('DAY', seen) = TIMESTAMP '2024-02-03 00:00:00'",
     "size(tags) = 2",
     "array_contains(tags, 'a')",
+    "array_contains(split(brand, 'c'), 'A')",
+    "array_contains(sequence(0, quantity), 3)",
     "exists(tags, t -> t > 'b')",
     "extra.x > 2",
     "extra['x'] + 1 > quantity",

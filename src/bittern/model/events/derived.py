@@ -28,7 +28,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bittern.errors import OptionError
-from bittern.language.derived import element_of, is_derived, term_of
+from bittern.language.derived import element_of, has_unknown_functions, is_derived, term_of
 from bittern.language.literals import TERM, attribute_parts
 from bittern.language.printer import print_attribute
 from bittern.model import tagged
@@ -86,10 +86,6 @@ class _Derived(NamedTuple):
     unknown: tuple[str, ...]  # functions that only Spark knows
 
 
-def _derived(number: int, name: str, term: Term) -> _Derived:
-    return _Derived(number, name, term, tuple(attributes_of(term)), tuple(unknown_functions(term)))
-
-
 class DerivedAttributes:
     """The terms of one rank space. Immutable; threads may share it."""
 
@@ -102,7 +98,8 @@ class DerivedAttributes:
         own: dict[str, int] = {}
         wanted: dict[Term, list[tuple[str, int, pa.Scalar]]] = {}
         for name, number in numbers.items():
-            if (element := element_of(name)) is not None and not unknown_functions(element[0]):
+            element = None if has_unknown_functions([name]) else element_of(name)
+            if element is not None:
                 array, constant = element
                 wanted.setdefault(array, []).append((name, number, constant))
             elif is_derived(name):
@@ -112,9 +109,10 @@ class DerivedAttributes:
         self._elements: list[tuple[_Derived, Elements]] = []
         names: dict[str, list[Term]] = {}
         for (name, number), term in zip(own.items(), terms, strict=False):
-            self._derived.append(_derived(number, name, term))
+            unknown = tuple(unknown_functions(term))
+            self._derived.append(_Derived(number, name, term, tuple(attributes_of(term)), unknown))
         for constants, term in zip(wanted.values(), terms[len(own) :], strict=True):
-            of_array = _derived(-1, constants[0][0], term)
+            of_array = _Derived(-1, constants[0][0], term, tuple(attributes_of(term)), ())
             elements = Elements([(number, constant) for _, number, constant in constants])
             self._elements.append((of_array, elements))
         for derived in (*self._derived, *(array for array, _ in self._elements)):

@@ -28,7 +28,7 @@ from pyspark.sql.types import (
 )
 
 from bittern.errors import OptionError
-from bittern.language.derived import element_of, is_derived, term_of
+from bittern.language.derived import element_of, has_unknown_functions, is_derived, term_of
 from bittern.language.literals import TERM, attribute_parts
 from bittern.language.printer import print_attribute
 from bittern.language.term_printer import print_term
@@ -69,7 +69,7 @@ def plan_terms(
     What it cannot is evaluated by workers, if they know all its functions; else ``on_refused`` gets
     it, and it is NULL if that returns. A few questions to the analyzer for each term.
     """
-    names = [name for name in attributes if is_derived(name) and not _is_looked_up(name)]
+    names = [name for name in attributes if is_derived(name) and not _is_element(name)]
     if not names:
         return TermPlan()
     schema_of = Columns(schema, json)
@@ -77,17 +77,22 @@ def plan_terms(
     refused: dict[str, str] = {}
     for name in names:
         try:
-            terms.append(ComputedTerm(name, tuple(map(schema_of.resolved, sides_of(name)))))
+            terms.append(ComputedTerm(name, tuple(map(schema_of.resolved, sides(name)))))
         except LookupError as missing:
             refused[name] = str(missing)
     frame = spark.createDataFrame([], schema)
     refused |= refusals(frame, terms)
     terms = [term for term in terms if term.name not in refused]
     for name, why in refused.items():
-        if any(map(unknown_functions, sides_of(name))):
+        if any(map(unknown_functions, sides(name))):
             on_refused(name, why)
             terms.append(ComputedTerm(name, (_NULL,)))
     return _planned(frame, terms)
+
+
+def _is_element(name: str) -> bool:
+    """Whether it says that an array has some constant: workers look for all of these at once."""
+    return element_of(name) is not None and not has_unknown_functions([name])
 
 
 class PlansOfStream:
@@ -116,17 +121,11 @@ def _warn(name: str, why: str) -> None:
     logger.warning("bittern: %s is NULL, since it cannot be computed: %s", shown, why)
 
 
-def sides_of(name: str) -> tuple[Term, ...]:
+def sides(name: str) -> tuple[Term, ...]:
     """The term that a derived attribute stands for, or the two that it compares."""
     term = term_of(name)
-    is_pair = TERM in name[1:-1] and isinstance(term, Call)
+    is_pair = TERM in name[1:-1]
     return term.arguments if is_pair and isinstance(term, Call) else (term,)
-
-
-def _is_looked_up(name: str) -> bool:
-    """Whether workers look an element up, with all others that subscriptions look for."""
-    element = element_of(name)
-    return element is not None and not unknown_functions(element[0])
 
 
 class Columns:
