@@ -367,7 +367,6 @@ def test_an_attribute_that_no_event_has_is_null(spark: Any, failing: Any) -> Non
         ("dice() = 4", "another value each time"),
         ("md5(array(a)) = 'x'", "md5"),
         ("size(sequence(a, 'x')) > 1 AND named_struct('k') IS NULL", "named_struct"),
-        ("md5(t) COLLATE UTF8_LCASE = 'x'", "collate"),
     ],
 )
 def test_what_spark_cannot_compute_is_refused(

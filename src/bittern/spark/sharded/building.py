@@ -41,6 +41,7 @@ from pyspark.sql.types import LongType
 from bittern.engine.sharding.cutting import POINTS, cut
 from bittern.engine.sharding.regions import CellRuns, RulerKey, build_router, presence, visits
 from bittern.errors import BadSubscription, OptionError
+from bittern.language.derived import is_derived
 from bittern.spark.past import refuse_quantifiers
 from bittern.spark.sharded.shards import Shards
 from bittern.spark.sharded.tasks import BUILT, Assign, BuildParts, Settle, Survey, task_sample
@@ -142,6 +143,9 @@ def build_shards(
         traffic = (visits(router, len(shards), unseen) / len(unseen)).tolist()
     else:
         traffic = [plan.traffic[row["part"]] for row in shards]
+    # What a router reads in the text of a region may be another term than the part's.
+    known = {key.attribute for key in keys}
+    own = {name for name in router.rank.attribute_names() if is_derived(name)} - known
     ref = publish(spark, router, store)
     ids = [ref.id, *(f"{row['part'] == n_shards}:{row['id']}" for row in built)]
     return (
@@ -154,9 +158,9 @@ def build_shards(
             nbytes=tuple(row["nbytes"] for row in shards),
             traffic=tuple(traffic),
             integer_ids=id_type == pa.int64(),
-            attributes=tuple(sorted({key.attribute for key in keys})),
+            attributes=tuple(sorted({*known, *own})),
             routed_by=tuple(
-                sorted({name for runs in regions for name in plan.ruler.attributes(runs)})
+                sorted({*(name for runs in regions for name in plan.ruler.attributes(runs)), *own})
             ),
         ),
         bad,
