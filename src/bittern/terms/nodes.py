@@ -117,8 +117,3 @@ def shared(terms: Sequence[Term]) -> tuple[list[Term], frozenset[int]]:
     whole = {id(term) for term in found}
     repeated = {node for node, above in parents.items() if len(above) > 1 or node in whole}
     return found, frozenset(repeated)
-
-
-def is_constant(term: Term) -> bool:
-    """Whether no attribute is read."""
-    return not attributes_of(term)

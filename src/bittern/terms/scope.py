@@ -29,7 +29,6 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from bittern.terms.nodes import Attribute, Constant, Lambda, Term
 
@@ -135,7 +134,6 @@ class Meaning(NamedTuple):
     least: int
     most: int
     is_lazy: bool = False
-    is_hidden: bool = False
 
 
 Functions: TypeAlias = dict[str, Meaning]
@@ -218,8 +216,3 @@ def folded(term: Term) -> pa.Scalar:
     if scope.failures:
         raise ValueError(scope.failures[0].reason)
     return value[0] if isinstance(value, pa.Array) else value
-
-
-def is_null(value: Value) -> Value:
-    """Whether it is NULL (NaN is not)."""
-    return pc.is_null(value)
