@@ -14,6 +14,7 @@ In the order in which a call and its events meet them::
     snapshots/                       how an index reaches the processes that match with it
     sharded/  catalogs/              an index that outgrows a host; a catalog that changes
     attributes.py arrow_types.py     the columns that cross into Python, and their types
+    terms/                           what the JVM computes for subscriptions, as columns
     past.py history_files.py remembered.py   the documents that events are compared with
     operator.py                      in a worker: batch by batch into the embedded engine
     sink/                            ``write``: matches straight from the tasks
