@@ -217,7 +217,7 @@ def compare(expressions: list[str], found: list[set[int]], kept: list[set[int]])
 
 
 def test_terms_match_as_filter_does(spark: Any, events: Any) -> None:
-    expressions = [*EXPRESSIONS, *random_expressions(60)]
+    expressions = [*EXPRESSIONS, *random_expressions(20)]
     found = bittern.spark.match(
         events, frame_of(spark, expressions), event_id="id", explode=True, rejects=True
     )

@@ -215,8 +215,8 @@ def _interleave(
 def merge(parts: Sequence[Matches], all_ids: Ids) -> Matches:
     """Matches of the same events in several indexes, as positions in their joined ids."""
     first, *others = parts
-    if not others:
-        return first
+    if not others:  # the ids of an index without subscriptions do not tell their type
+        return first if first.all_ids is all_ids else replace(first, all_ids=all_ids)
     offsets, subscriptions = first.offsets, first.subscriptions
     shift = len(first.all_ids)
     for other in others:
