@@ -239,6 +239,7 @@ def test_a_term_beside_a_quantified_predicate() -> None:
     [
         ("EXISTS d (coalesce(d.a, 1) = 1)", "functions such as coalesce"),
         ("(EXISTS d (d.a = a)) = b", "stand by themselves"),
+        ("1 . EXISTS d (d.a = a)", "the name of a field"),
         ("lowr(a) = 'x' AND b = 1", "there is no function lowr"),
         ("coalesce() = 1", "at least 1 argument"),
         ("rand() < 1", "another value each time"),
@@ -288,6 +289,25 @@ def test_texts_that_differ_in_constants_are_read_once() -> None:
     for text in texts:
         shape, parameters = shapes.read(text)
         assert shapes.templates[shape].fill(parameters) == parse(text)
+
+
+def test_mistakes_in_texts_of_a_known_shape_are_where_they_were_made() -> None:
+    shapes = Shapes()
+    shapes.read("coalesce(a, 0) > 1 AND lower(b) LIKE 'x%'")
+    wrong = r"coalesce(a, 0) > 1 AND lower(b) LIKE r'x\y'"
+    for read in (shapes.read, parse):
+        with pytest.raises(ExpressionError) as caught:
+            read(wrong)
+        assert (caught.value.text, caught.value.position) == (wrong, caught.value.position)
+        assert "\1" not in str(caught.value)
+
+
+def test_a_shape_that_is_not_plain_is_read_in_full_each_time() -> None:
+    shapes = Shapes()
+    for text in ("a ILIKE 'X%'", "b ILIKE 'y_'", "a < b", "c < d"):
+        for _ in range(2):
+            shape, parameters = shapes.read(text)
+            assert shapes.templates[shape].fill(parameters) == parse(text)
 
 
 def test_explain_shows_the_value_of_a_term() -> None:

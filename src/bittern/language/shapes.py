@@ -145,7 +145,7 @@ class Shapes:
         self._letters: dict[str, str] = {}
         self._joins: dict[str, str] = {}
         self._passed: dict[tuple[str, str], Any] = {}
-        # Key -> where the terms are, if that is all that is not plain; term -> word for it.
+        # Key -> where the terms are, if that is all that is not plain, else nowhere; term -> word.
         self._cuts: dict[str, tuple[Cut, ...]] = {}
         self._words: dict[str, str] = {}
 
@@ -193,8 +193,12 @@ class Shapes:
         known = self._keys.get(key)
         if known is None:
             cuts = self._cuts.get(key)
-            if cuts is not None and (plain := self._cut(text, cuts)) is not None:
-                return self._read_plain(plain)
+            if cuts and (plain := self._cut(text, cuts)) is not None:
+                try:
+                    return self._read_plain(plain)
+                except ExpressionError:
+                    parse(text)  # the same mistake, where the user made it
+                    raise
             if len(self._keys) < _MANY_KEYS:
                 return self._parse(text, key)
             return self._read_sorted(text, parts, words, letters)
@@ -362,10 +366,12 @@ class Shapes:
         slots = Slots()
         tree = map_leaves(normal_form(parse_with_terms(text, wrong, hidden=True)), slots.leaf)
         found = self.add(Template(tree, tuple(slots.kinds))), tuple(slots.parameters)
-        if key is not None and len(self._cuts) < _MANY_KEYS and (cuts := cuts_of(text)):
-            # Unless it has more than terms as operands: then each such text is read in full.
+        if key is not None and key not in self._cuts and len(self._cuts) < _MANY_KEYS:
+            # No cuts: it has more than terms as operands, and each such text is read in full.
+            self._cuts[key] = ()
+            cuts = cuts_of(text)
             with contextlib.suppress(ExpressionError):
-                plain = self._cut(text, cuts)
+                plain = self._cut(text, cuts) if cuts else None
                 if plain is not None and self._read_plain(plain) == found:
                     self._cuts[key] = cuts
         return found

@@ -6,6 +6,8 @@ Results are evaluated only for the rows that take them. All O(rows).
 
 from __future__ import annotations
 
+from functools import reduce
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -29,20 +31,10 @@ def truth(value: Value) -> Value:
     return value
 
 
-@TABLE.add("and", least=2, most=-1)
-def _and(_scope: Scope, _call: Call, *values: Value) -> Value:
-    found = truth(values[0])
-    for each in values[1:]:
-        found = pc.and_kleene(found, truth(each))
-    return found
-
-
-@TABLE.add("or", least=2, most=-1)
-def _or(_scope: Scope, _call: Call, *values: Value) -> Value:
-    found = truth(values[0])
-    for each in values[1:]:
-        found = pc.or_kleene(found, truth(each))
-    return found
+@TABLE.add("and", "or", least=2, most=-1)
+def _junction(_scope: Scope, call: Call, *values: Value) -> Value:
+    joined = pc.and_kleene if call.function == "and" else pc.or_kleene
+    return reduce(joined, map(truth, values))
 
 
 @TABLE.add("not", least=1)

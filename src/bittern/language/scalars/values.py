@@ -16,8 +16,8 @@ from bittern.language.constants import (
 from bittern.language.lexer import QUANTIFIERS, Token, is_complete
 from bittern.language.limits import MAX_TERM_DEPTH
 from bittern.language.literals import (
+    HIDDEN,
     TERM,
-    attribute_name,
     attribute_of,
     attribute_parts,
     string_value,
@@ -108,9 +108,10 @@ class ValueReader(FunctionReader):
                 term = self._fold(term)
             elif self._accept("."):
                 token = self._take()
-                if token.kind != "attribute":
+                field = self._name(token) if token.kind == "attribute" else HIDDEN
+                if field.startswith(HIDDEN):  # a quantified predicate is no field
                     self._fail(token, "the name of a field after '.'")
-                for part in attribute_parts(attribute_name(token.text)):
+                for part in attribute_parts(field):
                     if isinstance(term, Attribute):
                         term = self._inside(term, part, token)
                     else:
