@@ -26,7 +26,6 @@ from bittern.language.literals import (
 )
 from bittern.language.normalize import normal_form
 from bittern.language.parser import parse
-from bittern.language.patterns import LikeForm, Wildcard, like_parts
 from bittern.language.printer import print_expression
 from bittern.language.shapes import Shapes
 from bittern.language.syntax import (
@@ -44,6 +43,7 @@ from bittern.language.syntax import (
 )
 from bittern.language.templates import Slot
 from bittern.language.trees import walk
+from bittern.terms.pattern_texts import LikeForm, Wildcard, like_parts
 from effort import examples
 
 A, B, C = (Compare(name, "=", Literal(1)) for name in "abc")

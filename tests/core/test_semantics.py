@@ -18,6 +18,7 @@ from bittern.language import limits
 from bittern.language.parser import parse
 from bittern.language.printer import print_expression
 from bittern.terms import scope
+from bittern.terms.limits import MAX_REGEX_LENGTH
 
 if TYPE_CHECKING:
     from bittern.language.syntax import Expression
@@ -150,7 +151,7 @@ def test_spark_accepts_what_is_refused(spark: Any) -> None:
 def test_document_shows_the_limits_and_its_examples_are_valid() -> None:
     text = semantics.DOCUMENT.read_text(encoding="utf-8")
     sizes = (
-        *(limits.MAX_LENGTH, limits.MAX_DEPTH, limits.MAX_PREDICATES, limits.MAX_REGEX_LENGTH),
+        *(limits.MAX_LENGTH, limits.MAX_DEPTH, limits.MAX_PREDICATES, MAX_REGEX_LENGTH),
         *(limits.MAX_PARTS, limits.MAX_WINDOW_COUNT, limits.MAX_WINDOW_DAYS),
     )
     for size in sizes:

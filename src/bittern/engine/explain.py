@@ -28,7 +28,6 @@ from bittern.errors import EventError, brief
 from bittern.language.derived import is_derived, sides_of, stands_for_truth
 from bittern.language.literals import attribute_parts
 from bittern.language.parser import parse
-from bittern.language.patterns import Wildcard, compile_regex, like_parts
 from bittern.language.printer import print_attribute, print_expression
 from bittern.language.shapes import Shapes
 from bittern.language.syntax import (
@@ -54,6 +53,7 @@ from bittern.language.trees import walk
 from bittern.model.events.documents import is_variant_column
 from bittern.model.events.mappings import LISTS, plain_value
 from bittern.model.numbers import exact
+from bittern.terms.pattern_texts import Wildcard, compile_regex, like_parts
 
 Truth = bool | None
 _WORDS = {True: "true", False: "false", None: "unknown"}

@@ -3,7 +3,7 @@
 ::
 
     lexer.py parser.py predicates.py       text -> tokens -> syntax tree      syntax.py   the tree
-    literals.py patterns.py durations.py   what constants, patterns and durations mean
+    literals.py durations.py               what constants and durations mean
     complaints.py limits.py                what is wrong with a text, and when one is too large
     normalize.py trees.py                  tree -> normal form, without recursion
     printer.py                             tree -> text

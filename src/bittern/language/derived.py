@@ -29,7 +29,6 @@ import pyarrow as pa
 from bittern.language import syntax
 from bittern.language.constants import literal_of
 from bittern.language.literals import TERM, kind_of
-from bittern.language.patterns import compile_regex, like_parts
 from bittern.language.predicates import FLIPPED
 from bittern.language.printer import attribute_word
 from bittern.language.quantifiers import is_hidden, quantified_of
@@ -37,6 +36,7 @@ from bittern.language.scalars import read_term
 from bittern.language.term_printer import print_term
 from bittern.language.trees import Branch, Draft, flatten
 from bittern.terms.nodes import Attribute, Call, Constant, Term, attributes_of
+from bittern.terms.pattern_texts import compile_regex, like_parts
 from bittern.terms.scope import folded
 from bittern.terms.unknown import any_function, unknown_functions
 

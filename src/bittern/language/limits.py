@@ -19,12 +19,6 @@ MAX_PREDICATES = 4_096
 #: Parts of an attribute's path. As deep as JSON text and variants are read.
 MAX_PARTS = 64
 
-#: Characters of a regular expression.
-MAX_REGEX_LENGTH = 1_000
-
-#: Bytes that one compiled regular expression may take.
-MAX_REGEX_BYTES = 1 << 20
-
 #: Digits of a decimal literal, so that its unscaled value is an int64.
 MAX_DECIMAL_DIGITS = 18
 

@@ -21,10 +21,10 @@ from bittern.language.complaints import explain_token
 from bittern.language.durations import duration_value
 from bittern.language.lexer import QUANTIFIERS, Token, is_bare, without_comments
 from bittern.language.limits import MAX_DEPTH, MAX_LENGTH, MAX_WINDOW_COUNT
-from bittern.language.patterns import RegexTooLargeError
 from bittern.language.predicates import PredicateParser
 from bittern.language.syntax import And, Expression, Not, Or, Quantified, Window
 from bittern.language.trees import Branch, Draft, flatten
+from bittern.terms.pattern_texts import RegexTooLargeError
 
 _OPENING = frozenset(("(", "NOT", *QUANTIFIERS))
 

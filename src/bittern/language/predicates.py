@@ -32,7 +32,6 @@ from bittern.language.literals import (
     has_too_many_parts,
     string_value,
 )
-from bittern.language.patterns import LikeParts, RegexTooLargeError, compile_regex, like_parts
 from bittern.language.syntax import (
     Between,
     Compare,
@@ -49,6 +48,7 @@ from bittern.language.syntax import (
     Predicate,
     Regex,
 )
+from bittern.terms.pattern_texts import LikeParts, RegexTooLargeError, compile_regex, like_parts
 
 #: The operator that says the same of the operands in the other order.
 FLIPPED = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}

@@ -55,10 +55,10 @@ from bittern.language.literals import (
 )
 from bittern.language.normalize import normal_form
 from bittern.language.parser import Parser, check_text, parse, parse_with_terms
-from bittern.language.patterns import LikeParts, compile_regex, like_parts
 from bittern.language.quantifiers import HIDDEN_WORD, hidden_word, hide, is_hidden
 from bittern.language.templates import Slot, Slots, Template
 from bittern.language.trees import flat, map_leaves
+from bittern.terms.pattern_texts import LikeParts, compile_regex, like_parts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

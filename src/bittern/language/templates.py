@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, cast
 
 from bittern.language.literals import READERS, attribute_name, kind_of
 from bittern.language.normalize import ALWAYS, normal_form
-from bittern.language.patterns import LikeForm, like_parts
 from bittern.language.printer import attribute_word, print_literal, print_text
 from bittern.language.quantifiers import hidden_name, is_hidden, quantified_of
 from bittern.language.syntax import (
@@ -37,6 +36,7 @@ from bittern.language.syntax import (
     Regex,
 )
 from bittern.language.trees import flat, map_leaves, unflat
+from bittern.terms.pattern_texts import LikeForm, like_parts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

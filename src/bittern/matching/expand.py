@@ -21,7 +21,6 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from bittern.language.literals import number_value, string_value, time_value
-from bittern.language.patterns import LikeForm, Wildcard, like_parts
 from bittern.language.syntax import (
     And,
     Between,
@@ -42,6 +41,7 @@ from bittern.matching.structure import AND, OR, TEST, Nested
 from bittern.model.numbers import exact
 from bittern.model.patterns.sets import CONTAINS, LIKE, REGEX
 from bittern.model.rank.space import ANY, BOOLEAN, NUMBER, PATTERN, REVERSED, STRING, TIME
+from bittern.terms.pattern_texts import LikeForm, Wildcard, like_parts
 
 #: Bounds that need no constant.
 START, END, ABSENT = 0, 1, 2

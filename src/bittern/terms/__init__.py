@@ -10,6 +10,7 @@ in whole columns. Comparing it with a constant is a predicate like any other.
     types.py         Spark's types as Arrow's, and what two of them have in common
     scope.py         evaluation over the rows of a batch; the table of all functions
     limits.py        how large what is computed may become
+    pattern_texts.py what LIKE patterns and regular expressions mean, for all rooms
     unknown.py       functions that only Spark knows
     columns.py       columns as NumPy sees them, and back
     comparisons.py conditions.py                     order, equality, AND, OR, CASE, coalesce

@@ -25,8 +25,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import re2
 
-from bittern.terms.limits import MAX_REGEX_BYTES, MAX_REGEX_LENGTH
 from bittern.terms.nodes import Call
+from bittern.terms.pattern_texts import LikeForm, Wildcard, compile_regex, like_parts
 from bittern.terms.scope import MeaninglessError, Scope, Table, Value
 from bittern.terms.strings import lower
 from bittern.terms.texts import (
@@ -103,57 +103,34 @@ def _equal(array: pa.Array, parts: str) -> pa.Array:
     return pc.equal(array, pa.scalar(parts))
 
 
+#: How values are asked for the text of a pattern, by its form.
+_ASKED: dict[LikeForm, Callable[[pa.Array, str], pa.Array]] = {
+    LikeForm.EXACT: _equal,
+    LikeForm.PREFIX: pc.starts_with,
+    LikeForm.ANY: pc.starts_with,
+    LikeForm.SUFFIX: pc.ends_with,
+    LikeForm.CONTAINS: pc.match_substring,
+}
+_WILD = {Wildcard.ANY: "(?s:.*)", Wildcard.ANY_ONE: "(?s:.)"}
+
+
 @lru_cache(maxsize=4096)
 def _taken_apart(pattern: str, escape: str) -> tuple[Callable[[pa.Array, str], pa.Array], str]:
     """What to ask of a value, and with which text; ``ValueError`` if the pattern is none."""
-    pieces: list[str] = []
-    wild = ""  # the form: what is no literal, and L for a run of literals
-    characters = iter(pattern)
-    for character in characters:
-        literal = character
-        if character == escape:
-            literal = next(characters, "")
-            if not literal or literal not in ("%", "_", escape):
-                raise ValueError("in a LIKE pattern, an escape stands before %, _ or itself")
-        elif character in "%_":
-            if character == "_" or not wild.endswith("%"):
-                pieces.append("(?s:.*)" if character == "%" else "(?s:.)")
-                wild += character
-            continue
-        if wild.endswith("L"):
-            pieces[-1] += literal
-        else:
-            pieces.append(literal)
-            wild += "L"
-    forms = {"": _equal, "L": _equal, "L%": pc.starts_with, "%L": pc.ends_with}
-    forms["%L%"] = pc.match_substring
-    if wild in forms:
-        return forms[wild], "".join(p for p, own in zip(pieces, wild, strict=True) if own == "L")
-    if len(pattern) > MAX_REGEX_LENGTH:
-        raise ValueError(
-            f"a LIKE pattern with wildcards inside has at most {MAX_REGEX_LENGTH:,} characters"
-        )
-    regex = [re2.escape(p) if own == "L" else p for p, own in zip(pieces, wild, strict=True)]
+    parts = like_parts(pattern, escape)
+    if parts.form in _ASKED:
+        return _ASKED[parts.form], parts.text
+    regex = [re2.escape(each) if isinstance(each, str) else _WILD[each] for each in parts.pieces]
     return pc.match_substring_regex, rf"\A{''.join(regex)}\z"
 
 
 @lru_cache(maxsize=1024)
 def _compiled(pattern: str) -> Any:
     """A regular expression of RE2."""
-    if len(pattern) > MAX_REGEX_LENGTH:
-        raise MeaninglessError(
-            f"a regular expression has at most {MAX_REGEX_LENGTH:,} characters, "
-            f"this one has {len(pattern):,}"
-        )
-    options = re2.Options()
-    options.max_mem = MAX_REGEX_BYTES
-    options.log_errors = False
     try:
-        return re2.compile(pattern.encode(), options)
-    except re2.error as wrong:
-        reason = wrong.args[0]
-        reason = reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason)
-        raise MeaninglessError(f"not a regular expression for RE2: {reason}") from None
+        return compile_regex(pattern, of_bytes=True)
+    except ValueError as wrong:
+        raise MeaninglessError(str(wrong)) from None
 
 
 def _regex(scope: Scope, pattern: Value) -> Any:

@@ -21,7 +21,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from bittern.language.limits import MAX_REGEX_BYTES, MAX_REGEX_LENGTH
+from bittern.terms.limits import MAX_REGEX_BYTES, MAX_REGEX_LENGTH
 
 
 class LikeForm(enum.Enum):
@@ -116,8 +116,11 @@ class RegexTooLargeError(ValueError):
     """A regular expression is longer, or compiles to more, than the limits allow."""
 
 
-def compile_regex(pattern: str) -> Any:
-    """Compile for RE2 within the limits; ``search`` on the result finds the pattern anywhere."""
+def compile_regex(pattern: str, *, of_bytes: bool = False) -> Any:
+    """Compile for RE2 within the limits; ``search`` on the result finds the pattern anywhere.
+
+    ``of_bytes``: it searches UTF-8, and positions are those of bytes.
+    """
     import re2  # noqa: PLC0415  only expressions with RLIKE pay for it
 
     if len(pattern) > MAX_REGEX_LENGTH:
@@ -129,7 +132,7 @@ def compile_regex(pattern: str) -> Any:
     options.max_mem = MAX_REGEX_BYTES
     options.log_errors = False
     try:
-        return re2.compile(pattern, options)
+        return re2.compile(pattern.encode() if of_bytes else pattern, options)
     except re2.error as wrong:
         reason = wrong.args[0]
         reason = reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason)
