@@ -6,6 +6,7 @@ of rows that do is told by hand.
 
 from __future__ import annotations
 
+import logging
 import random
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 pytest.importorskip("pyspark")
 
 import pyarrow as pa
+from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F
 
 import bittern
@@ -375,6 +377,16 @@ def test_what_spark_cannot_compute_is_refused(
     frame = spark.createDataFrame([("s", text)], "id string, expression string")
     with pytest.raises((OptionError, SubscriptionError), match=why):
         bittern.spark.match(failing, frame, event_id="id")
+
+
+def test_errors_of_spark_are_still_logged(spark: Any, failing: Any) -> None:
+    # A logger has the class of its first caller; a plain one would refuse PySpark's keywords.
+    logging.Logger.manager.loggerDict.pop("SQLQueryContextLogger", None)
+    frame = spark.createDataFrame([("s", "md5(array(a)) = 'x'")], "id string, expression string")
+    with pytest.raises((OptionError, SubscriptionError), match="md5"):
+        bittern.spark.match(failing, frame, event_id="id")
+    with pytest.raises(AnalysisException, match="DATATYPE_MISMATCH"):
+        failing.filter("md5(array(a)) = 'x'")
 
 
 @pytest.mark.parametrize("text", ["rand() > 0.5", "uuid() = 'x'", "sum(a) > 1", "now() > day"])

@@ -15,6 +15,7 @@ from typing import TypeAlias
 
 import pyarrow as pa
 from pyspark.errors import AnalysisException
+from pyspark.logger import PySparkLogger
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import (
@@ -214,7 +215,8 @@ def _refusal(frame: DataFrame, sql: Sequence[str]) -> str | None:
 @contextmanager
 def _quietly() -> Iterator[None]:
     """Keep PySpark from writing errors to the log that are answers here."""
-    log = logging.getLogger(_QUERY_LOG)
+    # A logger has the class of its first caller, and a plain one would refuse PySpark's keywords.
+    log = PySparkLogger.getLogger(_QUERY_LOG)
     was, log.disabled = log.disabled, True
     try:
         yield
