@@ -53,7 +53,7 @@ _TEXTS: tuple[tuple[str, str], ...] = (
     ("lower(concat(brand, '-{j}'))", ""),
     ("upper(concat('{j}-', brand))", ""),
     ("concat(trim(title), '{j}')", ""),
-    ("substring(brand, {k}, 6)", ""),
+    ("concat(substring(brand, 6), '+{j}')", ""),
     ("replace(brand, '{j}', '')", ""),
     ("lpad(code, {k}, '0')", "lpad(code, {k}, '0')"),
 )
@@ -69,14 +69,18 @@ def terms(*, duckdb: bool = False) -> tuple[list[str], list[str]]:
     return filled(_NUMBERS), filled(_TEXTS)
 
 
+def title(number: int) -> str:
+    """A title without the spaces around it."""
+    return f"{('Red shoe', 'blue Hat', 'Green coat', 'lamp', 'Desk')[number % 5]} {number}"
+
+
 def term_events(draw: Draw, n: int) -> pa.Table:
     """Events of ten attributes."""
-    titles = np.array(["Red shoe", " blue Hat ", "Green coat", "lamp", "Desk  "])
     discount = draw.unit(n) * 10
     return pa.table(
         {
             "brand": pa.array([f"Brand{i}" for i in draw.below(_BRANDS, n).tolist()]),
-            "title": pa.array(titles[draw.below(5, n)]),
+            "title": pa.array([f" {title(i)}  " for i in draw.below(_BRANDS, n).tolist()]),
             "price": np.round(draw.unit(n) * 100, 2),
             "quantity": 1 + draw.below(19, n),
             "cost": np.round(draw.unit(n) * 100, 2),
@@ -132,8 +136,8 @@ def constant(term: int, brand: int) -> str:
     return (
         f"{name}-{j}".lower(),
         f"{j}-{name}".upper(),
-        ("Red shoe", "blue Hat", "Green coat", "lamp", "Desk")[brand % 5] + str(j),
-        name[j + 1 : j + 7],
+        f"{title(brand)}{j}",
+        f"{brand}+{j}",
         name.replace(str(j), ""),
         str(brand).rjust(j + 2, "0")[: j + 2],
     )[kind]

@@ -324,3 +324,46 @@ def test_kinds_that_differ_are_listed() -> None:
     found = matcher.match([{"a": 1, "b": "x"}, {"a": 1, "b": 2}])
     assert found.to_pylist() == [[], ["s"]]
     assert [row for row, _ in found.mistyped] == [0]
+
+
+REPEATED = {
+    "lower": "lower(brand) = 'acme'",
+    "not": "NOT (lower(brand) = 'acme')",
+    "like": "upper(brand) LIKE '%C%E' OR upper(brand) LIKE '%PE%'",
+    "null": "substr(brand, 2) IS NULL",
+    "no null": "coalesce(brand, 'x') = 'x'",
+    "fails": "CAST(brand AS INT) > 3",
+    "meaningless": "hour(brand) > 3 OR size(brand) > 1",
+    "integers": "a % 3 = 1 AND a * 2 < 30",
+    "exact": "a * 9000000000000000000 > 5",
+    "days": "year(day) = 2024",
+    "two": "concat(brand, a) = 'Acme4'",
+    "floats": "string(f) = '-0.0'",
+    "alone": "a < 3",
+}
+
+
+def test_values_that_many_events_share_are_computed_once() -> None:
+    brands = ["Acme", None, "apex", "17", "", "ß"]
+    days = [None, 0, 19_999]
+    n = 5_000
+    events = pa.table(
+        {
+            "brand": [brands[i // 7 % 6] for i in range(n)],
+            "a": [None if i % 11 == 0 else i % 20 for i in range(n)],
+            "day": pa.array([days[i % 3] for i in range(n)], pa.date32()),
+            "f": [(0.0, -0.0, 1.5)[i % 3] for i in range(n)],
+        }
+    )
+    matcher = bittern.Matcher(bittern.Index.build(REPEATED))
+    whole = matcher.match(events)
+    parts = [matcher.match(events.slice(i, 100)) for i in range(0, n, 100)]  # too few to repeat
+    assert whole.to_pylist() == [ids for part in parts for ids in part.to_pylist()]
+    assert {name for ids in whole.to_pylist() for name in ids} == {*REPEATED} - {"meaningless"}
+    mistyped = [
+        (event + 100 * at, reason)
+        for at, part in enumerate(parts)
+        for event, reason in part.mistyped
+    ]
+    assert whole.mistyped == mistyped
+    assert len({reason for _, reason in mistyped}) > 1
