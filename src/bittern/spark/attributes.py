@@ -219,13 +219,13 @@ def _is_open(type_: DataType) -> bool:
 def _pruned(column: Column, path: str, type_: DataType, names: Names) -> Column | None:
     """What of a column is in use, or None; a struct that is tested itself stays whole."""
     if path in names.numbers:
-        return column if can_cross(type_) else _whether_there(column)
+        return column if can_cross(type_) else _whether_there(column, type_)
     if path not in names.prefixes:
         return None
     if isinstance(type_, ArrayType):  # what lies inside it is there if it is: nothing else counts
-        return _whether_there(column)
+        return _whether_there(column, type_)
     if isinstance(type_, MapType):
-        return column if can_cross(type_) else _whether_there(column)
+        return column if can_cross(type_) else _whether_there(column, type_)
     if not isinstance(type_, StructType):
         return F.lit(None)  # nothing lies inside it, whatever a document says
     if can_cross(type_) and _twins(type_.names, case_sensitive=False) is not None:
@@ -239,6 +239,7 @@ def _pruned(column: Column, path: str, type_: DataType, names: Names) -> Column 
     return F.struct(*fields) if fields else None
 
 
-def _whether_there(column: Column) -> Column:
-    """A value without a kind, which is NULL where the column is."""
-    return F.when(column.isNotNull(), F.array(F.lit(0)))
+def _whether_there(column: Column, type_: DataType) -> Column:
+    """A value without a kind, an array if the column is one, which is NULL where the column is."""
+    something = F.array(F.lit(0)) if isinstance(type_, ArrayType) else F.expr("X''")
+    return F.when(column.isNotNull(), something)
