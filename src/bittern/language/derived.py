@@ -30,6 +30,7 @@ from bittern.language import syntax
 from bittern.language.constants import literal_of
 from bittern.language.literals import TERM, kind_of
 from bittern.language.predicates import FLIPPED
+from bittern.language.presence import is_presence
 from bittern.language.printer import attribute_word
 from bittern.language.quantifiers import is_hidden, quantified_of
 from bittern.language.scalars import read_term
@@ -122,6 +123,8 @@ def _text(term: Term) -> str:
     """The text of a term as part of a name."""
     if any(is_hidden(name) for name in attributes_of(term)):
         raise ValueError("EXISTS and FORALL stand by themselves, not inside a term")
+    if any(is_presence(name) for name in attributes_of(term)):
+        raise ValueError("IS MISSING stands by itself, not inside a term")
     text = print_term(term)
     if TERM in text:
         raise ValueError("an attribute name in a term cannot have U+0001 in it")

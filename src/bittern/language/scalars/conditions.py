@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from bittern.errors import LimitError
-from bittern.language.lexer import without_comments
+from bittern.language.lexer import MISSING, Token, without_comments
 from bittern.language.limits import MAX_TERM_DEPTH
+from bittern.language.literals import MARKS
+from bittern.language.presence import presence_of
 from bittern.language.scalars.values import ValueReader
-from bittern.terms.nodes import Call, Term
+from bittern.terms.nodes import Attribute, Call, Constant, Term
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -119,9 +121,17 @@ class _Reader(ValueReader):
             found = self._call(f"is {word.lower()}", [term])
         elif word == "DISTINCT" and self._word("from"):
             found = self._call("not", [self._call("<=>", [term, self._value(1)])])
+        elif word == MISSING:
+            found = self._is_missing(term, token)
         else:
-            self._fail(token, "NULL, TRUE, FALSE, UNKNOWN or DISTINCT FROM after IS")
+            self._fail(token, "NULL, TRUE, FALSE, UNKNOWN, MISSING or DISTINCT FROM after IS")
         return self._call("not", [found]) if negated else found
+
+    def _is_missing(self, term: Term, token: Token) -> Term:
+        if isinstance(term, Attribute) and not term.name.startswith(MARKS):
+            return Call("is null", (Attribute(presence_of(term.name)),))
+        message = "IS MISSING is asked of an attribute, not of what is computed"
+        return Constant(self._error(message, token))
 
     def _in(self, term: Term, _word: str) -> Term:
         self._expect("(", "'(' after IN")

@@ -8,7 +8,7 @@ from bittern.errors import ExpressionError, LimitError
 from bittern.language.complaints import incomplete
 from bittern.language.lexer import Token, is_complete, tokens
 from bittern.language.limits import MAX_PARTS, MAX_TERM_DEPTH, MAX_TERM_HEIGHT
-from bittern.language.literals import HIDDEN, TERM, attribute_name, has_too_many_parts
+from bittern.language.literals import MARKS, TERM, attribute_name, has_too_many_parts
 from bittern.terms.nodes import Call, Constant, Lambda, Term
 from bittern.terms.scope import folded
 
@@ -34,7 +34,8 @@ class FunctionCallError(ExpressionError):
 class TokenReader:
     """One reading of one text.
 
-    ``hidden`` says that names may stand for quantified predicates: the text is one of ours.
+    ``hidden`` says that names may stand for quantified predicates or for the presence of another:
+    the text is one of ours.
     """
 
     def __init__(self, text: str, *, hidden: bool) -> None:
@@ -110,7 +111,7 @@ class TokenReader:
         if not is_complete(token.text):
             self._error(incomplete(token), token)
         name = str(self._read(token, attribute_name))
-        if name.startswith(TERM) or (name.startswith(HIDDEN) and not self._hidden):
+        if name.startswith(TERM) or (name.startswith(MARKS) and not self._hidden):
             self._error(f"an attribute name cannot start with U+{ord(name[0]):04X}", token)
         return self._short(name, token)
 

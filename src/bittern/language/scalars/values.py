@@ -17,6 +17,7 @@ from bittern.language.lexer import QUANTIFIERS, Token, is_complete
 from bittern.language.limits import MAX_TERM_DEPTH
 from bittern.language.literals import (
     HIDDEN,
+    MARKS,
     TERM,
     attribute_of,
     attribute_parts,
@@ -109,7 +110,7 @@ class ValueReader(FunctionReader):
             elif self._accept("."):
                 token = self._take()
                 field = self._name(token) if token.kind == "attribute" else HIDDEN
-                if field.startswith(HIDDEN):  # a quantified predicate is no field
+                if field.startswith(MARKS):  # a quantified predicate is no field
                     self._fail(token, "the name of a field after '.'")
                 for part in attribute_parts(field):
                     if isinstance(term, Attribute):

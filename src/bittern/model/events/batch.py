@@ -25,6 +25,7 @@ import pyarrow as pa
 
 from bittern.arrays import ranges, starts_of
 from bittern.jit import frozen
+from bittern.language.literals import MARKS
 from bittern.model.events.columns import Column
 from bittern.model.events.variant_values import LongDecimals
 from bittern.model.numbers import Number, exact, floors_at_scale
@@ -88,6 +89,17 @@ class Constants:
         self.first_pattern = dict(zip(sorted(patterns), channels[firsts].tolist(), strict=True))
         self._numbers: dict[int, list[Number]] = {}
         self._floors: dict[tuple[int, int], tuple[npt.NDArray[Any], npt.NDArray[Any]]] = {}
+
+    def hidden_cells(self, attributes: Mapping[str, int]) -> npt.NDArray[np.bool_] | None:
+        """By cell, whether it is of an attribute that no event carries itself; None: none is."""
+        marked = [number for name, number in attributes.items() if name.startswith(MARKS)]
+        if not marked:
+            return None
+        channels, bases = self.arrays.channels[marked], self.arrays.bases
+        hidden = np.zeros(self._rank.n_cells, dtype=np.bool_)
+        for channel in channels[channels >= 0].tolist():
+            hidden[bases[channel] : bases[channel + 1]] = True
+        return hidden
 
     def numbers(self, channel: int) -> list[Number]:
         """The constants of a numeric channel, exactly."""

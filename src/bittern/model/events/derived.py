@@ -198,21 +198,24 @@ def only_spark_knows(name: str, functions: Sequence[str]) -> str:
     )
 
 
-def term_values(names: Sequence[str], events: Any) -> dict[str, Any]:
-    """The values of derived attributes for one event, in plain Python; without those it lacks."""
+def term_values(names: Sequence[str], events: Any) -> tuple[dict[str, Any], dict[str, str]]:
+    """The values of derived attributes for one event, in plain Python, and why others have none."""
     from bittern.model.events.encoder import EventReader  # noqa: PLC0415  it imports this
 
     numbers = {name: number for number, name in enumerate(names)}
     derived, results = DerivedAttributes(numbers), Gathered(names)
     gathered = derived.columns()
     n_events = EventReader(derived.found_as, gathered, ()).read(events)
-    derived.add(gathered, n_events, results)
+    failures = {why for _, why in derived.add(gathered, n_events, results)}
     found: dict[str, Any] = {}
     for name, typed in results.typed(n_events).items():
         for array in typed.arrays:
             if array[0].is_valid:
                 found[name] = array[0].as_py()
-    return found
+    starts = {name: f"{print_attribute(name)} has no value: " for name in names}
+    return found, {
+        name: why for name, start in starts.items() for why in failures if why.startswith(start)
+    }
 
 
 class _Typed(NamedTuple):
