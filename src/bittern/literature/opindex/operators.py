@@ -199,5 +199,6 @@ def rewrite(clauses: Clauses, nodes: Int32s, bases: Int32s, kinds: npt.NDArray[n
         np.empty(most, dtype=np.int32),
     )
     _rewrite(frozen(clauses), nodes, bases, kinds, made)
-    n = int(made.starts[-1])
-    return frozen(Basic(*made[:2], *(array[:n] for array in made[2:])))
+    starts, n_counts, operators, keys, counts = made
+    n = int(starts[-1])
+    return frozen(Basic(starts, n_counts, operators[:n], keys[:n], counts[:n]))
