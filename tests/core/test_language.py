@@ -831,6 +831,9 @@ NO_PLAIN_CONJUNCTIONS = [
     "a = 1 AND b IS NULL",
     "a = 1 AND\nb = 2",
     "a = 1 AND TRUE",
+    "a BETWEEN 1 AND b AND c IS NULL",
+    "a IN (CASE WHEN TRUE AND b THEN 1 ELSE 2 END) AND c IS NULL",
+    "lower(a) = 'x' AND b BETWEEN 1 AND c AND d ILIKE 'y'",
 ]
 
 

@@ -67,6 +67,16 @@ class Attribute(NamedTuple):
     of_document: bool
 
 
+def too_many_predicates(text: str, position: int) -> LimitError:
+    """What is said of a text with more predicates than allowed."""
+    return LimitError(
+        f"an expression has at most {MAX_PREDICATES:,} predicates, "
+        "and every value of IN counts as one",
+        text,
+        position,
+    )
+
+
 class PredicateParser:
     """The tokens of one text, and how predicates are read from them.
 
@@ -331,12 +341,7 @@ class PredicateParser:
     def _count(self, token: Token) -> None:
         self._n_predicates += 1
         if self._n_predicates > MAX_PREDICATES:
-            raise LimitError(
-                f"an expression has at most {MAX_PREDICATES:,} predicates, "
-                "and every value of IN counts as one",
-                self.text,
-                token.position,
-            )
+            raise too_many_predicates(self.text, token.position)
 
     def _error(self, message: str, token: Token) -> Any:
         raise ExpressionError(message, self.text, token.position) from None

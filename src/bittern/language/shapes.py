@@ -206,8 +206,9 @@ class Shapes:
                 try:
                     return self._read_plain(plain)
                 except ExpressionError:
-                    parse(text)  # the same mistake, where the user made it
-                    raise
+                    # It has more than terms that is not plain, or a mistake, which is then found
+                    # where the user made it.
+                    return self._parse(text, None)
             if len(self._keys) < _MANY_KEYS:
                 return self._parse(text, key)
             return self._read_sorted(text, parts, words, letters)
@@ -294,9 +295,11 @@ class Shapes:
             ["".join(parts[2 * first + 1 : 2 * last]) for _, first, last in pieces]
         )
         try:
-            return self._parse(joined, key)
+            return self._parse_plain(joined, key)
         except ExpressionError:
-            return self._parse(text, None)  # the same mistake, where the user made it
+            # A mistake, which is then found where the user made it, or terms, whose order counts:
+            # in ``a BETWEEN 1 AND b AND c IS NULL`` there is no predicate b.
+            return self._parse(text, None)
 
     def _letter(self, word: str) -> str | None:
         """The letter of a word's kind, or a keyword itself, if its text is valid."""
@@ -364,13 +367,17 @@ class Shapes:
 
     def _parse(self, text: str, key: str | None) -> tuple[int, tuple[str, ...]]:
         """Read a text with the parser, and remember its key if it has one."""
-        parser = _SlotParser(text)
         try:
-            tree = normal_form(parser.parse())
+            return self._parse_plain(text, key)
         except LimitError:
             raise
         except ExpressionError as wrong:
             return self._derive(text, key, wrong)
+
+    def _parse_plain(self, text: str, key: str | None) -> tuple[int, tuple[str, ...]]:
+        """The same for a text without terms."""
+        parser = _SlotParser(text)
+        tree = normal_form(parser.parse())
         kinds, parameters = tuple(parser.kinds), tuple(parser.parameters)
         shape_id = self.add(Template(tree, kinds))
         if key is not None:

@@ -25,7 +25,7 @@ from bittern.terms.casts import cast, widened
 from bittern.terms.nested import Lists, Offsets, is_listed, list_parts, lists_of, parts_of
 from bittern.terms.nodes import Call
 from bittern.terms.scope import MeaninglessError, Scope, Table, Value
-from bittern.terms.types import common_type
+from bittern.terms.types import ANY, common_type, type_name
 
 TABLE = Table()
 _INT = pa.int32()
@@ -37,8 +37,8 @@ _MAX_TEXTS = 1 << 26
 def ranks(values: pa.Array) -> Offsets:
     """A number for each value, in Spark's order, equal where values are; -1 for NULL."""
     kind = values.type
-    if pa.types.is_nested(kind):
-        raise MeaninglessError(f"values of type {kind} are not compared")
+    if pa.types.is_nested(kind) or pa.types.is_interval(kind) or kind == ANY:
+        raise MeaninglessError(f"values of type {type_name(kind)} are not compared")
     if pa.types.is_null(kind):
         return np.full(len(values), -1, dtype=np.int64)
     if pa.types.is_floating(kind):

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from bittern.terms.casts import widened
 from bittern.terms.nodes import Call
 from bittern.terms.scope import MeaninglessError, Scope, Table, Value
-from bittern.terms.types import common_type, is_number
+from bittern.terms.types import ANY, common_type, is_number, type_name
 
 TABLE = Table()
 
@@ -40,8 +40,8 @@ def order(left: Value, right: Value) -> tuple[Value, Value]:
         return nothing, nothing
     if pa.types.is_interval(left.type):
         left, right = months_alone(left), months_alone(right)
-    if pa.types.is_nested(left.type):
-        raise MeaninglessError(f"values of type {left.type} are not compared")
+    if pa.types.is_nested(left.type) or left.type == ANY:
+        raise MeaninglessError(f"values of type {type_name(left.type)} are not compared")
     below, equal = pc.less(left, right), pc.equal(left, right)
     if pa.types.is_floating(left.type):
         nan_left, nan_right = pc.is_nan(left), pc.is_nan(right)

@@ -55,7 +55,7 @@ class _Reader(ValueReader):
         token = self._peek()
         if token.kind != "end":
             self._fail(token, "an operator or the end")
-        self._check_height(term)
+        self._check(term)
         return term
 
     def _condition(self) -> Term:
@@ -148,8 +148,10 @@ class _Reader(ValueReader):
         name = word.lower()
         if self._peek().text.lower() in ("any", "some", "all") and self._peek(1).kind == "(":
             joins = "and" if self._take().text.lower() == "all" else "or"
-            self._take()
-            patterns = [self._call(name, [term, each]) for each in self._list(")")]
+            opening = self._take()
+            patterns = [
+                self._call(name, [self._copied(term, opening), each]) for each in self._list(")")
+            ]
             return patterns[0] if len(patterns) == 1 else self._call(joins, patterns)
         arguments = [term, self._value(1)]
         if self._accept("ESCAPE"):

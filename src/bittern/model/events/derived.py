@@ -57,6 +57,8 @@ Failures = list[tuple[int, str]]
 REASONS = TERM
 _MARK = {b"bittern": b"term"}
 _NONE: Mapping[str, pa.Array] = {}
+#: What Arrow raises where it has no kernel for a type, or no room: no event stops a batch.
+_REFUSALS = (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError)
 
 
 def marked(field: pa.Field) -> pa.Field:
@@ -253,7 +255,7 @@ def _piece(
     before = len(scope.failures)
     try:
         array = scope.array(scope.value(derived.term))
-    except MeaninglessError as wrong:
+    except (MeaninglessError, *_REFUSALS) as wrong:
         there = np.ones(scope.n_rows, dtype=np.bool_)
         for name in derived.reads:
             there &= scope.mask(pc.is_valid(scope.columns[name]))
