@@ -9,8 +9,9 @@ an event's ten tags and five items::
     array_contains(tags, 't173') AND exists(items, i -> i.price < 12 AND i.quantity > 7)
 
 DuckDB computes the 200 terms of every event once as well, and joins their values with the
-constants. Run ``python -m benchmarks.terms [--small]``: events per CPU second of one thread, in
-turns, after both were found to give the same matches of terms.
+constants; it joins the tags of an event with those of subscriptions. Run
+``python -m benchmarks.terms [--small]``: events per CPU second of one thread, in turns, after both
+were found to give the same matches.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ from benchmarks.draw import Draw
 N_TERMS, N_KINDS = 200, 20
 _BRANDS = 500
 _TAGS = 2_000
+#: Events whose matches are compared one by one, as sets in Python.
+_COMPARED = 1_000
 
 #: The terms, with {j} from 0 to 9: as Spark writes them, and as DuckDB does where that differs.
 _NUMBERS: tuple[tuple[str, str], ...] = (
@@ -51,7 +54,7 @@ _TEXTS: tuple[tuple[str, str], ...] = (
     ("lower(concat(brand, '-{j}'))", ""),
     ("upper(concat('{j}-', brand))", ""),
     ("concat(trim(title), '{j}')", ""),
-    ("substring(brand, {k}, 6)", ""),
+    ("concat(substring(brand, 6), '+{j}')", ""),
     ("replace(brand, '{j}', '')", ""),
     ("lpad(code, {k}, '0')", "lpad(code, {k}, '0')"),
 )
@@ -67,14 +70,18 @@ def terms(*, duckdb: bool = False) -> tuple[list[str], list[str]]:
     return filled(_NUMBERS), filled(_TEXTS)
 
 
+def title(number: int) -> str:
+    """A title without the spaces around it."""
+    return f"{('Red shoe', 'blue Hat', 'Green coat', 'lamp', 'Desk')[number % 5]} {number}"
+
+
 def term_events(draw: Draw, n: int) -> pa.Table:
     """Events of ten attributes."""
-    titles = np.array(["Red shoe", " blue Hat ", "Green coat", "lamp", "Desk  "])
     discount = draw.unit(n) * 10
     return pa.table(
         {
             "brand": pa.array([f"Brand{i}" for i in draw.below(_BRANDS, n).tolist()]),
-            "title": pa.array(titles[draw.below(5, n)]),
+            "title": pa.array([f" {title(i)}  " for i in draw.below(_BRANDS, n).tolist()]),
             "price": np.round(draw.unit(n) * 100, 2),
             "quantity": 1 + draw.below(19, n),
             "cost": np.round(draw.unit(n) * 100, 2),
@@ -130,8 +137,8 @@ def constant(term: int, brand: int) -> str:
     return (
         f"{name}-{j}".lower(),
         f"{j}-{name}".upper(),
-        ("Red shoe", "blue Hat", "Green coat", "lamp", "Desk")[brand % 5] + str(j),
-        name[j + 1 : j + 7],
+        f"{title(brand)}{j}",
+        f"{brand}+{j}",
         name.replace(str(j), ""),
         str(brand).rjust(j + 2, "0")[: j + 2],
     )[kind]
@@ -157,17 +164,16 @@ class DuckDBTerms:
         self._numbers = _unpivoted(numbers, 0, "DOUBLE")
         self._texts = _unpivoted(texts, len(numbers), "VARCHAR")
 
-    def matches(self, events: pa.Table) -> set[tuple[int, int]]:
+    def matches(self, events: pa.Table) -> pa.Table:
         """Pairs of event and subscription."""
         numbered = events.append_column("event", pa.array(np.arange(len(events))))
         self._connection.register("events", numbered)
-        found = self._connection.sql(
+        return self._connection.sql(
             f"SELECT event, id FROM ({self._numbers}) AS v JOIN subscriptions AS s USING (term)"
             " WHERE v.value BETWEEN s.low AND s.high AND v.a < s.below"
             f" UNION ALL SELECT event, id FROM ({self._texts}) AS v JOIN subscriptions AS s"
             " ON v.term = s.term AND v.value = s.text WHERE v.a < s.below"
         ).to_arrow_table()
-        return set(zip(found["event"].to_pylist(), found["id"].to_pylist(), strict=True))
 
 
 def _unpivoted(texts: list[str], first: int, kind: str) -> str:
@@ -193,19 +199,53 @@ def array_events(draw: Draw, n: int) -> pa.Table:
     )
 
 
-def array_texts(draw: Draw, n: int) -> dict[int, str]:
-    """The subscriptions as expressions: a tag, and for every second one an item of 100 kinds."""
+def array_subscriptions(draw: Draw, n: int) -> pa.Table:
+    """``id``, ``tag``, ``a`` below which, and for every second one an item of 100 kinds."""
     tags, kinds, below = draw.below(_TAGS, n), draw.below(100, n), draw.below(1_000, n)
+    return pa.table(
+        {
+            "id": np.arange(n),
+            "tag": [f"t{tag}" for tag in tags.tolist()],
+            "below": below,
+            "has_item": np.arange(n) % 2 == 1,
+            "price": 5 * (kinds % 10) + 5,
+            "quantity": 2 * (kinds // 10),
+        }
+    )
+
+
+def array_texts(rows: pa.Table) -> dict[int, str]:
+    """The subscriptions as expressions."""
     found = {}
-    for i, (tag, kind, limit) in enumerate(
-        zip(*map(np.ndarray.tolist, (tags, kinds, below)), strict=True)
-    ):
-        text = f"array_contains(tags, 't{tag}') AND a < {limit}"
-        if i % 2:
-            price, quantity = 5 * (kind % 10) + 5, 2 * (kind // 10)
-            text += f" AND exists(items, i -> i.price < {price} AND i.quantity > {quantity})"
-        found[i] = text
+    for row in rows.to_pylist():
+        text = f"array_contains(tags, '{row['tag']}') AND a < {row['below']}"
+        if row["has_item"]:
+            item = f"i.price < {row['price']} AND i.quantity > {row['quantity']}"
+            text += f" AND exists(items, i -> {item})"
+        found[row["id"]] = text
     return found
+
+
+class DuckDBArrays:
+    """DuckDB with one thread: each tag of an event joined with the subscriptions' tags."""
+
+    def __init__(self, rows: pa.Table) -> None:
+        import duckdb
+
+        self._connection = duckdb.connect(config={"threads": 1})
+        self._connection.register("incoming", rows)
+        self._connection.execute("CREATE TABLE subscriptions AS FROM incoming")
+
+    def matches(self, events: pa.Table) -> pa.Table:
+        """Pairs of event and subscription."""
+        numbered = events.append_column("event", pa.array(np.arange(len(events))))
+        self._connection.register("events", numbered)
+        return self._connection.sql(
+            "SELECT event, id FROM"
+            " (SELECT event, a, items, unnest(list_distinct(tags)) AS tag FROM events) AS e"
+            " JOIN subscriptions AS s USING (tag) WHERE a < below AND (NOT has_item OR"
+            " len(list_filter(items, lambda i: i.price < s.price AND i.quantity > s.quantity)) > 0)"
+        ).to_arrow_table()
 
 
 def timed(name: str, run: Callable[[], Any], n_events: int) -> float:
@@ -217,6 +257,26 @@ def timed(name: str, run: Callable[[], Any], n_events: int) -> float:
     return rate
 
 
+def compare(
+    name: str,
+    texts: dict[int, str],
+    peer: DuckDBTerms | DuckDBArrays,
+    events: pa.Table,
+    rounds: int,
+) -> None:
+    """Match the same events with both, in turns, once they were found to agree."""
+    start = time.process_time()
+    matcher = bittern.Matcher(bittern.Index.build(texts))
+    print(f"{name}: {len(texts):,} subscriptions built in {time.process_time() - start:.1f} CPU-s")
+    some = events.slice(0, _COMPARED)
+    ours = {(e, i) for e, own in enumerate(matcher.match(some).to_pylist()) for i in own}
+    theirs = set(zip(*(column.to_pylist() for column in peer.matches(some).columns), strict=True))
+    print(f"matches per event: {len(ours) / len(some):.1f}; different: {len(ours ^ theirs)}")
+    for _ in range(rounds):
+        timed(f"bittern, {name}", lambda: matcher.match(events), len(events))
+        timed(f"duckdb, {name}", lambda: peer.matches(events), len(events))
+
+
 def main() -> None:
     """Run both workloads."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -224,22 +284,10 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args()
     n, n_events = (2_000, 1_000) if options.small else (100_000, 16_384)
-    rows = term_subscriptions(Draw(21, 0), n)
-    start = time.process_time()
-    matcher = bittern.Matcher(bittern.Index.build(term_texts(rows)))
-    print(f"terms: {n:,} subscriptions built in {time.process_time() - start:.1f} CPU-s")
-    peer, events = DuckDBTerms(rows), term_events(Draw(21, 1), n_events)
-    ours = {(e, i) for e, own in enumerate(matcher.match(events).to_pylist()) for i in own}
-    theirs = peer.matches(events)
-    print(f"matches per event: {len(ours) / n_events:.1f}; different: {len(ours ^ theirs)}")
-    for _ in range(options.rounds):
-        timed("bittern, terms", lambda: matcher.match(events), n_events)
-        timed("duckdb, terms", lambda: peer.matches(events), n_events)
-    arrays = bittern.Matcher(bittern.Index.build(array_texts(Draw(22, 0), n)))
-    lists = array_events(Draw(22, 1), n_events)
-    arrays.match(lists)
-    for _ in range(options.rounds):
-        timed("bittern, arrays", lambda: arrays.match(lists), n_events)
+    rows, events = term_subscriptions(Draw(21, 0), n), term_events(Draw(21, 1), n_events)
+    compare("terms", term_texts(rows), DuckDBTerms(rows), events, options.rounds)
+    rows, events = array_subscriptions(Draw(22, 0), n), array_events(Draw(22, 1), n_events)
+    compare("arrays", array_texts(rows), DuckDBArrays(rows), events, options.rounds)
 
 
 if __name__ == "__main__":

@@ -37,6 +37,8 @@ Truth: TypeAlias = bool | None
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _MICROSECOND = dt.timedelta(microseconds=1)
+#: How the names start that IS MISSING has: ``a IS MISSING`` is IsNull of this and ``a``.
+_PRESENT = "\3"
 #: From here on every float is an integer, and not every integer is a float.
 _FIRST_INEXACT = 2.0**53
 
@@ -88,6 +90,8 @@ def _truth(
         case syntax.Pair(of_document, left, operator, right):
             side = document if of_document else event
             return _compare(look_up(side, left), operator, look_up(side, right))
+        case syntax.IsNull(attribute) if attribute.startswith(_PRESENT):
+            return is_missing(event, attribute[1:])
         case syntax.IsNull(attribute):
             return look_up(event, attribute) is None
         case syntax.Compare(attribute, operator, operand):
@@ -174,6 +178,21 @@ def look_up(event: Mapping[str, Any], attribute: str) -> Any:
             return None
         value = value.get(part)
     return value
+
+
+def is_missing(event: Mapping[str, Any], attribute: str) -> bool:
+    """Say whether nothing is there, not even None: what None would hold is None.
+
+    A path that leads into a list is there, as the list is; one into any other value is missing.
+    """
+    value: Any = event
+    for part in path(attribute):
+        if value is None or isinstance(value, list):
+            return False
+        if not isinstance(value, Mapping) or part not in value:
+            return True
+        value = value[part]
+    return False
 
 
 def _not(answer: Truth) -> Truth:

@@ -106,6 +106,8 @@ _TYPES = "Spark knows the column's type and refuses the query; an event's value 
 _TEXT = "Spark casts the value to a string"
 _REGEX = "Spark uses Java's regular expressions, which can take exponential time"
 
+_MISSING = "Spark has no such predicate"
+
 _NEW_YEAR = dt.datetime(2024, 1, 1, tzinfo=dt.UTC)
 _TICK = dt.timedelta(microseconds=1)
 
@@ -128,6 +130,42 @@ RULES: dict[str, tuple[Rule, ...]] = {
         ),
         rule("is NULL", "n IS NULL", ({"n": 5}, False), ({"n": None}, True), ({}, True)),
         rule("is not NULL", "n IS NOT NULL", ({"n": 5}, True), ({}, False)),
+        rule(
+            "is missing",
+            "unheard_of IS MISSING",
+            ({"n": 5}, True, ERROR),
+            ({}, True, ERROR),
+            why=_MISSING,
+        ),
+        rule(
+            "what is NULL is not missing",
+            "n IS MISSING",
+            ({"n": 5}, False, ERROR),
+            ({"n": None}, False, ERROR),
+            why=_MISSING,
+        ),
+        rule(
+            "a key that a map lacks is missing",
+            "mp.k IS MISSING",
+            ({"mp": {}}, True, ERROR),
+            ({"mp": {"k": None}}, False, ERROR),
+            ({"mp": {"k": 5}}, False, ERROR),
+            ({"mp": None}, False, ERROR),
+            why=_MISSING,
+        ),
+        rule(
+            "what is inside NULL is NULL, not missing",
+            "st.i IS NOT MISSING",
+            ({"st": None}, True, ERROR),
+            ({"st": {"i": None}}, True, ERROR),
+            why=_MISSING,
+        ),
+        rule(
+            "what is inside a number is missing",
+            "n.i IS MISSING",
+            ({"n": 5}, True, ERROR),
+            why=_MISSING,
+        ),
         rule("NaN is not NULL", "x IS NULL", ({"x": math.nan}, False)),
         rule("an empty string is not NULL", "s IS NULL", ({"s": ""}, False)),
         rule("nothing equals NULL", "n = NULL", ({"n": 5}, None), ({}, None)),

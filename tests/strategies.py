@@ -30,6 +30,7 @@ import pyarrow as pa
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
+from bittern.language.presence import presence_of
 from bittern.language.syntax import (
     And,
     Between,
@@ -214,6 +215,11 @@ def predicates_on(
     return st.one_of(*kinds)
 
 
+def is_missing(attribute: str) -> Expression:
+    """``attribute IS MISSING``; only of events that tell what is missing from what is NULL."""
+    return IsNull(presence_of(attribute))
+
+
 # ------------------------------------------------------------------ expressions
 
 _constants: SearchStrategy[Expression] = st.builds(Constant, _pick([True, False, None]))
@@ -272,7 +278,8 @@ def free_predicates() -> SearchStrategy[Expression]:
         of_any_kind = st.one_of(*(on(name, other) for other in KINDS))
         return of_any_kind if kind is None else _mostly(on(name, kind), of_any_kind)
 
-    return st.one_of(*(mostly_on(name, kind) for name, kind in FREE.items()))
+    missing = _pick(list(FREE)).map(is_missing)
+    return st.one_of(missing, *(mostly_on(name, kind) for name, kind in FREE.items()))
 
 
 def free_expressions(depth: int = 4) -> SearchStrategy[Expression]:

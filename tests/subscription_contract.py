@@ -178,6 +178,7 @@ def integer_expressions() -> st.SearchStrategy[Expression]:
         st.builds(Between, name, number, number),
         st.builds(In, name, st.lists(number, min_size=1, max_size=4).map(tuple)),
         st.builds(IsNull, name),
+        name.map(strategies.is_missing),
     )
     return strategies.expressions(predicate, depth=3)
 

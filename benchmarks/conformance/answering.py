@@ -84,9 +84,7 @@ def _asked(frame: DataFrame, texts: list[str], numbers: list[int]) -> list[Answe
             true = set().union(*(one.true for one in each))
             return [Answer(true, None, set().union(*(one.listed for one in each)))]
         return [Answer(set(), str(wrong), set(numbers))]
-    return [
-        Answer({int(row[ROW]) for row in found if row[f"c{at}"]}) for at in range(len(texts))
-    ]
+    return [Answer({int(row[ROW]) for row in found if row[f"c{at}"]}) for at in range(len(texts))]
 
 
 def embedded(rows: Rows, texts: list[str], known: list[Answer]) -> list[Answer]:

@@ -25,8 +25,12 @@ MOST_ROWS = 64
 #: The column that numbers them.
 ROW = "bittern_row"
 #: Statements that are run only when they have to be, or never: settings stay as they are.
-_NOT_RUN = re.compile(r"\s*(DROP|SET|RESET|EXPLAIN|DESC|SHOW|USE|CLEAR|REFRESH|BEGIN)\b", re.I)
-_MADE = re.compile(r"CREATE\s+(?:OR\s+REPLACE\s+)?(?:GLOBAL\s+|TEMP\w*\s+)*(VIEW|TABLE|FUNCTION)", re.I)
+_NOT_RUN = re.compile(
+    r"\s*(DROP|SET|RESET|EXPLAIN|DESC|SHOW|USE|CLEAR|REFRESH|BEGIN)\b", re.IGNORECASE
+)
+_MADE = re.compile(
+    r"CREATE\s+(?:OR\s+REPLACE\s+)?(?:GLOBAL\s+|TEMP\w*\s+)*(VIEW|TABLE|FUNCTION)", re.IGNORECASE
+)
 _SESSION = {
     "CurrentDate": "the present moment",
     "CurrentTimestamp": "the present moment",
@@ -52,7 +56,7 @@ class Relation:
 
     name: str
     frame: DataFrame
-    expressions: dict[str, "Expression"] = field(default_factory=dict)
+    expressions: dict[str, Expression] = field(default_factory=dict)
 
 
 @dataclass
@@ -96,7 +100,9 @@ class Collector:
     def _run(self, statement: str) -> None:
         """Run what later statements may need."""
         head = statement.lstrip("( \n").upper()
-        if _NOT_RUN.match(statement) or head.startswith(("SELECT", "WITH", "FROM", "VALUES", "TABLE")):
+        if _NOT_RUN.match(statement) or head.startswith(
+            ("SELECT", "WITH", "FROM", "VALUES", "TABLE")
+        ):
             return
         try:
             self._spark.sql(statement).collect()
@@ -104,7 +110,11 @@ class Collector:
             if "ALREADY_EXISTS" not in str(wrong) or _MADE.match(statement) is None:
                 return
             what = _MADE.match(statement)[1]  # type: ignore[index]
-            name = statement[_MADE.match(statement).end() :].split()[0].split("(")[0]  # type: ignore[union-attr]
+            name = (
+                statement[_MADE.match(statement).end() :]
+                .split(maxsplit=1)[0]
+                .split("(", maxsplit=1)[0]
+            )  # type: ignore[union-attr]
             for drop in (f"DROP {what} {name}", f"DROP TEMPORARY {what} {name}"):
                 try:
                     self._spark.sql(drop)

@@ -52,7 +52,9 @@ def session(folder: Path) -> SparkSession:
     return builder.getOrCreate()
 
 
-def measure(spark: SparkSession, source: Path, only: list[str], keep: Path | None) -> dict[str, Any]:
+def measure(
+    spark: SparkSession, source: Path, only: list[str], keep: Path | None
+) -> dict[str, Any]:
     """All expressions of the files, with the answers."""
     catalyst = Catalyst(spark)
     collector = Collector(catalyst, spark)
@@ -131,9 +133,13 @@ def _forget(spark: SparkSession) -> None:
 
 def main() -> None:
     """Measure and write the JSON file."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("--inputs", type=Path, help="a folder or jar with the files; else Maven's")
-    parser.add_argument("--files", nargs="*", default=[], help="only files with these in their name")
+    parser.add_argument(
+        "--files", nargs="*", default=[], help="only files with these in their name"
+    )
     parser.add_argument("--output", type=Path, default=OUTPUT)
     parser.add_argument("--keep", type=Path, help="also keep rows and answers, to try expressions")
     given = parser.parse_args()

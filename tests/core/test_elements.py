@@ -69,6 +69,18 @@ def test_elements_are_equal_as_values_are(text: str, event: Any, matches: Any) -
     assert found == [["s"] if matches else []]
 
 
+def test_constants_that_are_one_value_are_all_found() -> None:
+    texts = ["0e0", "-0e0", "9007199254740992L", "9007199254740993L", "1L", "1.0", "1.00"]
+    subscriptions = {text: f"array_contains(l, {text})" for text in texts}
+    matcher = bittern.Matcher(bittern.Index.build(subscriptions))
+    events = [{"l": [-0.0, 2.0**53, 0.0]}, {"l": [2**53 + 1]}, {"l": [1.0]}]
+    assert list(map(set, matcher.match(events).to_pylist())) == [
+        set(texts[:4]),
+        {"9007199254740993L"},
+        set(texts[4:]),
+    ]
+
+
 @pytest.mark.parametrize("text", ["array_contains(l, 'x')", "NOT array_contains(l, 'x')"])
 def test_what_is_written_reads_back(text: str) -> None:
     written = print_expression(parse(text))

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import strategies
 from bittern.errors import ExpressionError, LimitError
 from bittern.language import limits
 from bittern.language.literals import (
@@ -443,7 +444,7 @@ def test_no_text_of_full_length_is_slow(unit, tail):
 # Printing.
 
 #: No name may start with U+0000.
-NAMED = st.characters(exclude_categories=["Cs"], exclude_characters="\0\1")
+NAMED = st.characters(exclude_categories=["Cs"], exclude_characters="\0\1\3")
 PARTS = st.one_of(
     st.sampled_from(["a", "b_1", "and", "NULL", "odd name", "a.b", "`", "``x.", "date", "r", "5"]),
     st.text(NAMED, min_size=1, max_size=5),
@@ -498,6 +499,7 @@ def predicates(names=NAMES, families=FAMILIES, texts=TEXTS):
         ),
         st.builds(Regex, names, plain.map(lambda text: re.sub(r"([^\w\s])", r"[\1]", text))),
         st.builds(IsNull, names),
+        names.map(strategies.is_missing),
         st.builds(Constant, st.sampled_from([True, False, None])),
     )  # fmt: skip
 
@@ -561,6 +563,8 @@ def holds(tree, event):
         values = [holds(operand, event) for operand in tree.operands]
         decisive = isinstance(tree, Or)
         return decisive if decisive in values else None if None in values else not decisive
+    if tree == strategies.is_missing(getattr(tree, "attribute", "?")[1:]):
+        return tree.attribute[1:] not in event
     if isinstance(tree, IsNull):
         return event[tree.attribute] is None
     if isinstance(tree, Between):
@@ -827,6 +831,9 @@ NO_PLAIN_CONJUNCTIONS = [
     "a = 1 AND b IS NULL",
     "a = 1 AND\nb = 2",
     "a = 1 AND TRUE",
+    "a BETWEEN 1 AND b AND c IS NULL",
+    "a IN (CASE WHEN TRUE AND b THEN 1 ELSE 2 END) AND c IS NULL",
+    "lower(a) = 'x' AND b BETWEEN 1 AND c AND d ILIKE 'y'",
 ]
 
 

@@ -19,6 +19,7 @@ VALID = [
     "`odd name`.b NOT LIKE '%x\\_y' ESCAPE '\\\\' AND a.b.c IS NOT NULL OR 5 < a",
     "day BETWEEN DATE '2020-01-31' AND TIMESTAMP '2020-02-01 10:00:00.5+01:00' AND TRUE",
     "name RLIKE '^(a|b)+[0-9]{2,3}$' AND x != -1.50 AND y >= 1e-7 AND z IN (NULL, 1, 2)",
+    "missing IS NOT MISSING OR lower(a) = 'x' AND NOT a.b is missing AND `a``.` IS MISSING",
 ]
 WORDS = sorted({word for text in VALID for word in re.findall(r"\w+|\W", text)})
 SHAPES = Shapes()

@@ -20,7 +20,7 @@ from bittern.language.term_printer import print_term
 from bittern.model.events.opened import _one_by_one, typed_arrays
 from bittern.terms import arrays, lambdas
 from bittern.terms.nested import settled_nested
-from bittern.terms.scope import MeaninglessError, evaluate
+from bittern.terms.scope import MeaninglessError, evaluate, functions
 
 SUBSCRIPTIONS = {
     "cheap": "exists(items, i -> i.price < 10 AND i.quantity > 2)",
@@ -413,6 +413,62 @@ def test_types_without_meaning() -> None:
     ):
         with pytest.raises(MeaninglessError):
             value(text, **given)
+
+
+def test_values_of_several_types_are_not_equal() -> None:
+    texts = [
+        "l[0] = l[1]",
+        "l[0] <= l[1]",
+        "l[0] IN (l[1])",
+        "array_contains(l, l[1])",
+        "size(array_distinct(l)) = 1",
+        "arrays_overlap(l, l)",
+        "exists(l, x -> x = l[0])",
+        "greatest(l[0], l[1]) IS NOT NULL",
+        "CASE l[0] WHEN l[1] THEN 1 ELSE 2 END IS NOT NULL",
+        "a = b",
+    ]
+    matcher = bittern.Matcher(bittern.Index.build({text: text for text in texts}))
+    matches = matcher.match([{"l": [1, "x"], "a": {1}, "b": {2}}, {"l": [1, 1], "a": 1, "b": 1}])
+    assert matches.ids(0) == []
+    assert sorted(matches.ids(1)) == sorted(texts)
+    assert [row for row, _ in matches.mistyped] == [0]
+
+
+def test_types_that_spark_lacks_are_only_there() -> None:
+    pieces = [pa.array([1, 2]), pa.array(["a", "b"])]
+    for array in (
+        pa.UnionArray.from_sparse(pa.array([0, 1], pa.int8()), pieces),
+        pa.array([1, 2], pa.int32()).view(pa.time32("s")),
+        pa.array([1, 2], pa.decimal256(50, 0)),
+    ):
+        texts = {"there": "coalesce(a, a) IS NOT NULL", "same": "a = b", "longer": "length(a) > 0"}
+        matcher = bittern.Matcher(bittern.Index.build(texts))
+        assert matcher.match(pa.table({"a": array, "b": array})).to_pylist() == [["there"]] * 2
+
+
+def test_types_of_arrow_beyond_those_of_spark() -> None:
+    far = pa.array([2**62, -(2**62), 0, None])
+    for kind, most in ((pa.timestamp("s", "UTC"), 10**6), (pa.timestamp("ms"), 1000)):
+        micros = settled_nested(far.view(kind)).cast(pa.int64()).to_pylist()
+        limit = (2**63 - 1) // most * most
+        assert micros == [limit, -limit, 0, None]
+    days = pa.array([-1, 86_400_001, 2**62, None]).view(pa.date64())
+    assert settled_nested(days).view(pa.int32()).to_pylist() == [-1, 1, 2**31 - 1, None]
+    hundreds = settled_nested(pa.array([Decimal(500), None], pa.decimal128(3, -2)))
+    assert (hundreds.type, hundreds[0].as_py()) == (pa.decimal128(5, 0), 500)
+    assert settled_nested(pa.array([5], pa.decimal256(9, 1))).type == pa.decimal128(9, 1)
+
+
+def test_what_arrow_cannot_do_stops_no_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: Any) -> Any:
+        raise pa.ArrowNotImplementedError("no kernel")
+
+    matcher = bittern.Matcher(bittern.Index.build({"a": "lower(s) = 'x'", "b": "upper(s) = 'X'"}))
+    monkeypatch.setitem(functions(), "lower", functions()["lower"]._replace(evaluate=refused))
+    matches = matcher.match([{"s": "x"}, {}])
+    assert matches.to_pylist() == [["b"], []]
+    assert matches.mistyped == [(0, "lower(s) has no value: no kernel")]
 
 
 def test_nothing_in_all_places() -> None:

@@ -81,6 +81,12 @@ def test_columns_and_constants_agree(days):
         assert {each.type for each in ones} == {whole.type}
 
 
+def test_no_unit_is_one_for_no_row():
+    for text in ("trunc(d, 'x')", "date_trunc('x', d)", "trunc(DATE '2024-02-29', u)"):
+        found, _ = evaluate(read_term(text), {"d": pa.array([FIRST] * 3), "u": pa.nulls(3)}, 3)
+        assert found.to_pylist() == [None] * 3
+
+
 def test_months_are_added_to_the_last_day():
     dates = [dt.date(2024, 1, 31), dt.date(2023, 1, 31), dt.date(2024, 2, 29), dt.date(2024, 12, 1)]
     assert values(call("add_months", Attribute("d"), 1), d=dates) == [

@@ -458,7 +458,7 @@ def test_what_a_batch_worked_in_serves_the_next() -> None:
     index = index_of(catalog, list(range(30)))
     live = {c: c for c in range(30)}
     events = [{"a": 1, "b": b, "c": c} for b in (None, *range(0, 40, 3)) for c in (None, 1)]
-    with mock.patch.object(counting_match, "_ROOM", 0):
+    with mock.patch.multiple(counting_match, _LEAST_ROOM=0, _ROOM=0):
         for event in events:
             agrees(index, catalog, live, [event])
     agrees(index, catalog, live, events)

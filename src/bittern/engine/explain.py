@@ -11,53 +11,57 @@ The expression is evaluated predicate by predicate, in plain Python, over the ev
 
 from __future__ import annotations
 
-import datetime as dt
 import json
-import math
-import operator
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
-from typing import Any, Protocol
+from enum import Enum
+from typing import Any, NamedTuple, Protocol
 
 import pyarrow as pa
 
 from bittern.engine.live.matcher import LiveMatcher
+from bittern.engine.one_value import Truth, kind_name, outcome, wanted_kind
 from bittern.engine.unanswered import needs_history
 from bittern.errors import EventError, brief
-from bittern.language.derived import is_derived, sides_of, stands_for_truth
+from bittern.language.derived import is_derived, sides_of, stands_for_truth, term_of
 from bittern.language.literals import attribute_parts
 from bittern.language.parser import parse
+from bittern.language.presence import is_presence, present_path
 from bittern.language.printer import print_attribute, print_expression
 from bittern.language.shapes import Shapes
 from bittern.language.syntax import (
     And,
-    Between,
-    Compare,
     Constant,
     Expression,
-    In,
     IsNull,
     Join,
-    Like,
-    Literal,
     Not,
     OfDocument,
     Or,
     Pair,
     Predicate,
     Quantified,
-    Regex,
 )
 from bittern.language.trees import walk
 from bittern.model.events.documents import is_variant_column
 from bittern.model.events.mappings import LISTS, plain_value
-from bittern.model.numbers import exact
-from bittern.terms.pattern_texts import Wildcard, compile_regex, like_parts
+from bittern.terms.nodes import attributes_of
 
-Truth = bool | None
 _WORDS = {True: "true", False: "false", None: "unknown"}
-_MISSING = object()
+
+
+class _Nothing(Enum):
+    """What an attribute is that has no value."""
+
+    MISSING = "missing"
+    NULL = "null"
+
+
+class _Event(NamedTuple):
+    """An event: what it has, terms included, and why some terms have no value."""
+
+    values: Mapping[str, Any]
+    failures: Mapping[str, str] = {}
 
 
 class HasExpressions(Protocol):
@@ -144,10 +148,10 @@ def explain(index: HasExpressions, event: Any, id_: str | int) -> Explanation:
     """
     text = index.expression(id_)
     tree, mapping = parse(text), _as_mapping(event)
-    mapping = _with_terms(tree, mapping, event)
+    read = _read(tree, mapping, event)
     asked = [node for node in walk(tree) if isinstance(node, Quantified)]
     if not asked or not isinstance(index, LiveMatcher) or index.joins is None:
-        step = _evaluate(tree, mapping, {})
+        step = _evaluate(tree, read, {})
         return Explanation(id_, text, step, left_out=bool(asked) and _needs_history(text))
     joins, state = index.joins, index.seal()
     answers = dict(zip(asked, joins.holds(asked, mapping), strict=True))
@@ -155,21 +159,27 @@ def explain(index: HasExpressions, event: Any, id_: str | int) -> Explanation:
     found = f"among {n_documents:,} document{'s' * (n_documents != 1)}"
     steps = {each: Step(print_expression(each), answers[each], found) for each in asked}
     outlook = joins.outlook([segment.index for segment in state.segments], float(len(mapping)))
-    return Explanation(id_, text, _evaluate(tree, mapping, steps), str(outlook))
+    return Explanation(id_, text, _evaluate(tree, read, steps), str(outlook))
 
 
-def _with_terms(tree: Expression, mapping: Mapping[str, Any], event: Any) -> Mapping[str, Any]:
-    """The event with the values of the terms of a tree, under the names that stand for them."""
+def _read(tree: Expression, mapping: Mapping[str, Any], event: Any) -> _Event:
+    """The event with what a tree asks beyond its values, under the names that stand for it."""
     leaves = [n for n in walk(tree) if not isinstance(n, And | Or | Not | Constant | Quantified)]
     own = [n.attribute for n in leaves]  # type: ignore[union-attr]
     names = {name for attribute in own for name in (attribute, *sides_of(attribute))}
-    names = {name for name in names if is_derived(name)}
-    if not names:
-        return mapping
-    from bittern.model.events.derived import term_values  # noqa: PLC0415  only for terms
-
     source = event if isinstance(event, pa.Table | pa.RecordBatch) else [mapping]
-    return {**mapping, **term_values(sorted(names), source)}
+    read = _Event(mapping)
+    if terms := sorted(filter(is_derived, names)):
+        from bittern.model.events.derived import term_values  # noqa: PLC0415  only for terms
+
+        values, failures = term_values(terms, source)
+        read = _Event({**mapping, **values}, failures)
+    if presences := sorted(filter(is_presence, names)):
+        from bittern.model.events.present import present_names  # noqa: PLC0415  only then
+
+        there = present_names(presences, source)
+        read = _Event({**read.values, **dict.fromkeys(there, True)}, read.failures)
+    return read
 
 
 def _needs_history(text: str) -> bool:
@@ -194,7 +204,8 @@ def _as_mapping(event: Any) -> Mapping[str, Any]:
         event = columns
         for name in reversed(maps):  # their keys are attributes, unless a column has the name
             entries = columns[name] or {}
-            event = event | {k: v for k, v in entries.items() if v is not None} | columns
+            own = {k: v for k, v in entries.items() if v is not None or k not in event}
+            event = event | own | columns
     elif isinstance(event, str):
         try:
             event = json.loads(event, parse_constant=_refuse_constant)
@@ -225,9 +236,7 @@ def _plain(value: Any, kind: pa.DataType) -> Any:
     return value
 
 
-def _evaluate(
-    tree: Expression, event: Mapping[str, Any], answered: Mapping[Quantified, Step]
-) -> Step:
+def _evaluate(tree: Expression, event: _Event, answered: Mapping[Quantified, Step]) -> Step:
     """Post-order over the tree without recursion: expressions may be deep."""
     done: list[Step] = []
     stack: list[tuple[Expression, bool]] = [(tree, False)]
@@ -269,36 +278,57 @@ def _combine(node: And | Or | Not, parts: tuple[Step, ...]) -> Step:
     return Step("OR" if decisive else "AND", truth, parts=parts)
 
 
-def _look_up(event: Mapping[str, Any], attribute: str) -> Any:
-    value: Any = event
+def _look_up(event: _Event, attribute: str) -> Any:
+    value: Any = event.values
     for part in attribute_parts(attribute):
         if isinstance(value, LISTS):
             return value  # what lies inside a list is one
-        if not isinstance(value, Mapping) or value.get(part) is None:
-            return _MISSING
+        if value is None:
+            return _Nothing.NULL
+        if not isinstance(value, Mapping) or part not in value:
+            return _Nothing.MISSING
         value = value[part]
     value = plain_value(value)
-    return _MISSING if value is None else value
+    return _Nothing.NULL if value is None else value
 
 
-def _predicate(node: Predicate, event: Mapping[str, Any]) -> Step:
-    value = _look_up(event, node.attribute)
-    name = print_attribute(node.attribute)
+def _found(event: _Event, name: str) -> str:
+    """What an attribute or a term is; of a term without a value, or that is a truth, why."""
+    value, text = _look_up(event, name), print_attribute(name)
+    if not is_derived(name):
+        return f"{text} is {value.value if isinstance(value, _Nothing) else brief(value)}"
+    if name in event.failures:
+        return event.failures[name]
+    read = [(each, _look_up(event, each)) for each in attributes_of(term_of(name))]
+    if isinstance(value, bool):
+        return ", ".join(_found(event, each) for each, _ in read)
+    if not isinstance(value, _Nothing):
+        return f"{text} is {brief(value)}"
+    lacking = [_found(event, each) for each, own in read if isinstance(own, _Nothing)]
+    return ", ".join([f"{text} is null", *lacking])
+
+
+def _predicate(node: Predicate, event: _Event) -> Step:
     text = print_expression(node)
+    if is_presence(node.attribute):
+        is_missing = isinstance(_look_up(event, node.attribute), _Nothing)
+        path = present_path(node.attribute)
+        found = _found(event, path)
+        if is_missing or isinstance(_look_up(event, path), _Nothing):
+            found = f"{print_attribute(path)} is {'missing' if is_missing else 'null'}"
+        return Step(text, is_missing, found)
+    value = _look_up(event, node.attribute)
     if sides := sides_of(node.attribute):
-        assert isinstance(node, Compare), "that is how two terms are compared"
-        values = [(print_attribute(side), _look_up(event, side)) for side in sides]
-        known = [f"{side} is {'missing' if v is _MISSING else brief(v)}" for side, v in values]
-        return Step(text, None if value is _MISSING else _test(node, value), ", ".join(known))
+        known = ", ".join(_found(event, side) for side in sides)
+        return Step(text, None if isinstance(value, _Nothing) else outcome(node, value), known)
+    found = _found(event, node.attribute)
     if isinstance(node, IsNull):
-        found = "is missing" if value is _MISSING else f"is {brief(value)}"
-        return Step(text, value is _MISSING, f"{name} {found}")
-    if value is _MISSING:
-        return Step(text, None, f"{name} is missing")
-    truth = _test(node, value)
-    found = f"{name} is {brief(value)}"
-    if truth is None and _kind(value) != _wanted_kind(node):
-        found += f", which is not a {_wanted_kind(node)}"
+        return Step(text, isinstance(value, _Nothing), found)
+    if isinstance(value, _Nothing):
+        return Step(text, None, found)
+    truth = outcome(node, value)
+    if truth is None and kind_name(value) != wanted_kind(node):
+        found += f", which is not a {wanted_kind(node)}"
     return Step(text, truth, found)
 
 
@@ -307,97 +337,9 @@ def _is_presence(node: Expression) -> bool:
     return isinstance(node, IsNull) and stands_for_truth(node.attribute)
 
 
-def _presence(node: Not, event: Mapping[str, Any]) -> Step:
+def _presence(node: Not, event: _Event) -> Step:
     assert isinstance(node.operand, IsNull), "that is how it is written"
-    is_there = _look_up(event, node.operand.attribute) is not _MISSING
-    return Step(print_expression(node), is_there)
-
-
-def _kind(value: Any) -> str:
-    if isinstance(value, bool):
-        return "boolean"
-    if isinstance(value, int | float | Decimal):
-        return "number"
-    if isinstance(value, str):
-        return "string"
-    return "time" if isinstance(value, dt.date) else "value that can be compared"
-
-
-def _wanted_kind(node: Predicate) -> str:
-    if isinstance(node, Compare):
-        return _kind(node.operand.value)
-    if isinstance(node, Between):
-        return _kind(node.low.value)
-    if isinstance(node, In):
-        return next((_kind(v.value) for v in node.values if v.value is not None), "number")
-    return "string"
-
-
-def _test(node: Predicate, value: Any) -> Truth:
-    if isinstance(node, Compare):
-        return _compare(value, node.operator, node.operand)
-    if isinstance(node, Between):
-        ends = [_compare(value, ">=", node.low), _compare(value, "<=", node.high)]
-        return False if False in ends else (None if None in ends else True)
-    if isinstance(node, In):
-        found = [_compare(value, "=", each) for each in node.values]
-        return True if True in found else (None if None in found else False)
-    if not isinstance(value, str):
-        return None
-    if isinstance(node, Like):
-        return _like(value, node)
-    assert isinstance(node, Regex)
-    return compile_regex(node.pattern).search(value) is not None
-
-
-_OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
-    "=": operator.eq,
-    "!=": operator.ne,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
-
-
-def _compare(value: Any, comparison: str, literal: Literal) -> Truth:
-    wanted = literal.value
-    if wanted is None or _kind(value) != _kind(wanted):
-        return None
-    return _OPERATORS[comparison](_key(value), _key(wanted))
-
-
-def _key(value: Any) -> Any:
-    """What a value compares by: NaN above infinity above every number, strings by their bytes."""
-    if isinstance(value, str):
-        return value.encode("utf-8", "surrogatepass")
-    if isinstance(value, bool):
-        return value
-    if isinstance(value, dt.datetime):
-        return value if value.tzinfo else value.replace(tzinfo=dt.UTC)
-    if isinstance(value, dt.date):
-        return dt.datetime(value.year, value.month, value.day, tzinfo=dt.UTC)
-    if isinstance(value, float | Decimal) and not math.isfinite(value):
-        return (2, 0) if math.isnan(value) else (1 if value > 0 else -1, 0)
-    return (0, exact(value))
-
-
-def _like(value: str, node: Like) -> bool:
-    """Go through the value with a bit for each piece that may be next: O(value x pattern / 64)."""
-    pieces: list[str | Wildcard] = []
-    for part in like_parts(node.pattern, node.escape).pieces:
-        pieces.extend(part if isinstance(part, str) else [part])
-    stays = 0
-    leads_to: dict[str | Wildcard, int] = {Wildcard.ANY_ONE: 0}
-    state = 1
-    for piece in pieces:
-        if piece is Wildcard.ANY:
-            stays |= state
-        else:
-            state <<= 1
-            leads_to[piece] = leads_to.get(piece, 0) | state
-    reached, anyway = 1, leads_to[Wildcard.ANY_ONE]
-    for character in value:
-        fits = leads_to.get(character, 0) | anyway
-        reached = reached << 1 & fits | reached & stays
-    return bool(reached & state)
+    name = node.operand.attribute
+    is_there = not isinstance(_look_up(event, name), _Nothing)
+    read = [_found(event, each) for each in attributes_of(term_of(name))]
+    return Step(print_expression(node), is_there, event.failures.get(name) or ", ".join(read))

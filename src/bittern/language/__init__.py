@@ -8,6 +8,7 @@
     normalize.py trees.py                  tree -> normal form, without recursion
     printer.py                             tree -> text
     quantifiers.py terms.py                EXISTS and FORALL: as an attribute, and as alternatives
+    presence.py                            IS MISSING: as an attribute
     scalars/ constants.py                  text -> terms: what is computed from an event
     derived.py term_printer.py             terms as attributes, and as text
     shapes.py templates.py cuts.py         millions of texts of few shapes

@@ -26,16 +26,19 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from bittern.errors import LimitError
 from bittern.language import syntax
 from bittern.language.constants import literal_of
+from bittern.language.limits import MAX_TERM_COPIES, MAX_TERM_DEPTH
 from bittern.language.literals import TERM, kind_of
 from bittern.language.predicates import FLIPPED
+from bittern.language.presence import is_presence
 from bittern.language.printer import attribute_word
 from bittern.language.quantifiers import is_hidden, quantified_of
 from bittern.language.scalars import read_term
 from bittern.language.term_printer import print_term
 from bittern.language.trees import Branch, Draft, flatten
-from bittern.terms.nodes import Attribute, Call, Constant, Term, attributes_of
+from bittern.terms.nodes import Attribute, Call, Constant, Term, attributes_of, walk
 from bittern.terms.pattern_texts import compile_regex, like_parts
 from bittern.terms.scope import folded
 from bittern.terms.unknown import any_function, unknown_functions
@@ -47,8 +50,14 @@ _COMPARISONS = frozenset(("=", "!=", "<", "<=", ">", ">="))
 _FAMILIES = {"date": "time", "timestamp": "time"}
 _TRUTHS = ("boolean", "null")
 _FALSE = Constant(pa.scalar(False))
+#: What makes levels in the text of a term.
+_LEVELS = ("(", "[", "CASE", "->")
 #: Names that are read back; an encoder asks for each once.
 _REMEMBERED = 1 << 14
+
+
+class TermTooLargeError(ValueError):
+    """A term is nested too deeply, or repeated too often."""
 
 
 def is_derived(name: str) -> bool:
@@ -104,9 +113,14 @@ def condition_of(term: Term) -> syntax.Expression:
 
 
 def operand_word(text: str) -> str | None:
-    """The word of the attribute that a term's text stands for; None if it is a constant."""
+    """The word of the attribute that a term's text stands for.
+
+    None if it is a constant or a condition, which are not compared with everything.
+    """
     term = read_term(text, hidden=True)
-    return None if isinstance(term, Constant) else attribute_word(_name(term))
+    if isinstance(term, Constant) or _is_condition(term):
+        return None
+    return attribute_word(_name(term))
 
 
 def _name(term: Term) -> str:
@@ -122,9 +136,18 @@ def _text(term: Term) -> str:
     """The text of a term as part of a name."""
     if any(is_hidden(name) for name in attributes_of(term)):
         raise ValueError("EXISTS and FORALL stand by themselves, not inside a term")
+    if any(is_presence(name) for name in attributes_of(term)):
+        raise ValueError("IS MISSING stands by itself, not inside a term")
     text = print_term(term)
     if TERM in text:
         raise ValueError("an attribute name in a term cannot have U+0001 in it")
+    # It will be read back, and may have more levels than what was written: --a is -(-a).
+    if sum(map(text.count, _LEVELS)) >= MAX_TERM_DEPTH:
+        try:
+            with any_function():
+                read_term(text)
+        except LimitError as wrong:
+            raise TermTooLargeError(wrong.message) from None
     return text
 
 
@@ -181,7 +204,7 @@ def _overlaps(term: Call) -> Draft | None:
     found = [each for each in drafts if each is not None]
     if not found or len(found) < len(elements):
         return None
-    return found[0] if len(found) == 1 else Branch(syntax.Or, found)
+    return _joined(syntax.Or, found)
 
 
 def _comparison(term: Call) -> Draft | None:
@@ -219,12 +242,16 @@ def _in(term: Call) -> Draft | None:
     value, *others = term.arguments
     if isinstance(value, Constant):
         equal = [Call("=", (value, each)) for each in others]
-        return Branch(syntax.Or, [_condition(_folded(each)) for each in equal])
+        return _joined(syntax.Or, [_condition(_folded(each)) for each in equal])
     families: dict[str, list[syntax.Literal]] = {}
     drafts: list[Draft] = []
+    size, copies = sum(1 for _ in walk(value)), 0
     for each in others:
         literal = literal_of(each.scalar) if isinstance(each, Constant) else None
         if literal is None:
+            copies += size
+            if copies > MAX_TERM_COPIES:
+                raise TermTooLargeError("an operand of IN that is not constant is too long")
             drafts.append(_condition(Call("=", (value, each))))
         else:
             kind = kind_of(literal)
@@ -234,7 +261,7 @@ def _in(term: Call) -> Draft | None:
         raise ValueError(f"IN mixes a {' with a '.join(families)}")
     drafts += [syntax.In(_name(value), tuple(literals)) for literals in families.values()]
     drafts += [syntax.Constant(None)] if nulls else []
-    return drafts[0] if len(drafts) == 1 else Branch(syntax.Or, drafts)
+    return _joined(syntax.Or, drafts)
 
 
 def _is_null(term: Call) -> Draft:
@@ -268,7 +295,7 @@ def _same(term: Call) -> Draft:
         elif each.scalar.as_py() is None:
             other = next(o for o in term.arguments if o is not each)
             return syntax.IsNull(_name(other))
-    equal = Branch(syntax.And, [_condition(Call("=", term.arguments)), *there])
+    equal = _joined(syntax.And, [_condition(Call("=", term.arguments)), *there])
     if len(nulls) < len(term.arguments):
         return equal
     return Branch(syntax.Or, [equal, Branch(syntax.And, nulls)])
@@ -323,6 +350,10 @@ def _search(term: Call) -> Draft | None:
     before = "" if term.function == "startswith" else "%"
     after = "" if term.function == "endswith" else "%"
     return syntax.Like(_name(value), before + escaped + after)
+
+
+def _joined(operator: type[syntax.And | syntax.Or], drafts: list[Draft]) -> Draft:
+    return drafts[0] if len(drafts) == 1 else Branch(operator, drafts)
 
 
 def _text_of(constant: Constant) -> str | None:

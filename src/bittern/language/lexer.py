@@ -12,8 +12,8 @@ Attributes, numbers and strings are the *parameters* of an expression, counted b
 take a text apart without the lexer and never disagree with it. No letter or digit is ever outside
 of a word, so nothing is found in the middle of something else.
 
-EXISTS and FORALL are keywords only before a bare name, DATE and TIMESTAMP only before a string.
-Anywhere else they are attributes like any other.
+EXISTS and FORALL are keywords only before a bare name, DATE and TIMESTAMP only before a string,
+MISSING only behind IS and IS NOT. Anywhere else they are attributes like any other.
 
 These regular expressions do not backtrack: every repetition is possessive, and a string or a
 number always succeeds (and is refused later if it is incomplete). So both are O(length) on any
@@ -36,6 +36,8 @@ TERM_WORDS = frozenset(
 )
 #: Keywords only in front of a string, so that they can also name attributes.
 _TYPES = frozenset(("DATE", "TIMESTAMP"))
+#: A keyword only behind IS and IS NOT.
+MISSING = "MISSING"
 #: Keywords only in front of a bare name, which is then the document's.
 QUANTIFIERS = frozenset(("EXISTS", "FORALL"))
 
@@ -109,6 +111,8 @@ def tokens(text: str) -> list[Token]:
             if kind == "attribute" and found and is_bare(raw) and _is_quantifier(found):
                 n_parameters -= 1
                 found[-1] = found[-1]._replace(kind=found[-1].text.upper(), number=-1)
+            elif kind == "attribute" and is_missing(raw) and _is_behind_is(found):
+                kind = MISSING
         elif kind == "string" and found and is_type(found[-1].text):
             n_parameters -= 1
             found[-1] = found[-1]._replace(kind=found[-1].text.upper(), number=-1)
@@ -149,6 +153,17 @@ def _is_quantifier(found: list[Token]) -> bool:
 def is_quantifier(raw: str) -> bool:
     """Whether a word in front of a bare name makes the name a document's."""
     return raw.isascii() and raw.upper() in QUANTIFIERS
+
+
+def is_missing(raw: str) -> bool:
+    """Whether a word behind IS says that an attribute is missing."""
+    return len(raw) == len(MISSING) and raw.upper() == MISSING
+
+
+def _is_behind_is(found: list[Token]) -> bool:
+    """Whether the next token stands behind IS or IS NOT."""
+    kinds = [token.kind for token in found[-2:]]
+    return kinds[-1:] == ["IS"] or kinds == ["IS", "NOT"]
 
 
 def is_type(raw: str) -> bool:

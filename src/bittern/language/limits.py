@@ -33,3 +33,6 @@ MAX_TERM_DEPTH = 50
 
 #: Levels of calls and operators: ``a + b + c`` has two.
 MAX_TERM_HEIGHT = 100
+
+#: Calls, attributes and constants that are repeated because one operand stands for several.
+MAX_TERM_COPIES = 16_384

@@ -36,9 +36,15 @@ if TYPE_CHECKING:
 HIDDEN = "\0"
 #: The first character of names that stand for terms (``derived.py``), likewise.
 TERM = "\1"
+#: The first character of names that stand for another attribute's presence (``presence.py``).
+PRESENT = "\3"
 #: How the words of such names start.
 HIDDEN_WORD = "`" + HIDDEN
 TERM_WORD = "`" + TERM
+PRESENT_WORD = "`" + PRESENT
+#: All of them, of names and of words.
+MARKS = (HIDDEN, TERM, PRESENT)
+MARKED_WORDS = (HIDDEN_WORD, TERM_WORD, PRESENT_WORD)
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _MICROSECOND = dt.timedelta(microseconds=1)
@@ -92,7 +98,7 @@ def attribute_name(raw: str) -> str:
     """An attribute's canonical name: parts joined by dots, back-quoted only where needed."""
     if "`" not in raw:
         return raw
-    if raw.startswith((HIDDEN_WORD, TERM_WORD)):
+    if raw.startswith(MARKED_WORDS):
         return raw[1:-1].replace("``", "`")
     if _SURROGATE.search(raw):
         raise ValueError("an attribute name cannot hold half a surrogate pair")
@@ -109,7 +115,7 @@ def attribute_of(parts: Iterable[str]) -> str:
 
 def attribute_parts(name: str) -> tuple[str, ...]:
     """Split a canonical attribute name into the parts of its path."""
-    if name.startswith((HIDDEN, TERM)):
+    if name.startswith(MARKS):
         return (name,)
     if "`" not in name:
         return tuple(name.split("."))

@@ -21,17 +21,17 @@ from typing import Any, NamedTuple
 
 from bittern.errors import ExpressionError, LimitError
 from bittern.language.complaints import explain_token, incomplete, no_function
-from bittern.language.lexer import Token, is_complete, tokens
+from bittern.language.lexer import MISSING, Token, is_complete, tokens
 from bittern.language.limits import MAX_PARTS, MAX_PREDICATES
 from bittern.language.literals import (
-    HIDDEN,
+    MARKS,
     READERS,
-    TERM,
     attribute_of,
     attribute_parts,
     has_too_many_parts,
     string_value,
 )
+from bittern.language.presence import presence_of
 from bittern.language.syntax import (
     Between,
     Compare,
@@ -67,6 +67,16 @@ class Attribute(NamedTuple):
     of_document: bool
 
 
+def too_many_predicates(text: str, position: int) -> LimitError:
+    """What is said of a text with more predicates than allowed."""
+    return LimitError(
+        f"an expression has at most {MAX_PREDICATES:,} predicates, "
+        "and every value of IN counts as one",
+        text,
+        position,
+    )
+
+
 class PredicateParser:
     """The tokens of one text, and how predicates are read from them.
 
@@ -84,9 +94,14 @@ class PredicateParser:
     # What stands in the tree for an attribute, a literal, a pattern.
 
     def _name(self, token: Token, name: str) -> Any:
-        if name.startswith((HIDDEN, TERM)):
+        if name.startswith(MARKS):
             self._error(f"an attribute name cannot start with U+{ord(name[0]):04X}", token)
         return name
+
+    def _presence(self, token: Token, name: Any) -> Any:
+        if self._alias is not None:
+            self._error("IS MISSING cannot stand inside EXISTS or FORALL: use IS NULL", token)
+        return presence_of(name)
 
     def _value(self, token: Token, kind: str, value: Any) -> Any:  # noqa: ARG002
         return Literal(value)
@@ -160,8 +175,12 @@ class PredicateParser:
         """Read a predicate on an attribute that is not a comparison."""
         if self._accept("IS"):
             negated = self._accept("NOT")
-            self._expect("NULL", "NULL after IS" if negated else "NULL or NOT NULL after IS")
-            positive: Predicate = IsNull(attribute.name)
+            token = self._tokens[self._next]
+            if self._accept(MISSING):
+                positive: Predicate = IsNull(self._presence(token, attribute.name))
+            else:
+                self._expect("NULL", "NULL after IS" if negated else "NULL or NOT NULL after IS")
+                positive = IsNull(attribute.name)
         else:
             negated = self._accept("NOT")
             operator = self._tokens[self._next]
@@ -322,12 +341,7 @@ class PredicateParser:
     def _count(self, token: Token) -> None:
         self._n_predicates += 1
         if self._n_predicates > MAX_PREDICATES:
-            raise LimitError(
-                f"an expression has at most {MAX_PREDICATES:,} predicates, "
-                "and every value of IN counts as one",
-                self.text,
-                token.position,
-            )
+            raise too_many_predicates(self.text, token.position)
 
     def _error(self, message: str, token: Token) -> Any:
         raise ExpressionError(message, self.text, token.position) from None

@@ -15,7 +15,7 @@ from decimal import Decimal
 
 from bittern.language.durations import print_duration
 from bittern.language.lexer import is_bare, is_quantifier
-from bittern.language.literals import TERM, attribute_parts
+from bittern.language.literals import PRESENT, TERM, attribute_parts
 from bittern.language.syntax import (
     And,
     Between,
@@ -132,6 +132,8 @@ def _window(window: Window | None) -> str:
 
 
 def _predicate(node: Predicate, negation: str) -> str:
+    if node.attribute.startswith(PRESENT):
+        return f"{attribute_word(node.attribute[1:])} IS {negation}MISSING"
     if isinstance(node, Compare) and node.attribute.startswith(TERM):
         left, *right = node.attribute[1:].split(TERM)
         if right and node.operand == Literal(0):
@@ -164,8 +166,11 @@ def _operand(text: str) -> str:
 def print_attribute(name: str) -> str:
     """Write a canonical attribute name, with back-quotes around the parts that need them.
 
-    Of an attribute that stands for a term, write the term.
+    Of an attribute that stands for a term, write the term; of one that stands for another's
+    presence, what it says.
     """
+    if name.startswith(PRESENT):
+        return f"{attribute_word(name[1:])} IS NOT MISSING"
     if name.startswith(TERM):
         left, *right = name[1:].split(TERM)
         return f"compare({left}, {right[0]})" if right and right[0] else left

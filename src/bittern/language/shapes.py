@@ -21,6 +21,7 @@ done here once for each distinct text: numbers in range, escapes, dates, regular
 the form of a LIKE pattern chooses among the shapes of a key. Whatever is not plainly fine goes to
 the parser, which alone decides, and alone raises errors.
 
+``a IS MISSING`` is looked up as ``IS NULL`` of an attribute of its own (``presence.py``).
 A quantified predicate is one parameter: before a text is looked up, it becomes ``IS NOT NULL`` of
 an attribute that stands for it (``quantifiers.py``), of kind *join* and letter j.
 """
@@ -34,11 +35,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from bittern.errors import ExpressionError, LimitError
 from bittern.language.cuts import Cut, cuts_of, put_words
 from bittern.language.lexer import (
+    MISSING,
     QUANTIFIERS,
     TERM_WORDS,
     WORD,
     Token,
     is_complete,
+    is_missing,
     is_quantifier,
     is_type,
     without_comments,
@@ -46,8 +49,8 @@ from bittern.language.lexer import (
 )
 from bittern.language.limits import MAX_DEPTH, MAX_LENGTH, MAX_PREDICATES
 from bittern.language.literals import (
+    MARKED_WORDS,
     READERS,
-    TERM_WORD,
     date_literal,
     has_too_many_parts,
     string_value,
@@ -55,6 +58,7 @@ from bittern.language.literals import (
 )
 from bittern.language.normalize import normal_form
 from bittern.language.parser import Parser, check_text, parse, parse_with_terms
+from bittern.language.presence import name_presences
 from bittern.language.quantifiers import HIDDEN_WORD, hidden_word, hide, is_hidden
 from bittern.language.templates import Slot, Slots, Template
 from bittern.language.trees import flat, map_leaves
@@ -108,6 +112,9 @@ class _SlotParser(Parser):
         if is_hidden(name):
             self.kinds[token.number] = "join"
         return Slot(token.number, self.kinds[token.number])
+
+    def _presence(self, token: Token, name: Any) -> Any:  # noqa: ARG002
+        return self._fail(token, "NULL")  # a name of its own stands for it, where it is plain
 
     def _value(self, token: Token, kind: str, value: Any) -> Any:  # noqa: ARG002
         self.kinds[token.number] = kind
@@ -177,6 +184,8 @@ class Shapes:
             if None in letters:
                 parse(text)
                 return self._parse(text, None)
+            if MISSING in letters:
+                return self._read_missing(text, parts, letters)
             if not QUANTIFIERS.isdisjoint(letters):
                 return self._read_quantified(text, parts)
         if not text.isascii() and ("∃" in text or "∀" in text):
@@ -197,8 +206,9 @@ class Shapes:
                 try:
                     return self._read_plain(plain)
                 except ExpressionError:
-                    parse(text)  # the same mistake, where the user made it
-                    raise
+                    # It has more than terms that is not plain, or a mistake, which is then found
+                    # where the user made it.
+                    return self._parse(text, None)
             if len(self._keys) < _MANY_KEYS:
                 return self._parse(text, key)
             return self._read_sorted(text, parts, words, letters)
@@ -221,6 +231,20 @@ class Shapes:
             parse(text)  # the same mistake, where the user made it
             raise
 
+    def _read_missing(
+        self, text: str, parts: list[str], letters: list[Any]
+    ) -> tuple[int, tuple[str, ...]]:
+        """Read a text that has IS MISSING, or an attribute of that name, in plain words."""
+        named = name_presences(parts)
+        plain = "".join(named)
+        try:
+            if not QUANTIFIERS.isdisjoint(letters) or "∃" in text or "∀" in text:
+                return self._read_quantified(plain, named)
+            return self._read_plain(plain)
+        except ExpressionError:
+            parse(text)  # the same mistake, where the user made it
+            return self._parse(text, None)  # or a path that is not one word, such as "a . b"
+
     def _join(self, piece: str) -> str:
         """The word that stands for a quantified predicate."""
         word = self._joins.get(piece)
@@ -235,7 +259,7 @@ class Shapes:
         """The letter of a name of ours, or of EXISTS as the name of an attribute."""
         if word.startswith(HIDDEN_WORD):
             return "j"
-        if word.startswith(TERM_WORD):
+        if word.startswith(MARKED_WORDS):
             return "a"
         return "a" if is_quantifier(word) else self._letter(word)
 
@@ -271,16 +295,20 @@ class Shapes:
             ["".join(parts[2 * first + 1 : 2 * last]) for _, first, last in pieces]
         )
         try:
-            return self._parse(joined, key)
+            return self._parse_plain(joined, key)
         except ExpressionError:
-            return self._parse(text, None)  # the same mistake, where the user made it
+            # A mistake, which is then found where the user made it, or terms, whose order counts:
+            # in ``a BETWEEN 1 AND b AND c IS NULL`` there is no predicate b.
+            return self._parse(text, None)
 
     def _letter(self, word: str) -> str | None:
         """The letter of a word's kind, or a keyword itself, if its text is valid."""
         if is_quantifier(word):
             return word.upper()  # not remembered, so that every text with it is looked at
+        if is_missing(word):
+            return MISSING  # nor this one
         kind = letter = word_kind(word)
-        if kind == "other" or word.startswith((HIDDEN_WORD, TERM_WORD)):
+        if kind == "other" or word.startswith(MARKED_WORDS):
             return None
         if kind in READERS:
             if not is_complete(word):
@@ -339,13 +367,17 @@ class Shapes:
 
     def _parse(self, text: str, key: str | None) -> tuple[int, tuple[str, ...]]:
         """Read a text with the parser, and remember its key if it has one."""
-        parser = _SlotParser(text)
         try:
-            tree = normal_form(parser.parse())
+            return self._parse_plain(text, key)
         except LimitError:
             raise
         except ExpressionError as wrong:
             return self._derive(text, key, wrong)
+
+    def _parse_plain(self, text: str, key: str | None) -> tuple[int, tuple[str, ...]]:
+        """The same for a text without terms."""
+        parser = _SlotParser(text)
+        tree = normal_form(parser.parse())
         kinds, parameters = tuple(parser.kinds), tuple(parser.parameters)
         shape_id = self.add(Template(tree, kinds))
         if key is not None:
@@ -383,7 +415,7 @@ class Shapes:
         return put_words(WORD.split(text), cuts, self._words)
 
     def _read_plain(self, text: str) -> tuple[int, tuple[str, ...]]:
-        """Read a text in which names stand for terms."""
+        """Read a text in which names stand for terms and for the presence of attributes."""
         parts = WORD.split(text)
         words = parts[1::2]
         letters = [self._letters.get(word) or self._letter_of_name(word) for word in words]

@@ -15,14 +15,17 @@ import pyarrow as pa
 from bittern.language.lexer import is_quantifier, is_type
 from bittern.language.literals import attribute_of
 from bittern.language.printer import attribute_word, print_text
+from bittern.language.scalars.tokens import NO_OPERANDS
 from bittern.terms.nodes import Attribute, Call, Constant, Lambda, Term
 from bittern.terms.types import DAY_TIME, TIMESTAMP, type_name
 
 _INFIX = frozenset(
     "= != < <= > >= <=> + - * / % div | & ^ || and or like ilike rlike".split()  # noqa: SIM905
 )
+#: Operators that bind equally: on the left of each other they need no parentheses.
+_CHAINS = (frozenset(("+", "-", "||")), frozenset(("*", "/", "%", "div")))
 #: Names that mean something else where an operand starts.
-_STARTS = frozenset(("CASE", "WHEN", "INTERVAL", "BOTH", "LEADING", "TRAILING", "FROM"))
+_STARTS = NO_OPERANDS | {"both", "leading", "trailing"}
 _PREFIX = {"not": "NOT ", "negative": "-", "positive": "+", "~": "~"}
 _SUFFIX = {"is null": "IS NULL", "is true": "IS TRUE", "is false": "IS FALSE"}
 _INTEGERS = {pa.int8(): "Y", pa.int16(): "S", pa.int32(): "", pa.int64(): "L"}
@@ -43,7 +46,7 @@ def print_term(term: Term) -> str:
 
 def _attribute(name: str) -> str:
     """Write an attribute, in back-quotes if its name has a meaning of its own in a term."""
-    if name.upper() in _STARTS or is_type(name) or is_quantifier(name):
+    if name.lower() in _STARTS or is_type(name) or is_quantifier(name):
         return f"`{name}`"
     return attribute_word(name)
 
@@ -54,7 +57,8 @@ def _call(term: Call) -> str:
         if name in ("like", "ilike") and len(arguments) > 2:
             text, pattern, escape = map(_inner, arguments)
             return f"{text} {name.upper()} {pattern} ESCAPE {escape}"
-        return f" {name.upper()} ".join(map(_inner, arguments))
+        first, *others = arguments
+        return f" {name.upper()} ".join([_first(name, first), *map(_inner, others)])
     if name in _PREFIX and not isinstance(arguments[0], Constant):  # -5 is a constant itself
         return _PREFIX[name] + _inner(arguments[0])
     if name in _SUFFIX:
@@ -77,11 +81,25 @@ def _call(term: Call) -> str:
         return f"{_inner(arguments[0])}[{print_term(arguments[1])}]"
     if name == ".":
         field: Any = arguments[1]
-        return f"{_inner(arguments[0])}.{attribute_word(attribute_of([field.scalar.as_py()]))}"
+        whole = _inner(arguments[0])
+        if whole[-1] not in ")]" and not _is_field(arguments[0]):
+            whole = f"({whole})"  # END.a is a name
+        return f"{whole}.{_attribute(attribute_of([field.scalar.as_py()]))}"
     if name == "extract":
         part: Any = arguments[0]
         return f"EXTRACT({part.scalar.as_py()} FROM {print_term(arguments[1])})"
     return f"{name}({', '.join(map(print_term, arguments))})"
+
+
+def _is_field(term: Term) -> bool:
+    return isinstance(term, Call) and term.function == "."
+
+
+def _first(operator: str, term: Term) -> str:
+    """Write the operand in front of an operator: ``a - b - c`` is ``(a - b) - c``."""
+    if isinstance(term, Call) and any(each >= {operator, term.function} for each in _CHAINS):
+        return print_term(term)
+    return _inner(term)
 
 
 def _inner(term: Term) -> str:
@@ -113,6 +131,8 @@ def print_constant(scalar: pa.Scalar) -> str:
     if value is None:
         return "NULL" if pa.types.is_null(kind) else f"CAST(NULL AS {type_name(kind)})"
     if pa.types.is_map(kind):
+        if pa.types.is_null(kind.key_type):
+            return "map()"
         entries = (print_constant(each) for entry in scalar.values for each in entry.values())
         return f"CAST(map({', '.join(entries)}) AS {type_name(kind)})"
     if pa.types.is_struct(kind):
@@ -147,9 +167,8 @@ def _float(value: float, kind: pa.DataType) -> str:
     text = repr(value).replace("inf", "Infinity").replace("nan", "NaN")
     if text.lstrip("-") in ("Infinity", "NaN"):
         return f"CAST('{text}' AS {type_name(kind)})"
-    if kind == pa.float32():
-        return f"CAST({text} AS FLOAT)"
-    return text if "e" in text else text + "e0"
+    text = text if "e" in text else text + "e0"  # -0.0 is a decimal, which has no such zero
+    return f"CAST({text} AS FLOAT)" if kind == pa.float32() else text
 
 
 def print_interval(scalar: pa.Scalar) -> str:

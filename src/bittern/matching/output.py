@@ -9,11 +9,23 @@ leaving in ``state[0]`` and ``state[1]`` where to continue; then ``make_room`` a
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from bittern.jit import inline
+from bittern.arrays import Int32s, Int64s
+from bittern.jit import i4w, i8w, inline, tuple_type
+
+
+class OutputArrays(NamedTuple):
+    """What kernels write."""
+
+    rows: Int32s
+    classes: Int32s
+    state: Int64s
+
+
+OUTPUT = tuple_type(OutputArrays, i4w, i4w, i8w)
 
 
 class Output:
@@ -23,6 +35,11 @@ class Output:
         self.rows = np.empty(0, dtype=np.int32)
         self.classes = np.empty(0, dtype=np.int32)
         self.state = np.zeros(3, dtype=np.int64)
+
+    @property
+    def arrays(self) -> OutputArrays:
+        """As they are now: ``make_room`` replaces them."""
+        return OutputArrays(self.rows, self.classes, self.state)
 
     def make_room(self, needed: int) -> None:
         """Room for ``needed`` more matches, and then as many again as there are."""

@@ -7,9 +7,10 @@ For subscriptions over ``price`` and ``seller.country``, and ``id`` as the key::
 
 Transfer costs a microsecond or two for each row and grows with every column, so the JVM leaves out
 what no subscription mentions. The attributes in map, variant and JSON columns are only known from
-their content, so these cross whole. Of an array, only whether it is NULL crosses. Terms cross as
-columns that the JVM computes (``terms/``), and what only they read does not. Everything else is as
-in ``model/events/encoder.py``.
+their content, so these cross whole. Of an array that a path leads into, and of what Arrow has no
+type for, only whether it is NULL crosses. Terms cross as columns that the JVM computes
+(``terms/``), and what only they read does not. Everything else is as in
+``model/events/encoder.py``.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from pyspark.sql.types import (
 from bittern.errors import OptionError, brief
 from bittern.language.derived import is_derived, term_of
 from bittern.language.literals import TERM
+from bittern.language.presence import is_presence, present_path
 from bittern.model.events.derived import REASONS
 from bittern.model.events.mappings import Names, path_part
 from bittern.spark.arrow_types import arrow_type
@@ -159,10 +161,9 @@ def carriers(
     terms = {*filter(is_derived, attributes), REASONS}
     found = {}
     for field in schema.fields:
-        if not can_cross(field.dataType):
-            continue
         column = F.col(quoted(field.name))
-        if field.name in json or _is_open(field.dataType) or field.name in terms:
+        is_whole = field.name in json or _is_open(field.dataType) or field.name in terms
+        if is_whole and can_cross(field.dataType):
             found[field.name] = column
             continue
         pruned = _pruned(column, path_part(field.name), field.dataType, names)
@@ -172,10 +173,15 @@ def carriers(
 
 
 def _read_by_workers(schema: StructType, attributes: Sequence[str]) -> list[str]:
-    """The attributes, and those that terms without a column read, in place of the terms."""
+    """The attributes, and those that terms without a column read, in place of the terms.
+
+    Whether an attribute is missing is told from its column.
+    """
     names: dict[str, None] = {}
     for name in attributes:
-        if not is_derived(name):
+        if is_presence(name):
+            names[present_path(name)] = None
+        elif not is_derived(name):
             names[name] = None
         elif name not in schema.names:
             names |= dict.fromkeys(attributes_of(term_of(name)))
@@ -213,16 +219,16 @@ def _is_open(type_: DataType) -> bool:
 def _pruned(column: Column, path: str, type_: DataType, names: Names) -> Column | None:
     """What of a column is in use, or None; a struct that is tested itself stays whole."""
     if path in names.numbers:
-        return column
+        return column if can_cross(type_) else _whether_there(column, type_)
     if path not in names.prefixes:
         return None
     if isinstance(type_, ArrayType):  # what lies inside it is there if it is: nothing else counts
-        return F.when(column.isNotNull(), F.array(F.lit(0)))
+        return _whether_there(column, type_)
     if isinstance(type_, MapType):
-        return column
+        return column if can_cross(type_) else _whether_there(column, type_)
     if not isinstance(type_, StructType):
-        return None
-    if _twins(type_.names, case_sensitive=False) is not None:
+        return F.lit(None)  # nothing lies inside it, whatever a document says
+    if can_cross(type_) and _twins(type_.names, case_sensitive=False) is not None:
         return column  # Spark may not know which field is meant, but Arrow does
     fields = []
     for field in type_.fields:
@@ -231,3 +237,9 @@ def _pruned(column: Column, path: str, type_: DataType, names: Names) -> Column 
         if kept is not None:
             fields.append(kept.alias(field.name))
     return F.struct(*fields) if fields else None
+
+
+def _whether_there(column: Column, type_: DataType) -> Column:
+    """A value without a kind, an array if the column is one, which is NULL where the column is."""
+    something = F.array(F.lit(0)) if isinstance(type_, ArrayType) else F.expr("X''")
+    return F.when(column.isNotNull(), something)

@@ -19,7 +19,7 @@ from bittern.terms.columns import as_array, as_given
 from bittern.terms.nodes import Call
 from bittern.terms.ranks import ranks
 from bittern.terms.scope import MeaninglessError, Scope, Table, Value
-from bittern.terms.types import common_type, is_number, type_name, wider_type
+from bittern.terms.types import ANY, common_type, is_number, type_name, wider_type
 
 TABLE = Table()
 
@@ -62,6 +62,8 @@ def order(scope: Scope, left: Value, right: Value) -> tuple[Value, Value]:
         left, right = months_alone(left), months_alone(right)
     if pa.types.is_nested(left.type):
         return _nested_order(left, right)
+    if left.type == ANY:
+        raise MeaninglessError(f"values of type {type_name(left.type)} are not compared")
     below, equal = pc.less(left, right), pc.equal(left, right)
     if pa.types.is_floating(left.type):
         nan_left, nan_right = pc.is_nan(left), pc.is_nan(right)

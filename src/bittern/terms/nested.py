@@ -176,7 +176,7 @@ def settled_nested(array: pa.Array) -> pa.Array:
         keys, items = map(settled_nested, entries.values.flatten())
         offsets = pa.array(entries.offsets, pa.int32(), mask=_null_offsets(entries.valid))
         return pa.MapArray.from_arrays(offsets, keys, items)
-    if types.is_nested(kind):
+    if types.is_nested(kind) and not types.is_union(kind):
         lists = parts_of(array)
         return lists.array(settled_nested(lists.values))
     return settled(array)

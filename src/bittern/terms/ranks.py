@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 
 from bittern.terms.nested import Offsets, parts_of
 from bittern.terms.scope import MeaninglessError
+from bittern.terms.types import ANY, type_name
 
 
 def ranks(values: pa.Array) -> Offsets:
@@ -37,8 +38,8 @@ def ranks(values: pa.Array) -> Offsets:
         for place, field in enumerate(values.flatten()):
             fields[:, place] = ranks(field)
         values = _written(fields.ravel(), 8 * len(kind) * np.arange(len(values) + 1))
-    elif types.is_interval(kind) or types.is_nested(kind):
-        raise MeaninglessError(f"values of type {kind} are not compared")
+    elif types.is_interval(kind) or types.is_nested(kind) or kind == ANY:
+        raise MeaninglessError(f"values of type {type_name(kind)} are not compared")
     encoded = values.dictionary_encode()
     order = np.asarray(pc.sort_indices(encoded.dictionary))
     rank = np.empty(len(order), dtype=np.int64)

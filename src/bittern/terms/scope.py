@@ -23,7 +23,7 @@ their arguments raise ``MeaninglessError``.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -117,10 +117,28 @@ class Scope:
         if mask.all():
             return self
         own = np.flatnonzero(mask)
-        picked = pa.array(own)
-        columns = {name: column.take(picked) for name, column in self.columns.items()}
         rows = own if self._rows is None else self._rows[own]
-        return Scope(columns, len(own), self.failures, rows)
+        return Scope(_Picked(self.columns, pa.array(own)), len(own), self.failures, rows)
+
+
+class _Picked(Mapping[str, pa.Array]):
+    """Some rows of columns, picked when a column is read."""
+
+    def __init__(self, columns: Mapping[str, pa.Array], rows: pa.Array) -> None:
+        self._columns = columns
+        self._rows = rows
+        self._picked: dict[str, pa.Array] = {}
+
+    def __getitem__(self, name: str) -> pa.Array:
+        if name not in self._picked:
+            self._picked[name] = self._columns[name].take(self._rows)
+        return self._picked[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._columns)
+
+    def __len__(self) -> int:
+        return len(self._columns)
 
 
 class Meaning(NamedTuple):

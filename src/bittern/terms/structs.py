@@ -15,8 +15,8 @@ import numpy as np
 import pyarrow as pa
 
 from bittern.terms.comparisons import as_wider
-from bittern.terms.nodes import Attribute, Call, Term
 from bittern.terms.nested import path_parts
+from bittern.terms.nodes import Attribute, Call, Term
 from bittern.terms.ranks import ranks
 from bittern.terms.scope import MeaninglessError, Scope, Table, Value
 from bittern.terms.types import wider_type

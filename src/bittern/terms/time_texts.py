@@ -143,9 +143,10 @@ def _timestamp_seconds(scope: Scope, call: Call, value: Value) -> Value:
         return _of_decimal(scope, value)
     if not pa.types.is_floating(kind):
         return _of_integer(SECOND, scope, call, value)
-    array = column(value)
-    exact = array.cast(pa.float64()).fill_null(np.nan).to_numpy() * 1e6
-    there = np.isfinite(array.cast(pa.float64()).fill_null(np.nan).to_numpy())
+    seconds = column(value).cast(pa.float64()).fill_null(np.nan).to_numpy()
+    there = np.isfinite(seconds)
+    with np.errstate(over="ignore"):
+        exact = seconds * 1e6
     low, high = np.iinfo(np.int64).min, np.iinfo(np.int64).max
     small = np.where(there & (np.abs(exact) < 2.0**63), exact, 0).astype(np.int64)
     numbers = np.where(exact >= 2.0**63, high, np.where(exact <= -(2.0**63), low, small))

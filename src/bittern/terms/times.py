@@ -179,7 +179,8 @@ def _cut(
 ) -> Value:
     """Cut by the unit of each row; of those that are none, nothing is known."""
     words, places = choices(scope, unit)
-    numbers, there = np.zeros(1, np.int64), np.zeros(1, np.bool_)
+    shape = np.broadcast_shapes(own.numbers.shape, places.shape)
+    numbers, there = np.zeros(shape, np.int64), np.zeros(shape, np.bool_)
     for place, word in enumerate(words):
         answer = None if word is None else cut(word.lower(), own.numbers)
         if answer is not None:

@@ -39,6 +39,8 @@ INTEGERS = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
 #: Digits that an integer of each type may have, and those of its DECIMAL.
 DIGITS = {pa.int8(): 3, pa.int16(): 5, pa.int32(): 10, pa.int64(): 20}
 MAX_PRECISION = 38
+_DAY_MILLISECONDS = 86_400_000
+_LAST_DAY = 2**31 - 1
 
 _NAMES = {
     "tinyint": pa.int8(),
@@ -85,6 +87,7 @@ _SHOWN = {
     DAY_TIME: "INTERVAL DAY TO SECOND",
     DAYS: "INTERVAL DAY",
     YEAR_MONTH: "INTERVAL YEAR TO MONTH",
+    ANY: "ANY",
 }
 
 
@@ -193,9 +196,7 @@ def common_type(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
         inner = common_type(left.value_type, right.value_type)
         return None if inner is None else pa.list_(inner)
     if types.is_struct(left) and types.is_struct(right) and len(left) == len(right):
-        found = [
-            common_type(one.type, other.type) for one, other in zip(left, right, strict=True)
-        ]
+        found = [common_type(one.type, other.type) for one, other in zip(left, right, strict=True)]
         if None in found:
             return None
         return pa.struct([(own.name, kind) for own, kind in zip(left, found, strict=True)])
@@ -245,21 +246,41 @@ def settled(array: pa.Array) -> pa.Array:
     if types.is_timestamp(kind):
         return _microseconds(array, TIMESTAMP if kind.tz else TIMESTAMP_NTZ)
     if types.is_date64(kind):
-        return array.cast(pa.date32())
+        days = _floored(array.view(pa.int64()), _DAY_MILLISECONDS)
+        days = pc.max_element_wise(pc.min_element_wise(days, _LAST_DAY), ~_LAST_DAY)
+        return pc.if_else(array.is_valid(), days, None).cast(pa.int32()).view(pa.date32())
     if types.is_duration(kind):
         return _microseconds(array, DAY_TIME)
-    if types.is_decimal(kind) and kind.bit_width < 128:
-        return array.cast(pa.decimal128(kind.precision, kind.scale))
-    return array
+    if types.is_decimal(kind) and not (types.is_decimal128(kind) and kind.scale >= 0):
+        digits = kind.precision - min(kind.scale, 0)
+        if digits <= MAX_PRECISION:
+            return array.cast(pa.decimal128(digits, max(kind.scale, 0)))
+        return of_any(array)
+    return of_any(array) if types.is_union(kind) or types.is_time(kind) else array
+
+
+def of_any(array: pa.Array) -> pa.Array:
+    """Values of a type that Spark does not have: they are NULL or not, and that is all."""
+    return pc.if_else(array.is_valid(), pa.scalar(b"", ANY), pa.scalar(None, ANY))
 
 
 def _microseconds(array: pa.Array, target: pa.DataType) -> pa.Array:
-    """The times in microseconds; nanoseconds are cut off downwards, as Spark does it."""
-    kind = array.type
+    """The times in microseconds; nanoseconds are cut off downwards, as Spark does it.
+
+    Times that are too far away are as far as can be.
+    """
+    kind, units = array.type, array.view(pa.int64())
     if kind.unit == "ns":
-        units = array.view(pa.int64())
-        whole = pc.divide(units, 1000)
-        rest = pc.less(pc.subtract(units, pc.multiply(whole, 1000)), 0)
-        return pc.subtract(whole, rest.cast(pa.int64())).view(target)
-    unit = pa.duration("us") if pa.types.is_duration(target) else pa.timestamp("us", target.tz)
-    return array.cast(unit, safe=False)
+        units = _floored(units, 1000)
+    elif kind.unit != "us":
+        factor = 1000 if kind.unit == "ms" else 1_000_000
+        most = (2**63 - 1) // factor
+        near = pc.max_element_wise(pc.min_element_wise(units, most), -most)
+        units = pc.if_else(units.is_valid(), pc.multiply(near, factor), None)
+    return units.view(target)
+
+
+def _floored(units: pa.Array, size: int) -> pa.Array:
+    whole = pc.divide(units, size)
+    rest = pc.less(pc.subtract(units, pc.multiply(whole, size)), 0)
+    return pc.subtract(whole, rest.cast(pa.int64()))

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from bittern.errors import LimitError
-from bittern.language.lexer import without_comments
+from bittern.language.lexer import MISSING, Token, without_comments
 from bittern.language.limits import MAX_TERM_DEPTH
+from bittern.language.literals import MARKS
+from bittern.language.presence import presence_of
 from bittern.language.scalars.values import ValueReader
-from bittern.terms.nodes import Call, Term
+from bittern.terms.nodes import Attribute, Call, Constant, Term
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -53,7 +55,7 @@ class _Reader(ValueReader):
         token = self._peek()
         if token.kind != "end":
             self._fail(token, "an operator or the end")
-        self._check_height(term)
+        self._check(term)
         return term
 
     def _condition(self) -> Term:
@@ -119,9 +121,17 @@ class _Reader(ValueReader):
             found = self._call(f"is {word.lower()}", [term])
         elif word == "DISTINCT" and self._word("from"):
             found = self._call("not", [self._call("<=>", [term, self._value(1)])])
+        elif word == MISSING:
+            found = self._is_missing(term, token)
         else:
-            self._fail(token, "NULL, TRUE, FALSE, UNKNOWN or DISTINCT FROM after IS")
+            self._fail(token, "NULL, TRUE, FALSE, UNKNOWN, MISSING or DISTINCT FROM after IS")
         return self._call("not", [found]) if negated else found
+
+    def _is_missing(self, term: Term, token: Token) -> Term:
+        if isinstance(term, Attribute) and not term.name.startswith(MARKS):
+            return Call("is null", (Attribute(presence_of(term.name)),))
+        message = "IS MISSING is asked of an attribute, not of what is computed"
+        return Constant(self._error(message, token))
 
     def _in(self, term: Term, _word: str) -> Term:
         self._expect("(", "'(' after IN")
@@ -138,8 +148,10 @@ class _Reader(ValueReader):
         name = word.lower()
         if self._peek().text.lower() in ("any", "some", "all") and self._peek(1).kind == "(":
             joins = "and" if self._take().text.lower() == "all" else "or"
-            self._take()
-            patterns = [self._call(name, [term, each]) for each in self._list(")")]
+            opening = self._take()
+            patterns = [
+                self._call(name, [self._copied(term, opening), each]) for each in self._list(")")
+            ]
             return patterns[0] if len(patterns) == 1 else self._call(joins, patterns)
         arguments = [term, self._value(1)]
         if self._accept("ESCAPE"):

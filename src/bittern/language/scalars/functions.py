@@ -68,7 +68,7 @@ class FunctionReader(TokenReader):
             self._expect(")", "')'")
             return self._fold(Call(name, (term,), kind))
         if name == "extract":
-            field = self._take().text.lower()
+            field = self._take().text
             if not self._word("from"):
                 self._fail(self._peek(), "FROM in EXTRACT")
             arguments: list[Term] = [Constant(pa.scalar(field)), self._condition()]
@@ -88,7 +88,20 @@ class FunctionReader(TokenReader):
         if name == "position" and len(arguments) == 1:
             self._error("position takes two arguments, as in position('b' IN a)", opening)
         self._check_function(name, len(arguments), token)
+        if name == "extract":
+            arguments[0] = self._field(arguments[0], token)
         return self._call(name, arguments)
+
+    def _field(self, term: Term, token: Token) -> Term:
+        """The name of a field, which is a word that stands for itself."""
+        name = term.scalar.as_py() if isinstance(term, Constant) else None
+        if not (isinstance(name, str) and name.isascii() and name.isidentifier()):
+            raise FunctionCallError(
+                "extract and date_part take the name of a field, such as year",
+                self.text,
+                token.position,
+            )
+        return Constant(pa.scalar(name.lower()))
 
     def _trim(self) -> tuple[str, list[Term]] | None:
         """TRIM([BOTH | LEADING | TRAILING] [characters] FROM text)."""

@@ -7,18 +7,23 @@ from typing import Any
 from bittern.errors import ExpressionError, LimitError
 from bittern.language.complaints import incomplete
 from bittern.language.lexer import Token, is_complete, tokens
-from bittern.language.limits import MAX_PARTS, MAX_TERM_DEPTH, MAX_TERM_HEIGHT
-from bittern.language.literals import HIDDEN, TERM, attribute_name, has_too_many_parts
-from bittern.terms.nodes import Call, Constant, Lambda, Term
+from bittern.language.limits import MAX_PARTS, MAX_TERM_COPIES, MAX_TERM_DEPTH, MAX_TERM_HEIGHT
+from bittern.language.literals import (
+    MARKS,
+    TERM,
+    attribute_name,
+    has_too_many_parts,
+    string_value,
+)
+from bittern.terms.nodes import Call, Constant, Lambda, Term, walk
 from bittern.terms.scope import folded
 
 #: Keywords that are values.
 VALUES = {"NULL": None, "TRUE": True, "FALSE": False}
 #: Words that are no operand, though they look like names: a number behind them keeps its sign.
-_WORDS = frozenset(
+NO_OPERANDS = frozenset(
     "case when then else div interval ilike any some all from for as distinct on".split()  # noqa: SIM905
 )
-
 
 #: The call that says that a text is compared without case, until it is compared.
 COLLATE = "collate"
@@ -34,7 +39,8 @@ class FunctionCallError(ExpressionError):
 class TokenReader:
     """One reading of one text.
 
-    ``hidden`` says that names may stand for quantified predicates: the text is one of ours.
+    ``hidden`` says that names may stand for quantified predicates or for the presence of another:
+    the text is one of ours.
     """
 
     def __init__(self, text: str, *, hidden: bool) -> None:
@@ -43,6 +49,7 @@ class TokenReader:
         self._tokens = _signs_apart(tokens(text))
         self._next = 0
         self._depth = 0
+        self._copies = 0
         #: From where to where in the text the left operands of predicates are.
         self.operands: list[tuple[int, int]] = []
 
@@ -91,6 +98,12 @@ class TokenReader:
         except ValueError as wrong:
             self._error(str(wrong), token)
 
+    def _string(self, token: Token) -> str:
+        """The text that a string stands for."""
+        if not is_complete(token.text):
+            self._error(incomplete(token), token)
+        return str(self._read(token, string_value))
+
     def _too_deep(self, token: Token) -> Any:
         raise LimitError(
             f"a term is nested more than {MAX_TERM_DEPTH} levels deep",
@@ -110,7 +123,7 @@ class TokenReader:
         if not is_complete(token.text):
             self._error(incomplete(token), token)
         name = str(self._read(token, attribute_name))
-        if name.startswith(TERM) or (name.startswith(HIDDEN) and not self._hidden):
+        if name.startswith(TERM) or (name.startswith(MARKS) and not self._hidden):
             self._error(f"an attribute name cannot start with U+{ord(name[0]):04X}", token)
         return self._short(name, token)
 
@@ -125,6 +138,19 @@ class TokenReader:
         return name
 
     # Calls.
+
+    def _copied(self, term: Term, token: Token) -> Term:
+        """The term, to be put in one more place; what copies hold is counted."""
+        for _ in walk(term):
+            self._copies += 1
+            if self._copies > MAX_TERM_COPIES:
+                raise LimitError(
+                    "an operand that stands for several is too long: CASE with a value, LIKE ANY "
+                    "and chains of comparisons repeat it",
+                    self.text,
+                    token.position,
+                )
+        return term
 
     def _call(self, name: str, arguments: list[Term]) -> Term:
         if any(isinstance(each, Call) and each.function == COLLATE for each in arguments):
@@ -153,12 +179,15 @@ class TokenReader:
             return call
         return Constant(constant)
 
-    def _check_height(self, term: Term) -> None:
+    def _check(self, term: Term) -> None:
+        """Refuse a term that is too high, or has a collation outside of a comparison."""
         heights = [(term, 1)]
         while heights:
             node, height = heights.pop()
             if height > MAX_TERM_HEIGHT:
                 self._too_deep(self._tokens[0])
+            if isinstance(node, Call) and node.function == COLLATE:
+                self._error("COLLATE stands beside a comparison", self._peek())
             below = node.arguments if isinstance(node, Call) else ()
             below = (node.body,) if isinstance(node, Lambda) else below
             heights.extend((each, height + 1) for each in below)
@@ -182,5 +211,5 @@ def _signs_apart(found: list[Token]) -> list[Token]:
 def _is_operand(token: Token) -> bool:
     """Whether a value ends with this token."""
     if token.kind == "attribute":
-        return token.text.lower() not in _WORDS
+        return token.text.lower() not in NO_OPERANDS
     return token.kind in ("number", "string", ")", "]", *VALUES)

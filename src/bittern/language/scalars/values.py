@@ -5,7 +5,6 @@ from __future__ import annotations
 import pyarrow as pa
 
 from bittern.errors import ExpressionError
-from bittern.language.complaints import incomplete
 from bittern.language.constants import (
     INTERVAL_UNITS,
     constant_number,
@@ -13,14 +12,14 @@ from bittern.language.constants import (
     interval_of,
     typed_constant,
 )
-from bittern.language.lexer import QUANTIFIERS, Token, is_complete
+from bittern.language.lexer import QUANTIFIERS, Token
 from bittern.language.limits import MAX_TERM_DEPTH
 from bittern.language.literals import (
     HIDDEN,
+    MARKS,
     TERM,
     attribute_of,
     attribute_parts,
-    string_value,
 )
 from bittern.language.parser import Parser
 from bittern.language.quantifiers import hidden_name
@@ -67,7 +66,8 @@ class ValueReader(FunctionReader):
             self._take()
             right = self._value(power)
             if chained is not None and any(way >= {chained, operator} for way in _CHAINS):
-                left = self._call("and", [left, self._call(operator, [middle, right])])
+                link = self._call(operator, [self._copied(middle, token), right])
+                left = self._call("and", [left, link])
             else:
                 if chained in _ONE_WAY and operator in _ONE_WAY:
                     self._error(
@@ -109,7 +109,7 @@ class ValueReader(FunctionReader):
             elif self._accept("."):
                 token = self._take()
                 field = self._name(token) if token.kind == "attribute" else HIDDEN
-                if field.startswith(HIDDEN):  # a quantified predicate is no field
+                if field.startswith(MARKS):  # a quantified predicate is no field
                     self._fail(token, "the name of a field after '.'")
                 for part in attribute_parts(field):
                     if isinstance(term, Attribute):
@@ -123,7 +123,7 @@ class ValueReader(FunctionReader):
 
     def _with_collation(self, term: Term, token: Token) -> Term:
         """The term, to be compared by the collation that a name or a string says."""
-        raw = string_value(token.text) if token.kind == "string" else token.text
+        raw = self._string(token) if token.kind == "string" else token.text
         name = raw.upper().removeprefix("SYSTEM.BUILTIN.")
         if name == "UTF8_LCASE":
             return Call(COLLATE, (term,))
@@ -208,23 +208,22 @@ class ValueReader(FunctionReader):
     def _literal(self, token: Token) -> Term:
         if token.kind == "number":
             return Constant(self._read(token, constant_number))
-        if not is_complete(token.text):
-            self._error(incomplete(token), token)
-        text = self._read(token, string_value)
+        text = self._string(token)
         while self._peek().kind == "string":
-            text += self._read(self._take(), string_value)
+            text += self._string(self._take())
         return Constant(pa.scalar(text, pa.string()))
 
     def _typed(self, kind: str, token: Token) -> Term:
         """The constant of a word and a string: DATE '2024-01-31'."""
-        return Constant(self._read(token, lambda raw: typed_constant(kind, string_value(raw))))
+        text = self._string(token)
+        return Constant(self._read(token, lambda _: typed_constant(kind, text)))
 
     def _interval(self, token: Token) -> Term:
         """INTERVAL '1' DAY, INTERVAL '1-2' YEAR TO MONTH, INTERVAL 3 DAYS 2 HOURS."""
         pieces: list[tuple[str, str]] = []
         while self._peek().kind in ("string", "number"):
             amount = self._take()
-            raw = string_value(amount.text) if amount.kind == "string" else amount.text
+            raw = self._string(amount) if amount.kind == "string" else amount.text
             unit = ""
             if self._is_unit(self._peek()):
                 unit = self._take().text
@@ -245,9 +244,10 @@ class ValueReader(FunctionReader):
         value = None if self._is_word("when") else self._condition()
         arguments: list[Term] = []
         while self._word("when"):
+            token = self._peek()
             condition = self._condition()
             if value is not None:
-                condition = self._call("=", [value, condition])
+                condition = self._call("=", [self._copied(value, token), condition])
             if not self._word("then"):
                 self._fail(self._peek(), "THEN")
             arguments += [condition, self._condition()]

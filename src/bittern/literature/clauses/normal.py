@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bittern.arrays import Int32s, Int64s, ranges, starts_of
-from bittern.jit import i4r, i4w, i8r, i8w, inline, kernel, void
+from bittern.jit import i4r, i4w, i8r, i8w, inline, kernel, tuple_type, void
 from bittern.literature.clauses.forms import MOST_CLAUSES, MOST_PREDICATES, Form, by_form, form_of
 from bittern.matching.classes import Classes
 from bittern.matching.contract import Refused
@@ -49,6 +49,9 @@ class Clauses(NamedTuple):
 
     def __len__(self) -> int:
         return len(self.owners)
+
+
+CLAUSES = tuple_type(Clauses, i4r, i8r, i4r, i8r, i4r, i4r)
 
 
 class NormalForms(NamedTuple):

@@ -31,17 +31,30 @@ import numpy.typing as npt
 
 from bittern.arrays import Int32s, Int64s, starts_of, stretches
 from bittern.errors import SnapshotError
-from bittern.jit import i4r, i4w, i8, i8r, i8w, inline, kernel, u1w, void
+from bittern.jit import (
+    apart,
+    i4r,
+    i4w,
+    i8,
+    i8r,
+    i8w,
+    inline,
+    kernel,
+    read_only,
+    tuple_type,
+    u1w,
+    void,
+)
 from bittern.literature.sorted_lists.blocks import LISTS, ListArrays, following, length_of, start_of
 from bittern.matching.contract import candidates_of
-from bittern.matching.output import Output
+from bittern.matching.output import OUTPUT, Output
 from bittern.model.rank.encoded import EncodedEvents
 from bittern.stabbing.contract import StabbingIndex
 
 #: Satisfied intervals looked up at once: bounds memory.
 CHUNK = 1 << 20
-#: Matches of an event that there is room for at first.
-_ROOM = 8
+#: Matches that there is room for at first, at least, and for each event.
+_LEAST_ROOM, _ROOM = 1 << 12, 8
 
 _DAMAGED = -1
 _ONE, _LESS_ONE = np.uint8(1), np.uint8(255)  # counters are bytes, which wrap around
@@ -58,6 +71,20 @@ class Scratch(NamedTuple):
     def of(cls, sizes: npt.NDArray[np.uint8], n_classes: int, n_pairs: int) -> Self:
         """For clauses of these sizes, which the lists hold in this many pairs. O(clauses)."""
         return cls(sizes.copy(), np.zeros(n_classes, np.uint8), np.empty(n_pairs, np.int32))
+
+
+class Chunk(NamedTuple):
+    """Events of a batch that are counted for at once, and what they satisfy."""
+
+    positions: Int32s  # which of the cells that were looked up each event has, one by one
+    offsets: Int64s  # where the intervals that a cell satisfies begin in ``ids``, and the end
+    ids: Int32s
+    first: int
+    last: int  # one behind the last event
+
+
+_SCRATCH = tuple_type(Scratch, u1w, u1w, i4w)
+_CHUNK = tuple_type(Chunk, i4w, i8r, i4w, i8, i8)
 
 
 @kernel(void, i8r, i4r, i8w, i4w)
@@ -110,76 +137,92 @@ def _take_back(clauses: Any, left: Any, places: Any, first: Any, last: Any, chan
         left[np.uint64(clauses[np.uint64(places[np.uint64(i)])])] += change
 
 
-@kernel(void, LISTS, i8r, i8r, i4r, i8r, i4r, i8, i8, u1w, u1w, i4w, i4w, i4w, i8w, i8w)
-def _count(
-    lists: Any,
-    keys: Any,
-    event_offsets: Any,
-    positions: Any,
-    id_offsets: Any,
-    ids: Any,
-    first: Any,
-    last: Any,
-    left: Any,
-    reported: Any,
-    places: Any,
-    out_rows: Any,
-    out_classes: Any,
-    met: Any,
-    state: Any,
-) -> None:
-    """Count for events from ``state[0]`` up to ``last``, while there is room for all they meet.
+@apart
+def _meet(
+    lists: Any, keys: Any, chunk: Any, begin: Any, end: Any, left: Any, places: Any
+) -> tuple[Any, Any]:
+    """Go through the lists of all that the cells at ``positions[begin:end]`` satisfy.
 
-    ``positions`` tell, from event ``first`` on, which of the cells that were looked up an event
-    has, and ``ids`` what each of these satisfies. ``state[1]`` becomes the room that is needed, or
-    ``_DAMAGED`` if an event meets more clauses than there are.
-
-    With tuples of chunk and scratch in place of their arrays, one event takes 4 to 6 % longer.
+    Returns how many clauses have lost one, and where the notes of those begin that were given one:
+    -1 if an event meets more clauses than there are.
     """
     begins, ends, clauses, classes = lists
-    base = event_offsets[first]
+    positions, offsets, ids, _, _ = chunk
+    n_lost, first_given = np.int64(0), np.int64(len(places))
+    for p in range(begin, end):
+        cell = np.uint64(positions[p])
+        for i in range(offsets[cell], offsets[cell + np.uint64(1)]):
+            n_list = ids[i]
+            if n_lost + length_of(begins, ends, n_list) > first_given:
+                return n_lost, np.int64(_DAMAGED)
+            if keys[np.uint64(n_list)] & 1:
+                at = first_given - 1
+                first_given = 1 + _go_through(
+                    begins, ends, clauses, classes, n_list, left, _ONE, places, at, -1
+                )
+            else:
+                n_lost = _go_through(
+                    begins, ends, clauses, classes, n_list, left, _LESS_ONE, places, n_lost, 1
+                )
+    return n_lost, first_given
+
+
+@apart
+def _report(
+    clauses: Any, classes: Any, scratch: Any, n_lost: Any, event: Any, out: Any, n: Any
+) -> Any:
+    """Report the classes of clauses that have none left, each once; how many matches there are.
+
+    Each clause gets back what it lost.
+    """
+    left, reported, places = scratch
+    rows, found, _ = out
+    before = n
+    for i in range(n_lost):
+        place = np.uint64(places[i])
+        clause = np.uint64(clauses[place])
+        if left[clause] == 0:
+            c = classes[place]
+            if reported[np.uint64(c)] == 0:
+                reported[np.uint64(c)] = 1
+                rows[n] = event
+                found[n] = c
+                n += 1
+        left[clause] += _ONE
+    for i in range(before, n):
+        reported[np.uint64(found[i])] = 0
+    return n
+
+
+@kernel(void, LISTS, i8r, i8r, _CHUNK, _SCRATCH, i8w, OUTPUT)
+def _count(
+    lists: Any, keys: Any, event_offsets: Any, chunk: Any, scratch: Any, met: Any, out: Any
+) -> None:
+    """Count for events of a chunk from ``state[0]`` on, while there is room for all they meet.
+
+    ``state[1]`` becomes the room that is needed, or ``_DAMAGED`` if an event meets more clauses
+    than there are.
+    """
+    clauses, classes, state = lists.keys, lists.values, out.state
+    left, _, places = scratch
+    base = event_offsets[chunk.first]
     n_places = len(places)
     n = state[2]
-    for event in range(state[0], last):
-        n_lost, first_given = 0, n_places
-        for p in range(event_offsets[event] - base, event_offsets[event + 1] - base):
-            cell = np.uint64(positions[p])
-            for i in range(id_offsets[cell], id_offsets[cell + np.uint64(1)]):
-                n_list = ids[i]
-                if n_lost + length_of(begins, ends, n_list) > first_given:
-                    state[1] = _DAMAGED
-                    return
-                if keys[np.uint64(n_list)] & 1:
-                    at = first_given - 1
-                    first_given = 1 + _go_through(
-                        begins, ends, clauses, classes, n_list, left, _ONE, places, at, -1
-                    )
-                else:
-                    n_lost = _go_through(
-                        begins, ends, clauses, classes, n_list, left, _LESS_ONE, places, n_lost, 1
-                    )
-        if n + n_lost > len(out_rows):
+    for event in range(state[0], chunk.last):
+        begin, end = event_offsets[event] - base, event_offsets[event + 1] - base
+        n_lost, first_given = _meet(lists, keys, chunk, begin, end, left, places)
+        if first_given == _DAMAGED:
+            state[1] = _DAMAGED
+            return
+        if n + n_lost > len(out.rows):
             _take_back(clauses, left, places, 0, n_lost, _ONE)
             _take_back(clauses, left, places, first_given, n_places, _LESS_ONE)
             state[0], state[1], state[2] = event, n_lost, n
             return
-        before = n
-        for i in range(n_lost):
-            place = np.uint64(places[i])
-            clause = np.uint64(clauses[place])
-            if left[clause] == 0:
-                c = classes[place]
-                if reported[np.uint64(c)] == 0:
-                    reported[np.uint64(c)] = 1
-                    out_rows[n] = event
-                    out_classes[n] = c
-                    n += 1
-            left[clause] += _ONE
+        n = _report(clauses, classes, scratch, n_lost, event, out, n)
         _take_back(clauses, left, places, first_given, n_places, _LESS_ONE)
-        for i in range(before, n):
-            reported[np.uint64(out_classes[i])] = 0
         met[event] = n_lost + n_places - first_given
-    state[0], state[2] = last, n
+    state[0], state[2] = chunk.last, n
 
 
 def count_all(
@@ -198,30 +241,16 @@ def count_all(
     event_offsets = np.zeros(events.n_events + 1, np.int64)
     positions = np.empty(len(events.rows), np.int32)
     _positions(events.offsets, events.rows, event_offsets, positions)
-    out.make_room(_ROOM * events.n_events)
-    for first, last, own, offsets, ids in _chunks(events, stabbing, event_offsets, positions):
-        out.state[0] = first
+    out.make_room(max(_LEAST_ROOM, _ROOM * events.n_events))
+    for chunk in _chunks(events, stabbing, event_offsets, positions):
+        out.state[0] = chunk.first
         while True:
-            _count(
-                lists,
-                keys,
-                event_offsets,
-                own,
-                offsets,
-                ids,
-                first,
-                last,
-                *scratch,
-                out.rows,
-                out.classes,
-                met,
-                out.state,
-            )
+            _count(lists, keys, event_offsets, chunk, scratch, met, out.arrays)
             if out.state[1] == _DAMAGED:
                 raise SnapshotError(
                     "the index is damaged: its stabbing index leads to lists twice; build it again"
                 )
-            if out.state[0] == last:
+            if out.state[0] == chunk.last:
                 break
             out.make_room(2 * int(out.state[1]))  # the next event may meet some more
     return met
@@ -229,12 +258,12 @@ def count_all(
 
 def _chunks(
     events: EncodedEvents, stabbing: StabbingIndex, event_offsets: Int64s, positions: Int32s
-) -> Iterator[tuple[int, int, Int32s, Int64s, Int32s]]:
-    """Events first .. last-1, where their cells are, and the intervals that these satisfy."""
+) -> Iterator[Chunk]:
+    """The batch in chunks that bound memory."""
     located = stabbing.locate_batch(events.cells)
     if located.offsets[-1] <= CHUNK:
         ids = located.ids(0, len(events.cells))
-        yield 0, events.n_events, positions, located.offsets, ids
+        yield Chunk(positions, read_only(located.offsets), ids, 0, events.n_events)
         return
     totals = starts_of(candidates_of(events, located.offsets))
     for first, last in stretches(totals, CHUNK):
@@ -242,4 +271,4 @@ def _chunks(
             positions[event_offsets[first] : event_offsets[last]], return_inverse=True
         )
         offsets, ids = stabbing.stab_batch(events.cells[cells])
-        yield first, last, own.astype(np.int32), offsets, ids
+        yield Chunk(own.astype(np.int32), read_only(offsets), ids, first, last)

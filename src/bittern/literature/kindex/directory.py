@@ -26,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bittern.arrays import Int32s, ranges, starts_of, stretches
-from bittern.jit import i4r, i4w, i8, kernel, void
+from bittern.jit import i4r, i4w, i8, kernel, tuple_type, void
 from bittern.literature.kindex.postings import POSTINGS, Postings
 from bittern.literature.sorted_lists.lists import SortedLists
 
@@ -197,3 +197,6 @@ class CellDirectory(NamedTuple):
         ends = Z + 1 + np.cumsum(sizes)
         assert np.array_equal(self.first[cells], ends - sizes), "the lists of cells do not tile"
         assert n_lists == (ends[-1] if len(ends) else Z + 1), "lists belong to no cell"
+
+
+DIRECTORY = tuple_type(CellDirectory, i4r, i4r, i4r)

@@ -42,7 +42,7 @@ from bittern.jit import frozen, read_only
 from bittern.literature.kindex.checking import check_postings
 from bittern.literature.kindex.directory import CellDirectory, Triple, Z
 from bittern.literature.kindex.items import Items
-from bittern.literature.kindex.match import SearchArrays, match_events
+from bittern.literature.kindex.match import Scratch, SearchArrays, match_events
 from bittern.literature.kindex.postings import Rewritten, rewrite
 from bittern.literature.kindex.values import CellValues, Domain, checked_domain
 from bittern.literature.sorted_lists.lists import MAX_PAIRS, SortedLists
@@ -129,31 +129,21 @@ class KIndex(ChangingIndex):
 
     def match(self, events: EncodedEvents) -> Found:
         """Join the lists of each event's values."""
-        offsets, entries = event_entries(events, self._values.bases)
-        items = self._items
+        entries = event_entries(events, self._values.bases)
+        items, (codes, first, _) = self._items, self._directory
         owners, clauses, _ = items.arrays
-        search = frozen(SearchArrays(*self._directory[:2], owners, clauses))
-        stamps = np.zeros(items.n_classes if items.several else 0, dtype=np.int32)
+        search = SearchArrays(read_only(codes), read_only(first), owners, clauses)
         n_bitmaps = len(items) if items.conjunctive else 0
-        bitmaps = np.zeros(n_bitmaps, dtype=np.uint64)
-        touched = np.empty(n_bitmaps, dtype=np.int32)
+        scratch = Scratch(
+            np.zeros(items.n_classes if items.several else 0, dtype=np.int32),
+            np.zeros(n_bitmaps, dtype=np.uint64),
+            np.empty(n_bitmaps, dtype=np.int32),
+        )
         candidates = np.zeros(events.n_events, dtype=np.int64)
         out = Output()
         out.make_room(_ROOM)
         while True:
-            match_events(
-                search,
-                self._lists.searched,
-                offsets,
-                entries,
-                stamps,
-                bitmaps,
-                touched,
-                candidates,
-                out.rows,
-                out.classes,
-                out.state,
-            )
+            match_events(search, self._lists.searched, entries, scratch, candidates, out.arrays)
             if out.state[0] == events.n_events:
                 break
             out.make_room(2 * len(out.rows))

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from bittern.jit import frozen
+from bittern.jit import frozen, i4r, tuple_type, u1r
 from bittern.matching.growing import GrowingColumn
 
 DELETED = -1
@@ -35,11 +35,15 @@ class ItemArrays(NamedTuple):
     entries: npt.NDArray[np.int32]
 
 
+ITEMS = tuple_type(ItemArrays, i4r, u1r, i4r)
+
+
 class Items:
     """Items that may be added and marked as deleted; the arrays it is given never change."""
 
     def __init__(self, arrays: ItemArrays) -> None:
         self._columns = tuple(GrowingColumn(array) for array in arrays)
+        self._arrays: ItemArrays | None = None
         #: Whether a class has several items, and whether one is in conjunctive form.
         self.several, self.conjunctive = _kinds(arrays)
 
@@ -48,8 +52,10 @@ class Items:
 
     @property
     def arrays(self) -> ItemArrays:
-        """All items so far."""
-        return frozen(ItemArrays(*(column.items for column in self._columns)))
+        """All items so far; made once after a change."""
+        if self._arrays is None:
+            self._arrays = frozen(ItemArrays(*(column.items for column in self._columns)))
+        return self._arrays
 
     @property
     def n_classes(self) -> int:
@@ -64,6 +70,7 @@ class Items:
 
     def append(self, added: ItemArrays) -> None:
         """Add items of new classes. O(added), amortised."""
+        self._arrays = None
         arrays: tuple[npt.NDArray[Any], ...] = added
         for column, more in zip(self._columns, arrays, strict=True):
             column.append(more)
@@ -72,6 +79,7 @@ class Items:
 
     def mark_deleted(self, items: npt.NDArray[Any]) -> None:
         """Remember that items are deleted."""
+        self._arrays = None
         self._columns[-1].extended(0)[items] = DELETED
 
     def to_arrays(self) -> dict[str, npt.NDArray[Any]]:

@@ -32,10 +32,22 @@ import numpy as np
 import numpy.typing as npt
 
 from bittern.arrays import Int32s, Int64s, starts_of
-from bittern.jit import f8r, i4r, i4w, i8r, i8w, inline, kernel, u1r, u1w, void
+from bittern.jit import (
+    f8r,
+    frozen,
+    i4r,
+    i4w,
+    i8r,
+    i8w,
+    inline,
+    kernel,
+    tuple_type,
+    u1w,
+    void,
+)
 from bittern.literature.clauses.forms import MOST_PREDICATES
-from bittern.literature.clauses.normal import Clauses, forms_and_refusals, take
-from bittern.literature.opindex.operators import Basic, rewrite
+from bittern.literature.clauses.normal import CLAUSES, Clauses, forms_and_refusals, take
+from bittern.literature.opindex.operators import BASIC, Basic, rewrite
 from bittern.literature.opindex.space import Space
 from bittern.matching.classes import Classes
 from bittern.matching.contract import Refused
@@ -77,29 +89,24 @@ class Filings(NamedTuple):
         return int(np.count_nonzero(np.bincount(self.owners) > 1))
 
 
+_FILED = tuple_type(Filings, i4w, i4w, i4w, i8w, u1w, i4w, i4w, i4w)
+
+
 @inline
-def _n_covered(interval_starts: Any, lows: Any, highs: Any, p: Any) -> Any:
+def _n_covered(clauses: Any, p: Any) -> Any:
     """How many cells a predicate covers."""
     n = np.int64(0)
-    for i in range(interval_starts[p], interval_starts[p + 1]):
-        n += np.int64(highs[i]) - lows[i] + 1
+    for i in range(clauses.interval_starts[p], clauses.interval_starts[p + 1]):
+        n += np.int64(clauses.highs[i]) - clauses.lows[i] + 1
     return n
 
 
-@kernel(void, i8r, i4r, i8r, i4r, i4r, i4r, i4r, f8r, i4w, i4w)
+@kernel(void, CLAUSES, i4r, i4r, f8r, i4w, i4w)
 def _choose_pivots(
-    starts: Any,
-    channels: Any,
-    interval_starts: Any,
-    lows: Any,
-    highs: Any,
-    n_counts: Any,
-    bases: Any,
-    frequencies: Any,
-    pivots: Any,
-    needs: Any,
+    clauses: Any, n_counts: Any, bases: Any, frequencies: Any, pivots: Any, needs: Any
 ) -> None:
     """The channel that each conjunction is filed under, and the hits that it needs."""
+    starts, channels = clauses.starts, clauses.channels
     for clause in range(len(pivots)):
         best = -1
         need = np.int32(0)
@@ -114,8 +121,8 @@ def _choose_pivots(
             if frequencies[one] == frequencies[other]:
                 cells_of_one = np.int64(bases[one + 1]) - bases[one]
                 cells_of_other = np.int64(bases[other + 1]) - bases[other]
-                part_of_one = _n_covered(interval_starts, lows, highs, p) * cells_of_other
-                part_of_other = _n_covered(interval_starts, lows, highs, best) * cells_of_one
+                part_of_one = _n_covered(clauses, p) * cells_of_other
+                part_of_other = _n_covered(clauses, best) * cells_of_one
                 if part_of_one < part_of_other or (part_of_one == part_of_other and one < other):
                     best = p
             elif frequencies[one] < frequencies[other]:
@@ -127,18 +134,7 @@ def _file_conjunctions(clauses: Clauses, space: Space) -> Filings:
     """One filing for each clause in disjunctive form."""
     n, basic = len(clauses), _rewritten(clauses, space)
     pivots, needs = np.empty(n, dtype=np.int32), np.empty(n, dtype=np.int32)
-    _choose_pivots(
-        clauses.starts,
-        clauses.channels,
-        clauses.interval_starts,
-        clauses.lows,
-        clauses.highs,
-        basic.n_counts,
-        space.bases,
-        space.frequencies,
-        pivots,
-        needs,
-    )
+    _choose_pivots(frozen(clauses), basic.n_counts, space.bases, space.frequencies, pivots, needs)
     return Filings(
         clauses.owners,
         pivots,
@@ -151,19 +147,18 @@ def _file_conjunctions(clauses: Clauses, space: Space) -> Filings:
     )
 
 
-@kernel(void, i8r, i8r, i4r, i4r, f8r, i8r, i8w, i8w, i8w)
+@kernel(void, i8r, CLAUSES, BASIC, f8r, i8w, i8w, i8w)
 def _measure(
     class_starts: Any,
-    starts: Any,
-    channels: Any,
-    n_counts: Any,
+    clauses: Any,
+    basic: Any,
     frequencies: Any,
-    basic_starts: Any,
     smallest: Any,
     bits: Any,
     sizes: Any,
 ) -> None:
     """Of each class its smallest clause, and how many bits and basic predicates it takes."""
+    starts, channels, n_counts = clauses.starts, clauses.channels, basic.n_counts
     for c in range(len(class_starts) - 1):
         fewest, least = np.int64(-1), 0.0
         bits[c] = 0
@@ -180,33 +175,18 @@ def _measure(
                 smallest[c] = clause
             bits[c] += choices
             for p in range(starts[clause], starts[clause + 1]):
-                sizes[c] += (basic_starts[p + 1] - basic_starts[p]) * (choices // n_counts[p])
+                sizes[c] += (basic.starts[p + 1] - basic.starts[p]) * (choices // n_counts[p])
 
 
-@kernel(void, i8r, i8r, i4r, i4r, i8r, u1r, i4r, i4r, i8r, i4w, i8w, u1w, i4w, i4w, i4w)
-def _file_bits(
-    class_starts: Any,
-    starts: Any,
-    channels: Any,
-    n_counts: Any,
-    basic_starts: Any,
-    operators: Any,
-    keys: Any,
-    counts: Any,
-    smallest: Any,
-    pivots: Any,
-    out_starts: Any,
-    out_operators: Any,
-    out_channels: Any,
-    out_keys: Any,
-    out_bits: Any,
-) -> None:
-    """File each class under each channel of its smallest clause."""
+@kernel(void, i8r, CLAUSES, BASIC, i8r, _FILED)
+def _file_bits(class_starts: Any, clauses: Any, basic: Any, smallest: Any, filed: Any) -> None:
+    """File each class under each channel of its smallest clause; owners and needs are there."""
+    starts, channels, n_counts = clauses.starts, clauses.channels, basic.n_counts
     filing, n = 0, 0
     for c in range(len(class_starts) - 1):
         for pivot in range(starts[smallest[c]], starts[smallest[c] + 1]):
-            pivots[filing] = channels[pivot]
-            out_starts[filing] = n
+            filed.pivots[filing] = channels[pivot]
+            filed.starts[filing] = n
             filing += 1
             first_bit = 0
             for clause in range(class_starts[c], class_starts[c + 1]):
@@ -216,17 +196,17 @@ def _file_bits(
                 # A choice is a number whose digits are counts, one digit for each predicate.
                 below = 1
                 for p in range(starts[clause], starts[clause + 1]):
-                    for i in range(basic_starts[p], basic_starts[p + 1]):
+                    for i in range(basic.starts[p], basic.starts[p + 1]):
                         for choice in range(choices):
-                            if choice // below % n_counts[p] == counts[i]:
-                                out_operators[n] = operators[i]
-                                out_channels[n] = channels[p]
-                                out_keys[n] = keys[i]
-                                out_bits[n] = first_bit + choice
+                            if choice // below % n_counts[p] == basic.counts[i]:
+                                filed.operators[n] = basic.operators[i]
+                                filed.channels[n] = channels[p]
+                                filed.keys[n] = basic.keys[i]
+                                filed.bits[n] = first_bit + choice
                                 n += 1
                     below *= n_counts[p]
                 first_bit += choices
-    out_starts[filing] = n
+    filed.starts[filing] = n
 
 
 def _file_disjunctions(clauses: Clauses, space: Space) -> tuple[Filings, Int32s]:
@@ -241,17 +221,8 @@ def _file_disjunctions(clauses: Clauses, space: Space) -> tuple[Filings, Int32s]
     class_starts = np.append(firsts, len(clauses)).astype(np.int64)
     owners = clauses.owners[firsts]
     smallest, bits, sizes = (np.empty(len(owners), dtype=np.int64) for _ in range(3))
-    _measure(
-        class_starts,
-        clauses.starts,
-        clauses.channels,
-        basic.n_counts,
-        space.frequencies,
-        basic.starts,
-        smallest,
-        bits,
-        sizes,
-    )
+    own = frozen(clauses)
+    _measure(class_starts, own, basic, space.frequencies, smallest, bits, sizes)
     n_pivots = np.diff(clauses.starts)[smallest]
     large = (bits > MOST_BITS) | (sizes * n_pivots > MOST_ENTRIES)
     if large.any():
@@ -259,29 +230,16 @@ def _file_disjunctions(clauses: Clauses, space: Space) -> tuple[Filings, Int32s]
         filings, _ = _file_disjunctions(take(clauses, others), space)
         return filings, owners[large]
     n, n_filings = int((sizes * n_pivots).sum()), int(n_pivots.sum())
-    pivots, starts = np.empty(n_filings, dtype=np.int32), np.empty(n_filings + 1, dtype=np.int64)
-    operators = np.empty(n, dtype=np.uint8)
-    channels, keys, set_bits = (np.empty(n, dtype=np.int32) for _ in range(3))
-    _file_bits(
-        class_starts,
-        clauses.starts,
-        clauses.channels,
-        basic.n_counts,
-        basic.starts,
-        basic.operators,
-        basic.keys,
-        basic.counts,
-        smallest,
-        pivots,
-        starts,
-        operators,
-        channels,
-        keys,
-        set_bits,
+    filed = Filings(
+        np.repeat(owners, n_pivots),
+        np.empty(n_filings, dtype=np.int32),
+        np.repeat(bits, n_pivots).astype(np.int32),
+        np.empty(n_filings + 1, dtype=np.int64),
+        np.empty(n, dtype=np.uint8),
+        *(np.empty(n, dtype=np.int32) for _ in range(3)),
     )
-    needs = np.repeat(bits, n_pivots).astype(np.int32)
-    owners = np.repeat(owners, n_pivots)
-    return Filings(owners, pivots, needs, starts, operators, channels, keys, set_bits), owners[:0]
+    _file_bits(class_starts, own, basic, smallest, filed)
+    return filed, owners[:0]
 
 
 def _joined(parts: list[Filings]) -> Filings:

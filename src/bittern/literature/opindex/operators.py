@@ -52,8 +52,20 @@ import numpy as np
 import numpy.typing as npt
 
 from bittern.arrays import Int32s, Int64s
-from bittern.jit import i4r, i4w, i8r, i8w, inline, kernel, u1r, u1w, void
-from bittern.literature.clauses.normal import Clauses
+from bittern.jit import (
+    frozen,
+    i4r,
+    i4w,
+    i8r,
+    i8w,
+    inline,
+    kernel,
+    tuple_type,
+    u1r,
+    u1w,
+    void,
+)
+from bittern.literature.clauses.normal import CLAUSES, Clauses
 from bittern.model.rank.space import PATTERN, STRING
 
 #: ``MISSING`` is first, so that matching forbids clauses before it counts.
@@ -76,6 +88,10 @@ class Basic(NamedTuple):
     operators: npt.NDArray[np.uint8]  # of each basic predicate
     keys: Int32s
     counts: Int32s  # which count of its predicate it belongs to
+
+
+BASIC = tuple_type(Basic, i8r, i4r, u1r, i4r, i4r)
+_REWRITTEN = tuple_type(Basic, i8w, i4w, u1w, i4w, i4w)
 
 
 @inline
@@ -110,21 +126,10 @@ def reach(
     return cell, cell
 
 
-@kernel(void, i4r, i8r, i4r, i4r, i4r, i4r, u1r, i8w, i4w, u1w, i4w, i4w)
-def _rewrite(
-    channels: Any,
-    interval_starts: Any,
-    lows: Any,
-    highs: Any,
-    nodes: Any,
-    bases: Any,
-    kinds: Any,
-    starts: Any,
-    n_counts: Any,
-    operators: Any,
-    keys: Any,
-    counts: Any,
-) -> None:
+@kernel(void, CLAUSES, i4r, i4r, u1r, _REWRITTEN)
+def _rewrite(clauses: Any, nodes: Any, bases: Any, kinds: Any, basic: Any) -> None:
+    _, _, channels, interval_starts, lows, highs = clauses
+    starts, n_counts, operators, keys, counts = basic
     n = 0
     for p in range(len(channels)):
         starts[p] = n
@@ -186,23 +191,14 @@ def rewrite(clauses: Clauses, nodes: Int32s, bases: Int32s, kinds: npt.NDArray[n
     ``kinds`` are those of the channels.
     """
     n_predicates, most = len(clauses.channels), 2 * len(clauses.lows) + 1
-    starts = np.empty(n_predicates + 1, dtype=np.int64)
-    n_counts = np.empty(n_predicates, dtype=np.int32)
-    operators = np.empty(most, dtype=np.uint8)
-    keys, counts = np.empty(most, dtype=np.int32), np.empty(most, dtype=np.int32)
-    _rewrite(
-        clauses.channels,
-        clauses.interval_starts,
-        clauses.lows,
-        clauses.highs,
-        nodes,
-        bases,
-        kinds,
-        starts,
-        n_counts,
-        operators,
-        keys,
-        counts,
+    made = Basic(
+        np.empty(n_predicates + 1, dtype=np.int64),
+        np.empty(n_predicates, dtype=np.int32),
+        np.empty(most, dtype=np.uint8),
+        np.empty(most, dtype=np.int32),
+        np.empty(most, dtype=np.int32),
     )
+    _rewrite(frozen(clauses), nodes, bases, kinds, made)
+    starts, n_counts, operators, keys, counts = made
     n = int(starts[-1])
-    return Basic(starts, n_counts, operators[:n], keys[:n], counts[:n])
+    return frozen(Basic(starts, n_counts, operators[:n], keys[:n], counts[:n]))

@@ -24,6 +24,7 @@ import numpy.typing as npt
 
 from bittern.arrays import Int32s, occupied
 from bittern.errors import OptionError
+from bittern.jit import read_only
 from bittern.literature.opindex.checking import check_entries
 from bittern.literature.opindex.counters import Counters
 from bittern.literature.opindex.directory import PivotDirectory
@@ -36,7 +37,7 @@ from bittern.literature.opindex.entries import (
     values_of,
 )
 from bittern.literature.opindex.filing import Filings, file_classes
-from bittern.literature.opindex.match import match
+from bittern.literature.opindex.match import Scratch, Searched, match
 from bittern.literature.opindex.operators import OPERATORS
 from bittern.literature.opindex.space import Space
 from bittern.literature.sorted_lists.lists import SortedLists
@@ -57,6 +58,8 @@ from bittern.model.rank.space import RankSpace, under
 
 #: What a class that was taken out has in place of the number of its entries.
 DELETED = -1
+#: Matches of an event that there is room for at first.
+_ROOM = 8
 #: Holes among the counters that are never worth writing everything anew.
 _FEW_HOLES = 64
 
@@ -78,6 +81,7 @@ class Partitioned(ChangingIndex):
 
     def __init__(self, parts: _Parts) -> None:
         self._space = parts.space
+        self._bases = read_only(parts.space.bases)
         self._directory = parts.directory
         self._lists = parts.lists
         self._counters = parts.counters
@@ -125,39 +129,36 @@ class Partitioned(ChangingIndex):
 
         A class counts once for each of its clauses, or of its pivots, that was touched.
         """
-        if self._depth is None:
-            self._depth = self._space.trie.depth
-        offsets, entries = event_entries(events, self._space.bases)
         longest = self._counters.longest
-        tally = np.zeros(longest + 1, dtype=np.int64)
-        touched = np.empty(longest + 1, dtype=np.int32)
-        stamps = np.zeros(len(self._held) if self._n_several else 0, dtype=np.int32)
+        index, entries = self._searched(), event_entries(events, self._bases)
+        scratch = Scratch(
+            np.zeros(longest + 1, dtype=np.int64),
+            np.empty(longest + 1, dtype=np.int32),
+            np.zeros(len(self._held) if self._n_several else 0, dtype=np.int32),
+        )
         candidates = np.full(events.n_events, len(self._always.classes), dtype=np.int64)
         out = Output()
         while out.state[0] < events.n_events:
-            out.make_room(longest + events.n_events)
-            match(
-                self._lists.searched,
-                self._counters.searched,
-                self._directory.searched,
-                self._space.trie.searched,
-                self._space.bases,
-                self._depth,
-                self._directory.n_segments,
-                self._directory.n_bits,
-                offsets,
-                entries,
-                tally,
-                touched,
-                stamps,
-                candidates,
-                out.rows,
-                out.classes,
-                out.state,
-            )
+            out.make_room(2 * longest + _ROOM * events.n_events)
+            match(index, entries, scratch, candidates, out.arrays)
         self._always.match(events, out)
         n = int(out.state[2])
         return Found(out.rows[:n], out.classes[:n], candidates)
+
+    def _searched(self) -> Searched:
+        """What there is to search now."""
+        if self._depth is None:
+            self._depth = self._space.trie.depth
+        return Searched(
+            self._lists.searched,
+            self._counters.searched,
+            self._directory.searched,
+            self._space.trie.searched,
+            self._bases,
+            self._depth,
+            self._directory.n_segments,
+            self._directory.n_bits,
+        )
 
     def insert(self, classes: Classes) -> Int32s:
         """File more classes. O(log n) for each basic predicate."""

@@ -8,6 +8,7 @@
     json_text.py json_tokens.py entries.py variant.py variant_values.py utf8.py   text and variants
     batch.py sinks.py reads.py   values in, packed pairs of cell and event out
     mistyped.py    values of a type that no subscription can compare
-    derived.py elements.py opened.py variant_trees.py   the values of terms, computed for a batch
+    derived.py repeats.py elements.py opened.py variant_trees.py   terms, computed for a batch
+    present.py     what an event has at all, NULL or not
     typed.py typed_numbers.py    values by themselves, for events that are compared with others
 """

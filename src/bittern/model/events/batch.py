@@ -23,7 +23,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from bittern.arrays import ranges, starts_of
 from bittern.jit import frozen
+from bittern.language.literals import MARKS
 from bittern.model.events.columns import Column
 from bittern.model.events.variant_values import LongDecimals
 from bittern.model.numbers import Number, exact, floors_at_scale
@@ -63,6 +65,18 @@ def cells_of(pairs: Pairs) -> npt.NDArray[np.int64]:
     return (pairs >> _SHIFT).astype(np.int64)
 
 
+def _for_each_row(starts: npt.NDArray[Any], codes: EventRows) -> tuple[EventRows, npt.NDArray[Any]]:
+    """What a row's code has, row by row: the rows, and the places in what the codes have.
+
+    ``starts`` says where what each code has begins, and at last where all ends. O(rows + places).
+    """
+    firsts, counts = starts[:-1][codes], np.diff(starts)[codes]
+    if counts.max(initial=0) <= 1:
+        rows = np.flatnonzero(counts)
+        return rows, firsts[rows]
+    return np.repeat(np.arange(len(codes)), counts), ranges(firsts, counts)
+
+
 class Constants:
     """A rank space with its patterns, and its constants in other forms, computed once if asked."""
 
@@ -75,6 +89,17 @@ class Constants:
         self.first_pattern = dict(zip(sorted(patterns), channels[firsts].tolist(), strict=True))
         self._numbers: dict[int, list[Number]] = {}
         self._floors: dict[tuple[int, int], tuple[npt.NDArray[Any], npt.NDArray[Any]]] = {}
+
+    def hidden_cells(self, attributes: Mapping[str, int]) -> npt.NDArray[np.bool_] | None:
+        """By cell, whether it is of an attribute that no event carries itself; None: none is."""
+        marked = [number for name, number in attributes.items() if name.startswith(MARKS)]
+        if not marked:
+            return None
+        channels, bases = self.arrays.channels[marked], self.arrays.bases
+        hidden = np.zeros(self._rank.n_cells, dtype=np.bool_)
+        for channel in channels[channels >= 0].tolist():
+            hidden[bases[channel] : bases[channel + 1]] = True
+        return hidden
 
     def numbers(self, channel: int) -> list[Number]:
         """The constants of a numeric channel, exactly."""
@@ -115,6 +140,15 @@ class PairBatch:
             pairs = self._pairs[i]
             moved = rows[rows_of(pairs)].astype(np.uint64)
             self._pairs[i] = (pairs & ~_ROW_MASK) | moved
+
+    def repeat_rows(self, mark: int, codes: EventRows) -> None:
+        """Pairs since ``mark`` that are in row i belong in every row whose code is i."""
+        for i in range(mark, len(self._pairs)):
+            pairs = self._pairs[i]
+            pairs = pairs[np.argsort(rows_of(pairs), kind="stable")]
+            counts = np.bincount(rows_of(pairs), minlength=int(codes.max(initial=0)) + 1)
+            rows, places = _for_each_row(starts_of(counts), codes)
+            self._pairs[i] = (pairs[places] & ~_ROW_MASK) | rows.astype(np.uint64)
 
     def pairs(self) -> Pairs:
         """All of them."""
@@ -174,15 +208,11 @@ class PairBatch:
         """Match each distinct string once, then give every row its string's patterns."""
         encoded = strings.dictionary_encode()
         data, offsets, _ = arrow_strings(encoded.dictionary)
-        row_offsets, ids = self._constants.patterns[attribute].match(data, offsets)
-        codes = encoded.indices.to_numpy()
-        counts = np.diff(row_offsets)[codes]
-        ends = np.cumsum(counts)
-        within = np.arange(int(ends[-1]) if len(ends) else 0) - np.repeat(ends - counts, counts)
-        found = ids[np.repeat(row_offsets[:-1][codes], counts) + within]
+        starts, ids = self._constants.patterns[attribute].match(data, offsets)
+        having, places = _for_each_row(starts, encoded.indices.to_numpy())
         first = self._constants.first_pattern[attribute]
-        cells = self._rank.bases[first + found].astype(np.uint64)
-        self._pairs.append(cells << _SHIFT | np.repeat(rows, counts).astype(np.uint64))
+        cells = self._rank.bases[first + ids[places]].astype(np.uint64)
+        self._pairs.append(cells << _SHIFT | rows[having].astype(np.uint64))
 
     def _add_cells(self, channel: int, rows: EventRows, cells: npt.NDArray[np.int64]) -> None:
         packed = (cells + int(self._rank.bases[channel])).astype(np.uint64) << _SHIFT

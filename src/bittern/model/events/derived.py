@@ -12,6 +12,9 @@ that occurs, most often once in all::
 The result goes to the sink as a column of the derived attribute. Rows for which Spark would fail
 the query have no value there, and are listed with the reason. O(values + rows x nodes of terms).
 
+Where a batch repeats the values of an attribute, a term that reads nothing else is evaluated once
+for each distinct value (``repeats.py``).
+
 Spark itself may have computed terms: then a table has a column for each, under the name of the
 derived attribute, and one named ``REASONS`` with the reasons for what has no value. Such columns
 are *marked*, since events of other people may have columns of any name.
@@ -37,7 +40,8 @@ from bittern.model.events.batch import EventRows
 from bittern.model.events.columns import Column, plain, read_column
 from bittern.model.events.elements import Elements
 from bittern.model.events.opened import below, named_fields, typed_arrays
-from bittern.model.events.sinks import Opener, ValueSink
+from bittern.model.events.repeats import Repeats
+from bittern.model.events.sinks import Opener, RepeatingSink
 from bittern.model.events.variant_values import LongDecimals
 from bittern.model.numbers import Number
 from bittern.model.strings import gather_strings
@@ -53,6 +57,8 @@ Failures = list[tuple[int, str]]
 REASONS = TERM
 _MARK = {b"bittern": b"term"}
 _NONE: Mapping[str, pa.Array] = {}
+#: What Arrow raises where it has no kernel for a type, or no room: no event stops a batch.
+_REFUSALS = (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError)
 
 
 def marked(field: pa.Field) -> pa.Field:
@@ -134,7 +140,7 @@ class DerivedAttributes:
         self,
         gathered: Gathered,
         n_events: int,
-        sink: ValueSink,
+        sink: RepeatingSink,
         computed: Mapping[str, pa.Array] = _NONE,
     ) -> Failures:
         """Evaluate every term over what was gathered from a batch; returns (row, reason).
@@ -147,6 +153,10 @@ class DerivedAttributes:
         # Parts that terms have in common are computed once, where each attribute has one type.
         first = {name: typed.arrays[0] for name, typed in columns.items()}
         scope = Scope(first, n_events, repeated=self._repeated)
+        repeated = Repeats(
+            {name: typed.arrays[0] for name, typed in columns.items() if typed.codes is None},
+            self._repeated,
+        )
         if REASONS in computed:
             reasons = computed[REASONS].to_pylist()
             failures = [(row, why) for row, why in enumerate(reasons) if why is not None]
@@ -158,10 +168,17 @@ class DerivedAttributes:
                 if self._for_sample:
                     continue
                 raise OptionError(only_spark_knows(derived.name, derived.unknown))
+            mark, repeats = sink.mark(), repeated.of(derived.reads)
+            if repeats is not None:
+                entries: Failures = []
+                for _, array in _piece(derived, repeats.scope, None, entries):
+                    sink.add_column(derived.number, read_column(plain(array)))
+                    sink.repeat_rows(mark, repeats.codes)
+                failures += repeats.in_rows(entries)
+                continue
             for rows, array in _evaluated(derived, columns, scope, failures):
-                column = read_column(plain(array))
                 mark = sink.mark()
-                sink.add_column(derived.number, column)
+                sink.add_column(derived.number, read_column(plain(array)))
                 if rows is not None:
                     sink.move_rows(mark, rows)
         for of_array, elements in self._elements:
@@ -183,21 +200,24 @@ def only_spark_knows(name: str, functions: Sequence[str]) -> str:
     )
 
 
-def term_values(names: Sequence[str], events: Any) -> dict[str, Any]:
-    """The values of derived attributes for one event, in plain Python; without those it lacks."""
+def term_values(names: Sequence[str], events: Any) -> tuple[dict[str, Any], dict[str, str]]:
+    """The values of derived attributes for one event, in plain Python, and why others have none."""
     from bittern.model.events.encoder import EventReader  # noqa: PLC0415  it imports this
 
     numbers = {name: number for number, name in enumerate(names)}
     derived, results = DerivedAttributes(numbers), Gathered(names)
     gathered = derived.columns()
     n_events = EventReader(derived.found_as, gathered, ()).read(events)
-    derived.add(gathered, n_events, results)
+    failures = {why for _, why in derived.add(gathered, n_events, results)}
     found: dict[str, Any] = {}
     for name, typed in results.typed(n_events).items():
         for array in typed.arrays:
             if array[0].is_valid:
                 found[name] = array[0].as_py()
-    return found
+    starts = {name: f"{print_attribute(name)} has no value: " for name in names}
+    return found, {
+        name: why for name, start in starts.items() for why in failures if why.startswith(start)
+    }
 
 
 class _Typed(NamedTuple):
@@ -235,7 +255,7 @@ def _piece(
     before = len(scope.failures)
     try:
         array = scope.array(scope.value(derived.term))
-    except MeaninglessError as wrong:
+    except (MeaninglessError, *_REFUSALS) as wrong:
         there = np.ones(scope.n_rows, dtype=np.bool_)
         for name in derived.reads:
             there &= scope.mask(pc.is_valid(scope.columns[name]))
@@ -283,6 +303,16 @@ class Gathered:
         for i in range(mark, len(self._pieces)):
             attribute, piece = self._pieces[i]
             self._pieces[i] = attribute, _Piece(rows[piece.rows], piece.array)
+
+    def repeat_rows(self, mark: int, codes: EventRows) -> None:
+        """Values since ``mark`` that are in row i belong in every row whose code is i."""
+        for i in range(mark, len(self._pieces)):
+            attribute, piece = self._pieces[i]
+            places = np.full(int(codes.max(initial=-1)) + 1, -1)
+            places[piece.rows] = np.arange(len(piece.rows))
+            rows = np.flatnonzero(places[codes] >= 0)
+            array = piece.array.take(pa.array(places[codes[rows]]))
+            self._pieces[i] = attribute, _Piece(rows, array)
 
     def add_column(self, attribute: int, column: Column) -> None:
         """A column of one type."""

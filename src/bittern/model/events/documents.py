@@ -106,12 +106,15 @@ def check_json(names: Sequence[str], schema: pa.Schema) -> None:
             )
 
 
-def read_json(array: pa.Array, names: StringTable) -> Document:
-    """The attributes in a column of JSON texts. O(bytes)."""
+def read_json(array: pa.Array, names: StringTable, *, nulls: bool = False) -> Document:
+    """The attributes in a column of JSON texts, those that are null only with ``nulls``. O(bytes).
+
+    With ``nulls``, all attributes below a null have an entry, too.
+    """
     if pa.types.is_null(array.type):
         array = array.cast(pa.string())
     data, offsets, valid = arrow_strings(array)
-    found = json_text.scan_json(data, offsets, valid, names)
+    found = json_text.scan_json(data, offsets, valid, names, nulls=nulls)
     document = _document(*found, json_text.REJECT_REASONS)
     return document._replace(open=_json_opener(document.values, offsets[1:] - offsets[0]))
 
@@ -132,8 +135,8 @@ def _json_integer(digits: str) -> int | float:
     return float(digits) if value is None or not INT64_MIN <= value <= INT64_MAX else value
 
 
-def read_variants(array: pa.Array, names: StringTable) -> Document:
-    """The attributes in a column of variants. O(fields on paths in use)."""
+def read_variants(array: pa.Array, names: StringTable, *, nulls: bool = False) -> Document:
+    """The attributes in a column of variants, as ``read_json``. O(fields on paths in use)."""
     children = dict(zip((field.name for field in array.type), array.flatten(), strict=True))
     data, offsets, valid = arrow_strings(children["value"])
     metadata, metadata_offsets, known = arrow_strings(children["metadata"])
@@ -144,6 +147,7 @@ def read_variants(array: pa.Array, names: StringTable) -> Document:
         (metadata, metadata_offsets),
         valid if valid is not None else known,
         names,
+        nulls=nulls,
     )
     document = _document(*found, variant.REJECT_REASONS)
     trees = TreeReader(document.values.data, offsets[1:] - offsets[0], (metadata, metadata_offsets))

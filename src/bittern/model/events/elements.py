@@ -24,6 +24,8 @@ import pyarrow.compute as pc
 from bittern.terms.casts import widened
 from bittern.terms.types import common_type
 
+Places = npt.NDArray[np.int64]
+
 
 class _Constants(NamedTuple):
     """The constants of one type, and the attribute of each."""
@@ -71,15 +73,32 @@ class Elements:
             kind = common_type(elements.type, values.type)
             if kind is None or pa.types.is_null(elements.type):
                 continue
-            places = pc.index_in(_same(elements, kind), value_set=_same(values, kind))
+            own = _same(values, kind)
+            places = pc.index_in(_same(elements, kind), value_set=own)
             there = np.flatnonzero(
                 np.asarray(places.is_valid().to_numpy(zero_copy_only=False), dtype=np.bool_)
             )
-            # Two constants of a type may be one value in another; the first of them is found.
-            chosen = attributes[places.take(pa.array(there)).to_numpy(zero_copy_only=False)]
-            pairs.append(chosen << 32 | rows[there])
+            found = places.take(pa.array(there)).to_numpy(zero_copy_only=False)
+            if own is not values:
+                turns, found = _equal_ones(own, found)
+                there = there[turns]
+            pairs.append(attributes[found] << 32 | rows[there])
         together = np.unique(np.concatenate(pairs))
         return together >> 32, together & 0xFFFFFFFF
+
+
+def _equal_ones(values: pa.Array, found: Places) -> tuple[Places, Places]:
+    """All places of values that are equal to those found, and which of the found each equals.
+
+    Two constants of a type may be one value in another, and only the first of them was found.
+    """
+    first = pc.index_in(values, value_set=values).to_numpy()
+    order = np.argsort(first, kind="stable")
+    begins = np.searchsorted(first, found, sorter=order)
+    counts = np.searchsorted(first, found, side="right", sorter=order) - begins
+    turns = np.repeat(np.arange(len(found)), counts)
+    within = np.arange(len(turns)) - np.repeat(np.cumsum(counts) - counts, counts)
+    return turns, order[begins[turns] + within]
 
 
 def _same(values: pa.Array, kind: pa.DataType) -> pa.Array:

@@ -42,7 +42,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bittern.errors import EventError, OptionError
-from bittern.language.literals import HIDDEN, TERM
+from bittern.language.literals import PRESENT, TERM
 from bittern.model.events.attributes import Attributes, Taken, refuse_twins
 from bittern.model.events.batch import Constants, EventRows, PairBatch, Pairs, cells_of, rows_of
 from bittern.model.events.columns import from_frame, is_list, is_nested, plain, read_column
@@ -68,6 +68,7 @@ from bittern.model.tagged import TaggedValues
 
 if TYPE_CHECKING:
     from bittern.model.events.derived import DerivedAttributes
+    from bittern.model.events.present import PresentAttributes
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -83,10 +84,13 @@ class Encoder(Attributes):
         self.constants = Constants(rank, patterns)
         self.kinds = Kinds(rank.arrays.channels, patterns, self.names.numbers)
         #: By cell, whether it belongs to a hidden attribute, which no event carries; None: none do.
-        self.hidden = _hidden_cells(rank, self.names.numbers)
+        self.hidden = self.constants.hidden_cells(self.names.numbers)
         has_terms = any(name.startswith(TERM) for name in self.names.numbers)
         #: The attributes that stand for terms; None: there are none.
         self.derived = _derived(self.names.numbers, for_sample=for_sample) if has_terms else None
+        asks = any(name.startswith(PRESENT) for name in self.names.numbers)
+        #: The attributes that stand for the presence of others; None: there are none.
+        self.present = _present(self.names.numbers) if asks else None
 
     def hidden_cell(self, name: str) -> int:
         """The cell that says that a hidden attribute is there."""
@@ -112,6 +116,11 @@ class Encoder(Attributes):
         if self.derived is not None:
             more, failures = self._derive(events, json, n_events)
             pairs, strays = np.concatenate((pairs, more)), strays.with_failures(failures)
+        if self.present is not None:
+            present = PairBatch(self.constants)
+            more_rejects = self.present.add(events, json, present)
+            pairs = np.concatenate((pairs, present.pairs()))
+            rejects = sorted((dict(more_rejects) | dict(rejects)).items())
         if rejects:
             kept = readable_rows(n_events, rejects)
             pairs, strays = pairs[kept[rows_of(pairs)]], strays.among(kept)
@@ -162,16 +171,10 @@ def _derived(numbers: Mapping[str, int], *, for_sample: bool) -> DerivedAttribut
     return DerivedAttributes(numbers, for_sample=for_sample)
 
 
-def _hidden_cells(rank: RankSpace, numbers: Mapping[str, int]) -> npt.NDArray[np.bool_] | None:
-    attributes = [number for name, number in numbers.items() if name.startswith((HIDDEN, TERM))]
-    if not attributes:
-        return None
-    channels = rank.arrays.channels[attributes]
-    hidden = np.zeros(rank.n_cells, dtype=np.bool_)
-    bases = rank.arrays.bases
-    for channel in channels[channels >= 0].tolist():
-        hidden[bases[channel] : bases[channel + 1]] = True
-    return hidden
+def _present(numbers: Mapping[str, int]) -> PresentAttributes:
+    from bittern.model.events.present import PresentAttributes  # noqa: PLC0415  only then
+
+    return PresentAttributes(numbers)
 
 
 class EventReader:

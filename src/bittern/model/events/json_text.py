@@ -16,7 +16,8 @@ What a value becomes:
 - An object or a list is ``OTHER``, with the payload where it starts; an object's members have paths
   of their own, a list's none. A list whose path leads to attributes is an entry of that prefix too
   (``Names.spread``).
-- ``null`` makes no entry. If a path is repeated, its last value counts:
+- ``null`` makes no entry, unless nulls are asked for: then it makes one of its prefix too, as a
+  list does. If a path is repeated, its last value counts:
   ``{"a": {"b": 1}, "a": {"c": 2}}`` has both ``a.b`` and ``a.c``.
 
 A text that is not strict JSON (RFC 8259, in UTF-8, without lone surrogates) with an object on top
@@ -33,7 +34,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from bittern.jit import b1r, b1w, i8r, i8w, inline, kernel, tuple_type, u1r, u1w, void
+from bittern.jit import b1, b1r, b1w, i8r, i8w, inline, kernel, tuple_type, u1r, u1w, void
 from bittern.model.events.entries import (
     ENTRIES,
     MAX_DEPTH,
@@ -88,9 +89,10 @@ class _Workspace(NamedTuple):
     prefixes: np.ndarray  # by depth: length of the path before a key, or UNUSED
     objects: np.ndarray  # by depth: an object rather than a list
     unescaped: np.ndarray  # the strings of the whole batch that had escapes
+    nulls: bool  # whether they make entries
 
 
-_WORKSPACE = tuple_type(_Workspace, u1w, i8w, i8w, b1w, u1w)
+_WORKSPACE = tuple_type(_Workspace, u1w, i8w, i8w, b1w, u1w, b1)
 
 
 @inline
@@ -229,6 +231,13 @@ def _scan_text(
         at, tag, payload, size, real = scalar(data, at, stop)
         if at < 0:
             return -at, count, used
+        if tag == NULL and work.nulls:
+            if length == UNWRITTEN:
+                length = extend_path(work.path, np.int64(0), data, key, key_end)
+            below = find_prefix(names, work.path, length)
+            if below >= 0:
+                nothing = (at, NULL, np.int64(0), np.int64(0), 0.0)
+                count = _store(entries, work.latest, first, count, below, nothing)
         if attribute >= 0:
             if tag == ESCAPED:
                 tag, string_start = STRING, used
@@ -240,7 +249,7 @@ def _scan_text(
 
     if skip_space(data, at, stop) != stop:
         return np.int64(TRAILING), count, used
-    if nulls:
+    if nulls and not work.nulls:
         count = _drop_nulls(entries, first, count)
     return np.int64(0), count, used
 
@@ -277,18 +286,23 @@ def _scan_texts(
 
 
 def scan_json(
-    data: np.ndarray, offsets: np.ndarray, valid: np.ndarray | None, names: StringTable
+    data: np.ndarray,
+    offsets: np.ndarray,
+    valid: np.ndarray | None,
+    names: StringTable,
+    *,
+    nulls: bool = False,
 ) -> tuple[TaggedValues, np.ndarray, np.ndarray]:
     """Tagged values of a batch of JSON texts, the rows rejected (int32) and why (uint8 codes).
 
     Text i is ``data[offsets[i]:offsets[i+1]]``; one that is not valid is an event without
     attributes. ``names`` has the attributes' canonical names in group 0, and in group 1 the paths
-    that lead to one. O(bytes).
+    that lead to one. With ``nulls``, these have entries too. O(bytes).
     """
     data, offsets = data[offsets[0] : offsets[-1]], offsets - offsets[0]
     reasons = np.empty(len(offsets) - 1, np.uint8)
     totals = np.zeros(2, np.int64)
-    entries, work = _room(len(data), names)
+    entries, work = _room(len(data), names, nulls=nulls)
     if valid is None:
         valid = np.empty(0, np.bool_)
     _scan_texts(data, offsets, valid, names.as_tuple, work, entries, reasons, totals)
@@ -302,11 +316,11 @@ def scan_json(
     return values, rejected.astype(np.int32), reasons[rejected]
 
 
-def _room(size: int, names: StringTable) -> tuple[TaggedRoom, _Workspace]:
+def _room(size: int, names: StringTable, *, nulls: bool) -> tuple[TaggedRoom, _Workspace]:
     """Arrays for the entries of ``size`` bytes of texts: one takes 3 bytes at least.
 
     A number takes 5 with what separates it, as in ``"":1,``. A list takes 6 and has two entries
-    where there is an attribute of its path and one below.
+    where there is an attribute of its path and one below; so may a null, which takes 8.
     """
     work = _Workspace(
         path=np.empty(longest_name(names), np.uint8),
@@ -314,6 +328,7 @@ def _room(size: int, names: StringTable) -> tuple[TaggedRoom, _Workspace]:
         prefixes=np.empty(MAX_DEPTH, np.int64),
         objects=np.empty(MAX_DEPTH, np.bool_),
         unescaped=np.empty(size, np.uint8),
+        nulls=nulls,
     )
     return TaggedRoom.room(size // 3), work
 

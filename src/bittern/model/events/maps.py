@@ -28,6 +28,7 @@ from bittern.model.tagged import BOOLEAN as BOOLEAN_TAG
 from bittern.model.tagged import FLOAT, INTEGER, OTHER, TIMESTAMP, TaggedValues
 from bittern.model.tagged import STRING as STRING_TAG
 
+_ALL_VALID = np.empty(0, dtype=np.uint8)
 _TAG_OF_KIND = {NUMBER: INTEGER, STRING: STRING_TAG, BOOLEAN: BOOLEAN_TAG, TIME: TIMESTAMP}
 
 
@@ -52,8 +53,10 @@ def _map_offsets(array: pa.Array, keys: pa.Array) -> npt.NDArray[np.int64]:
     return offsets - offsets[0] if len(keys) == offsets[-1] - offsets[0] else offsets
 
 
-def map_entries(array: pa.Array, keys: pa.Array, items: pa.Array, names: StringTable) -> MapEntries:
-    """Entries whose key is among ``names``, and whose value is not null."""
+def map_entries(
+    array: pa.Array, keys: pa.Array, items: pa.Array, names: StringTable, *, nulls: bool = False
+) -> MapEntries:
+    """Entries whose key is among ``names``, and whose value is not null unless ``nulls`` count."""
     data, offsets, _ = arrow_strings(keys)
     rows = np.empty(len(keys), dtype=np.int64)
     packed = np.empty(len(keys), dtype=np.int64)
@@ -63,7 +66,7 @@ def map_entries(array: pa.Array, keys: pa.Array, items: pa.Array, names: StringT
         offsets,
         _map_offsets(array, keys),
         validity(array),
-        validity(items),
+        _ALL_VALID if nulls else validity(items),
         rows,
         packed,
         np.full(len(names), -1, dtype=np.int64),

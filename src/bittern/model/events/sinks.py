@@ -46,6 +46,13 @@ class ValueSink(Protocol):
         """Values since ``mark`` that are in row i belong in ``rows[i]``."""
 
 
+class RepeatingSink(ValueSink, Protocol):
+    """Also takes values that many rows share."""
+
+    def repeat_rows(self, mark: int, codes: Rows) -> None:
+        """Values since ``mark`` that are in row i belong in every row whose code is i."""
+
+
 class OpeningSink(ValueSink, Protocol):
     """Also wants what lists and objects hold."""
 

@@ -21,7 +21,8 @@ dotted path. What a value becomes:
 - a time in nanoseconds is a timestamp if it is whole microseconds, else ``EXACT_TIME``;
 - arrays and objects are ``OTHER``, and so are binaries, UUIDs and times of day, with the payload
   where the header is in the data; an array whose path leads to attributes is an entry of that
-  prefix too (``Names.spread``).
+  prefix too (``Names.spread``);
+- a null makes no entry, unless nulls are asked for: then it makes one of its prefix too.
 
 The bytes may be anything. Every position is compared with the end of its object before it is
 read; fields that would overlap, so that reading took longer than the bytes are many, are noticed by
@@ -38,7 +39,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bittern.jit import b1r, i8, i8r, i8w, inline, kernel, tuple_type, u1r, u1w
+from bittern.jit import b1, b1r, i8, i8r, i8w, inline, kernel, tuple_type, u1r, u1w
 from bittern.model.events.entries import (
     ENTRIES,
     MAX_DEPTH,
@@ -59,6 +60,7 @@ from bittern.model.events.variant_values import (
     NO_REASON,
     NOT_AN_OBJECT,
     NULL,
+    NULL_HEADER,
     OBJECT,
     REJECT_REASONS,
     TOO_DEEP,
@@ -82,9 +84,10 @@ class _Workspace(NamedTuple):
     path: np.ndarray  # as long as the longest name: a longer path is not in use
     latest: np.ndarray  # by attribute: the entry it had when last seen
     frames: np.ndarray  # by depth: the object's header, its end, its next field, its path's length
+    nulls: bool  # whether they make entries
 
 
-_WORKSPACE = tuple_type(_Workspace, u1w, i8w, i8w)
+_WORKSPACE = tuple_type(_Workspace, u1w, i8w, i8w, b1)
 
 
 @inline
@@ -202,7 +205,8 @@ def _scan_variant(
             prefix = append(work.path, length, DOT)
             fields, id_width, offsets, width, values = _object(data, at, stop)
             continue
-        if byte_at(data, value) & np.uint64(3) == ARRAY:
+        is_null = work.nulls and byte_at(data, value) == NULL_HEADER
+        if is_null or byte_at(data, value) & np.uint64(3) == ARRAY:
             if length == UNWRITTEN:
                 length = extend_path(work.path, np.int64(0), metadata, key, key_end)
             below = find_prefix(names, work.path, length)
@@ -215,7 +219,7 @@ def _scan_variant(
             reason, tag, payload, size, real = scalar(data, value, end)
             if reason != NO_REASON:
                 return np.int64(reason), count
-            if tag == NULL:
+            if tag == NULL and not work.nulls:
                 continue
             place = place_of(entries, work.latest, first, count, attribute)
             entries.tags[place] = FLOAT if tag == FLOAT_BITS else tag
@@ -276,21 +280,24 @@ def scan_variants(
     metadata: tuple[np.ndarray, np.ndarray],
     valid: np.ndarray | None,
     names: StringTable,
+    *,
+    nulls: bool = False,
 ) -> tuple[TaggedValues, np.ndarray, np.ndarray]:
     """Tagged values of a batch of variants, the rows rejected (int32) and why (uint8 codes).
 
     ``values`` and ``metadata`` are bytes and int64 offsets; a row that is not valid is an event
     without attributes. ``names`` has the attributes' canonical names in group 0, and in group 1
-    the paths that lead to one.
+    the paths that lead to one. With ``nulls``, these have entries too.
     """
     data, offsets = values
     data, offsets = data[offsets[0] : offsets[-1]], offsets - offsets[0]
     reasons = np.empty(len(offsets) - 1, np.uint8)
-    entries = TaggedRoom.room(2 * (len(data) // _FIELD))  # an array may be two
+    entries = TaggedRoom.room(2 * (len(data) // _FIELD))  # an array or a null may be two
     work = _Workspace(
         path=np.empty(longest_name(names), np.uint8),
         latest=np.zeros(len(names), np.int64),
         frames=np.empty(_FRAME * MAX_DEPTH, np.int64),
+        nulls=nulls,
     )
     count = _scan_values(
         data,

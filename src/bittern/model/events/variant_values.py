@@ -45,6 +45,7 @@ NO_REASON, NOT_AN_OBJECT, CORRUPT, TOO_DEEP, BAD_UTF8, UNKNOWN_TYPE, TOO_LONG = 
 
 #: The low two bits of a header.
 PRIMITIVE, SHORT_STRING, OBJECT, ARRAY = range(4)
+NULL_HEADER = 0  # which is all that a null has
 # Tags that live between here and ``variant`` only.
 NULL = 0
 FLOAT_BITS = 16  # the payload has the bits of a float64

@@ -59,6 +59,17 @@ class EventArrays(NamedTuple):
 EVENTS = tuple_type(EventArrays, i4r, i8, i8r, u8r, i8r)
 
 
+class EventEntries(NamedTuple):
+    """What each event has: its entries lie from ``offsets[event]`` to ``offsets[event + 1]``."""
+
+    offsets: npt.NDArray[np.int64]
+    entries: npt.NDArray[np.int64]  # channel << 32 | cell, in order
+
+
+#: Kernels only read them. They are made for one batch, and freezing them would cost time.
+ENTRIES = tuple_type(EventEntries, i8w, i8w)
+
+
 @dataclass(frozen=True)
 class EncodedEvents:
     """``n_events`` events: distinct cells ascending with their rows, and the view by event."""
@@ -184,11 +195,10 @@ def _ordered(
     return event_offsets, entries
 
 
-def event_entries(
-    events: EncodedEvents, bases: npt.NDArray[np.int32]
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def event_entries(events: EncodedEvents, bases: npt.NDArray[np.int32]) -> EventEntries:
     """Each event's ``channel << 32 | cell`` in order, and where they begin. O(pairs)."""
-    return _ordered(events.cells, events.offsets, events.rows, bases, events.n_events)
+    ordered = _ordered(events.cells, events.offsets, events.rows, bases, events.n_events)
+    return EventEntries(*ordered)
 
 
 def encode_pairs(
