@@ -61,7 +61,7 @@ WORD = re.compile(rf"((?=[\w'\"`+.-])(?:{_NAME}|{_NUMBER}|{_STRING}))", re.DOTAL
 
 _TOKEN = re.compile(
     rf"{_SPACE}++|(?P<word>{_NAME})|(?P<number>{_NUMBER})|(?P<string>{_STRING})"
-    r"|(?P<operator>==|<=>|<<|>>>|>>|<>|<=|>=|!=|!<|!>|\|\||::|->|[=<>(),≠≤≥∃∀+*/%&|^~!\[\].-])"
+    r"|(?P<operator>==|<=>|<<|>>>|>>|<>|<=|>=|!=|!<|!>|\|\||::|->|[=<>(),≠≤≥∃∀+*/%&|^~!\[\].:-])"
     r"|(?P<other>.)",
     re.DOTALL,
 )

@@ -129,8 +129,15 @@ def print_constant(scalar: pa.Scalar) -> str:
         ]
         return f"array({', '.join(elements)})"
     if value is None:
-        untyped = pa.types.is_null(kind) or pa.types.is_nested(kind)  # no cast leads to an array
-        return "NULL" if untyped else f"CAST(NULL AS {type_name(kind)})"
+        return "NULL" if pa.types.is_null(kind) else f"CAST(NULL AS {type_name(kind)})"
+    if pa.types.is_map(kind):
+        if pa.types.is_null(kind.key_type):
+            return "map()"
+        entries = (print_constant(each) for entry in scalar.values for each in entry.values())
+        return f"CAST(map({', '.join(entries)}) AS {type_name(kind)})"
+    if pa.types.is_struct(kind):
+        fields = (f"{print_text(own.name)}, {print_constant(scalar[own.name])}" for own in kind)
+        return f"named_struct({', '.join(fields)})"
     if isinstance(value, bool):
         return str(value).upper()
     if pa.types.is_integer(kind):

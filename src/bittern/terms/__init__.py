@@ -16,10 +16,10 @@ in whole columns. Comparing it with a constant is a predicate like any other.
     comparisons.py conditions.py                     order, equality, AND, OR, CASE, coalesce
     casts.py cast_numbers.py from_text.py from_text_times.py to_text.py shortest.py   CAST
     numbers.py decimals.py rounding.py mathematics.py bits.py                         numbers
-    strings.py positions.py encodings.py patterns.py texts.py                         strings
+    strings.py positions.py encodings.py hashes.py patterns.py texts.py               strings
     times.py calendar.py moments.py zones.py time_texts.py time_patterns.py           times
     intervals.py interval_literals.py shifting.py    intervals, and + and - of times
-    arrays.py elements.py lambdas.py sets.py nested.py                               arrays, maps
+    arrays.py elements.py lambdas.py sets.py structs.py nested.py ranks.py            arrays, maps
 
 The room stands left of ``language``, which reads terms from text and folds those that are constant.
 """

@@ -7,8 +7,7 @@
     array_max([2, NULL, 1])        2
     array_join([a, NULL, b], '-')  a-b
 
-Elements are compared by numbers that stand for their distinct values in Spark's order (``ranks``):
-NaN is above all, -0.0 is 0.0. O(rows + elements), with order O(elements x log elements).
+Elements are compared by numbers that stand for their distinct values (``ranks.py``). O(rows + elements), with order O(elements x log elements).
 """
 
 from __future__ import annotations
@@ -21,35 +20,19 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bittern.terms.casts import cast, widened
+from bittern.terms.casts import cast
+from bittern.terms.comparisons import as_wider
 from bittern.terms.nested import Lists, Offsets, is_listed, list_parts, lists_of, parts_of
 from bittern.terms.nodes import Call
+from bittern.terms.ranks import ranks
 from bittern.terms.scope import MeaninglessError, Scope, Table, Value
-from bittern.terms.types import ANY, common_type, type_name
+from bittern.terms.types import wider_type
 
 TABLE = Table()
 _INT = pa.int32()
 #: Bytes that one text, and one column of texts, may have.
 _MAX_TEXT = 1 << 20
 _MAX_TEXTS = 1 << 26
-
-
-def ranks(values: pa.Array) -> Offsets:
-    """A number for each value, in Spark's order, equal where values are; -1 for NULL."""
-    kind = values.type
-    if pa.types.is_nested(kind) or pa.types.is_interval(kind) or kind == ANY:
-        raise MeaninglessError(f"values of type {type_name(kind)} are not compared")
-    if pa.types.is_null(kind):
-        return np.full(len(values), -1, dtype=np.int64)
-    if pa.types.is_floating(kind):
-        values = pc.add(values, pa.scalar(0.0, kind))  # -0.0 becomes 0.0
-        values = pc.if_else(pc.is_nan(values), pa.scalar(np.nan, kind), values)
-    encoded = values.dictionary_encode()
-    order = np.asarray(pc.sort_indices(encoded.dictionary))
-    rank = np.empty(len(order), dtype=np.int64)
-    rank[order] = np.arange(len(order))
-    codes = np.asarray(encoded.indices.fill_null(0).to_numpy(zero_copy_only=False))
-    return np.where(_valid(values), rank[codes] if len(rank) else -1, -1)
 
 
 def integers(scope: Scope, value: Value, name: str) -> tuple[Offsets, npt.NDArray[np.bool_]]:
@@ -74,13 +57,13 @@ def picked(array: pa.Array, places: Offsets, there: npt.NDArray[np.bool_]) -> pa
 def _array(scope: Scope, _call: Call, *values: Value) -> Value:
     kind: pa.DataType | None = pa.null()
     for each in values:
-        kind = common_type(kind, each.type)
+        kind = wider_type(kind, each.type)
         if kind is None:
             raise MeaninglessError("the elements of an array have types that do not go together")
     n_rows, n_values = scope.n_rows, len(values)
     if not values:
         return pa.scalar([], pa.list_(pa.null()))
-    alike = [widened(each, kind) for each in values]
+    alike = [as_wider(scope, each, kind) for each in values]
     if all(isinstance(each, pa.Scalar) for each in alike):
         elements = pa.concat_arrays([Scope({}, 1).array(each) for each in alike])
         offsets = np.array([0, n_values], dtype=np.int64)

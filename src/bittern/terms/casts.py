@@ -12,6 +12,7 @@
     _NTZ                   x              x       x         x                here, to_text
     BINARY                 x                                      x          here
 
+and lists, maps and structs of these to others of their kind.
 All O(rows), and O(bytes) of strings.
 """
 
@@ -25,6 +26,7 @@ import pyarrow.compute as pc
 
 from bittern.terms import cast_numbers, from_text, from_text_times
 from bittern.terms.columns import arrow, as_array, as_given, column, per_distinct
+from bittern.terms.nested import parts_of
 from bittern.terms.nodes import Call
 from bittern.terms.scope import Mask, MeaninglessError, Scope, Table, Value
 from bittern.terms.to_text import to_text
@@ -61,6 +63,12 @@ def cast(scope: Scope, value: Value, kind: pa.DataType, *, strict: bool = True) 
 def _converted(array: pa.Array, kind: pa.DataType) -> tuple[pa.Array, Mask] | None:
     """The array in another type, and a mask of what has no value there; None if nothing has."""
     types, own = pa.types, array.type
+    if own == kind:
+        return array, _nowhere(array)
+    if types.is_null(own):
+        return pa.nulls(len(array), kind), _nowhere(array)
+    if types.is_nested(own):
+        return _nested(array, kind)
     if types.is_string(own):
         return _from_text(array, kind)
     if types.is_string(kind):
@@ -84,6 +92,34 @@ def _converted(array: pa.Array, kind: pa.DataType) -> tuple[pa.Array, Mask] | No
         return cast_numbers.to_boolean(array)
     if types.is_timestamp(kind) and kind.tz is not None:
         return cast_numbers.to_timestamp(array, kind)
+    return None
+
+
+def _nested(array: pa.Array, kind: pa.DataType) -> tuple[pa.Array, Mask] | None:
+    """Lists and maps element by element, structs field by field; a row is wrong if one of it is."""
+    types, own = pa.types, array.type
+    if types.is_list(own) and types.is_list(kind):
+        lists = parts_of(array)
+        found = _converted(lists.values, kind.value_type)
+        return None if found is None else (lists.array(found[0]), lists.any(found[1]))
+    if types.is_map(own) and types.is_map(kind):
+        entries = parts_of(array)
+        to = pa.struct([("key", kind.key_type), ("value", kind.item_type)])
+        found = _nested(entries.values, to)
+        if found is None:
+            return None
+        offsets = pa.array(entries.offsets, pa.int32(), mask=np.append(~entries.valid, False))
+        return pa.MapArray.from_arrays(offsets, *found[0].flatten()), entries.any(found[1])
+    if types.is_struct(own) and types.is_struct(kind) and len(own) == len(kind):
+        wrong, fields = _nowhere(array), []
+        for field, to in zip(array.flatten(), kind, strict=True):
+            found = _converted(field, to.type)
+            if found is None:
+                return None
+            fields.append(found[0])
+            wrong |= found[1]
+        mask = pc.is_null(array) if array.null_count else None
+        return pa.StructArray.from_arrays(fields, fields=list(kind), mask=mask), wrong
     return None
 
 

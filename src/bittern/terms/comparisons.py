@@ -14,33 +14,55 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bittern.terms.casts import widened
+from bittern.terms.casts import cast, widened
+from bittern.terms.columns import as_array, as_given
 from bittern.terms.nodes import Call
+from bittern.terms.ranks import ranks
 from bittern.terms.scope import MeaninglessError, Scope, Table, Value
-from bittern.terms.types import ANY, common_type, is_number, type_name
+from bittern.terms.types import ANY, common_type, is_number, type_name, wider_type
 
 TABLE = Table()
 
 
 def in_common(left: Value, right: Value) -> tuple[Value, Value]:
-    """Both in the type in which Spark compares them."""
+    """Both in a type that holds all values of both."""
     kind = common_type(left.type, right.type)
     if kind is None:
-        raise MeaninglessError(f"{left.type} cannot be compared with {right.type}")
+        raise MeaninglessError(
+            f"{type_name(left.type)} cannot be compared with {type_name(right.type)}"
+        )
     return widened(left, kind), widened(right, kind)
 
 
-def order(left: Value, right: Value) -> tuple[Value, Value]:
+def compared(scope: Scope, left: Value, right: Value) -> tuple[Value, Value]:
+    """Both in the type in which Spark compares them; strings that are none fail."""
+    kind = wider_type(left.type, right.type)
+    if kind is None:
+        raise MeaninglessError(
+            f"{type_name(left.type)} cannot be compared with {type_name(right.type)}"
+        )
+    return as_wider(scope, left, kind), as_wider(scope, right, kind)
+
+
+def as_wider(scope: Scope, value: Value, kind: pa.DataType) -> Value:
+    """The value in a type that ``wider_type`` found."""
+    is_cast = pa.types.is_string(value.type) and not pa.types.is_string(kind)
+    return cast(scope, value, kind) if is_cast else widened(value, kind)
+
+
+def order(scope: Scope, left: Value, right: Value) -> tuple[Value, Value]:
     """Whether the left value is below the right one, and whether they are equal."""
     from bittern.terms.intervals import months_alone  # noqa: PLC0415
 
-    left, right = in_common(left, right)
+    left, right = compared(scope, left, right)
     if pa.types.is_null(left.type):
         nothing = pa.scalar(None, pa.bool_())
         return nothing, nothing
     if pa.types.is_interval(left.type):
         left, right = months_alone(left), months_alone(right)
-    if pa.types.is_nested(left.type) or left.type == ANY:
+    if pa.types.is_nested(left.type):
+        return _nested_order(left, right)
+    if left.type == ANY:
         raise MeaninglessError(f"values of type {type_name(left.type)} are not compared")
     below, equal = pc.less(left, right), pc.equal(left, right)
     if pa.types.is_floating(left.type):
@@ -50,9 +72,19 @@ def order(left: Value, right: Value) -> tuple[Value, Value]:
     return below, equal
 
 
+def _nested_order(left: Value, right: Value) -> tuple[Value, Value]:
+    """Lists and structs, element by element."""
+    arrays = [as_array(left), as_array(right)]
+    codes = ranks(pa.concat_arrays(arrays))
+    one, other = codes[: len(arrays[0])], codes[len(arrays[0]) :]
+    missing = (one < 0) | (other < 0)
+    found = (pa.array(one < other, mask=missing), pa.array(one == other, mask=missing))
+    return as_given(found[0], left, right), as_given(found[1], left, right)
+
+
 @TABLE.add("compare", least=2)
-def _compare(_scope: Scope, _call: Call, left: Value, right: Value) -> Value:
-    below, equal = order(left, right)
+def _compare(scope: Scope, _call: Call, left: Value, right: Value) -> Value:
+    below, equal = order(scope, left, right)
     one, zero = pa.scalar(1, pa.int8()), pa.scalar(0, pa.int8())
     above = pc.if_else(equal, zero, one)
     return pc.if_else(below, pa.scalar(-1, pa.int8()), above)
@@ -68,8 +100,8 @@ _OPERATORS: dict[str, Any] = {
 }
 
 
-def _operator(_scope: Scope, call: Call, left: Value, right: Value) -> Value:
-    return _OPERATORS[call.function](*order(left, right))
+def _operator(scope: Scope, call: Call, left: Value, right: Value) -> Value:
+    return _OPERATORS[call.function](*order(scope, left, right))
 
 
 for _name in _OPERATORS:
@@ -77,8 +109,8 @@ for _name in _OPERATORS:
 
 
 @TABLE.add("<=>", least=2)
-def _same(_scope: Scope, _call: Call, left: Value, right: Value) -> Value:
-    equal = order(left, right)[1]
+def _same(scope: Scope, _call: Call, left: Value, right: Value) -> Value:
+    equal = order(scope, left, right)[1]
     both = pc.and_(pc.is_null(left), pc.is_null(right))
     return pc.or_(pc.fill_null(equal, False), both)
 
@@ -89,17 +121,17 @@ def _equal_null(scope: Scope, call: Call, left: Value, right: Value) -> Value:
 
 
 @TABLE.add("in", least=2, most=-1)
-def _in(_scope: Scope, _call: Call, value: Value, *values: Value) -> Value:
+def _in(scope: Scope, _call: Call, value: Value, *values: Value) -> Value:
     found: Value = pa.scalar(False)
     for each in values:
-        found = pc.or_kleene(found, order(value, each)[1])
+        found = pc.or_kleene(found, order(scope, value, each)[1])
     return found
 
 
 @TABLE.add("between", least=3)
-def _between(_scope: Scope, _call: Call, value: Value, low: Value, high: Value) -> Value:
-    below = order(value, low)[0]
-    above = _OPERATORS[">"](*order(value, high))
+def _between(scope: Scope, _call: Call, value: Value, low: Value, high: Value) -> Value:
+    below = order(scope, value, low)[0]
+    above = _OPERATORS[">"](*order(scope, value, high))
     return pc.and_kleene(pc.invert(below), pc.invert(above))
 
 
@@ -122,13 +154,13 @@ def _is_nan(scope: Scope, _call: Call, value: Value) -> Value:
     return pc.fill_null(pc.is_nan(value), False)
 
 
-def extreme(kind: str, _scope: Scope, _call: Call, *values: Value) -> Value:
+def extreme(kind: str, scope: Scope, _call: Call, *values: Value) -> Value:
     """The greatest or least of the values that are not NULL."""
     best = values[0]
     for each in values[1:]:
-        best, each = in_common(best, each)  # noqa: PLW2901
-        below, _ = order(each, best)
-        better = below if kind == "least" else pc.invert(pc.or_kleene(below, order(each, best)[1]))
+        best, each = compared(scope, best, each)  # noqa: PLW2901
+        below, equal = order(scope, each, best)
+        better = below if kind == "least" else pc.invert(pc.or_kleene(below, equal))
         take = pc.or_(pc.fill_null(better, False), pc.is_null(best))
         best = pc.if_else(take, each, best)
     return best

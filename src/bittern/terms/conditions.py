@@ -12,11 +12,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bittern.terms.casts import widened
-from bittern.terms.comparisons import order
+from bittern.terms.comparisons import as_wider, order
 from bittern.terms.nodes import Call, Constant, Term
 from bittern.terms.scope import Mask, MeaninglessError, Scope, Table, Value
-from bittern.terms.types import common_type
+from bittern.terms.types import wider_type
 
 TABLE = Table()
 _NULL = Constant(pa.scalar(None, pa.null()))
@@ -59,16 +58,16 @@ def chosen(scope: Scope, pieces: list[tuple[Mask, Term]]) -> Value:
     # Terms that no row takes have a type too, and it counts; evaluated on no row, it costs nothing.
     nobody = scope.among(np.zeros(scope.n_rows, dtype=np.bool_))
     for each in [value for _, value in values] + [nobody.value(term) for _, term in pieces]:
-        kind = common_type(kind, each.type)
+        kind = wider_type(kind, each.type)
         if kind is None:
             raise MeaninglessError("the results have types that do not go together")
     if len(values) == 1 and values[0][0].all():
-        return widened(values[0][1], kind)
+        return as_wider(scope, values[0][1], kind)
     arrays, places = [], np.full(scope.n_rows, -1, dtype=np.int64)
     start = 0
     for mask, value in values:
         count = int(mask.sum())
-        own = widened(value, kind)
+        own = _result(scope, mask, value, kind)
         arrays.append(own if isinstance(own, pa.Array) else Scope({}, count).array(own))
         places[mask] = np.arange(start, start + count)
         start += count
@@ -76,6 +75,13 @@ def chosen(scope: Scope, pieces: list[tuple[Mask, Term]]) -> Value:
         return pa.nulls(scope.n_rows, kind)
     together = pa.concat_arrays(arrays)
     return together.take(pa.array(places, mask=places < 0))
+
+
+def _result(scope: Scope, mask: Mask, value: Value, kind: pa.DataType) -> Value:
+    """The value of some rows in the type of all."""
+    # A cast may fail for some of them, and only then does it matter which they are.
+    is_cast = pa.types.is_string(value.type) and value.type != kind
+    return as_wider(scope.among(mask) if is_cast else scope, value, kind)
 
 
 @TABLE.add("case", least=3, most=-1, lazy=True)
@@ -123,8 +129,8 @@ def _nvl(scope: Scope, call: Call) -> Value:
 
 
 @TABLE.add("nullif", least=2)
-def _nullif(_scope: Scope, _call: Call, value: Value, other: Value) -> Value:
-    equal = pc.fill_null(order(value, other)[1], False)
+def _nullif(scope: Scope, _call: Call, value: Value, other: Value) -> Value:
+    equal = pc.fill_null(order(scope, value, other)[1], False)
     return pc.if_else(equal, pa.scalar(None, value.type), value)
 
 

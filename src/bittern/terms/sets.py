@@ -8,7 +8,7 @@
     array_position([a, b], 'b')           2
     array_distinct([a, b, NULL, a])       [a, b, NULL]
 
-Values are compared by the numbers that stand for them (``arrays.ranks``), so that nothing is
+Values are compared by the numbers that stand for them (``ranks.py``), so that nothing is
 repeated for each element. O(rows + elements x log elements).
 """
 
@@ -17,10 +17,10 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from bittern.terms.arrays import ranks
 from bittern.terms.comparisons import in_common
 from bittern.terms.nested import Lists, Offsets, list_parts
 from bittern.terms.nodes import Call
+from bittern.terms.ranks import ranks
 from bittern.terms.scope import Mask, Scope, Table, Value
 
 TABLE = Table()

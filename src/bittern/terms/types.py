@@ -13,7 +13,7 @@ TIMESTAMP_NTZ                  timestamp[us]
 INTERVAL DAY TO SECOND         duration[us]             and every part of it but DAY
 INTERVAL DAY                   duration[s]              whole days: a date stays a date beside it
 INTERVAL YEAR TO MONTH         month_day_nano_interval  months alone; make_interval fills all three
-ARRAY MAP STRUCT               list map struct          (no casts)
+ARRAY MAP STRUCT               list map struct          ARRAY<INT>, MAP<STRING, INT>, STRUCT<a: INT>
 =============================  =======================  ==========================================
 
 ``settled`` turns any other Arrow type of events into one of these: unsigned integers into the next
@@ -61,11 +61,14 @@ _NAMES = {
     "timestamp": TIMESTAMP,
     "timestamp_ltz": TIMESTAMP,
     "timestamp_ntz": TIMESTAMP_NTZ,
+    "void": pa.null(),
     "decimal": pa.decimal128(10, 0),
     "dec": pa.decimal128(10, 0),
     "numeric": pa.decimal128(10, 0),
 }
 _DECIMAL = re.compile(r"(?:decimal|dec|numeric)\(([0-9]{1,2})(?:,(-?[0-9]{1,2}))?\)")
+_NESTED = re.compile(r"(array|map|struct) ?< ?(.+?) ?>", re.IGNORECASE | re.DOTALL)
+_FIELD = re.compile(r"(?:`([^`]+)`|(\w+)) ?(?:: ?| )(.+)", re.DOTALL)
 _TEXT = re.compile(r"(?:varchar|char|character)\([0-9]+\)")
 #: The shortest name of each type, which ``type_name`` writes.
 _SHOWN = {
@@ -103,11 +106,53 @@ def type_of(name: str) -> pa.DataType:
         return pa.decimal128(precision, scale)
     if _TEXT.fullmatch(plain):
         return pa.string()
+    if (nested := _nested_type(" ".join(name.split()))) is not None:
+        return nested
     raise ValueError(f"{name[:40]} is no type: try INT, BIGINT, DOUBLE, DECIMAL(10, 2), STRING")
+
+
+def _nested_type(name: str) -> pa.DataType | None:
+    """The type of ARRAY<...>, MAP<..., ...> or STRUCT<...: ..., ...>."""
+    match = _NESTED.fullmatch(name)
+    if match is None:
+        return None
+    word, inner = match[1].lower(), _split(match[2])
+    if word == "array" and len(inner) == 1:
+        return pa.list_(type_of(inner[0]))
+    if word == "map" and len(inner) == 2:
+        return pa.map_(*map(type_of, inner))
+    if word != "struct":
+        return None
+    fields = [_FIELD.fullmatch(each) for each in inner]
+    if not all(fields):
+        return None
+    named = [(each[1] or each[2], type_of(each[3])) for each in fields if each is not None]
+    return pa.struct(named)
+
+
+def _split(text: str) -> list[str]:
+    """What commas separate that are not inside of brackets."""
+    pieces, depth = [""], 0
+    for letter in text:
+        depth += (letter in "<(") - (letter in ">)")
+        if letter == "," and not depth:
+            pieces.append("")
+        else:
+            pieces[-1] += letter
+    return [piece.strip() for piece in pieces]
 
 
 def type_name(kind: pa.DataType) -> str:
     """A type's name as Spark writes it."""
+    types = pa.types
+    if types.is_list(kind):
+        return f"ARRAY<{type_name(kind.value_type)}>"
+    if types.is_map(kind):
+        return f"MAP<{type_name(kind.key_type)}, {type_name(kind.item_type)}>"
+    if types.is_struct(kind):
+        return f"STRUCT<{', '.join(f'`{own.name}`: {type_name(own.type)}' for own in kind)}>"
+    if types.is_null(kind):
+        return "VOID"
     if pa.types.is_decimal(kind):
         return f"DECIMAL({kind.precision}, {kind.scale})"
     return _SHOWN.get(kind, str(kind))
@@ -125,10 +170,7 @@ def as_decimal(kind: pa.DataType) -> pa.DataType:
 
 
 def common_type(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
-    """The type in which Spark compares two values, or puts the branches of CASE; None: none.
-
-    A string beside another type is not cast here: kinds that differ are not compared.
-    """
+    """The narrowest type that holds all values of both, without a cast of strings; None: none."""
     if left == right or pa.types.is_null(right):
         return left
     if pa.types.is_null(left):
@@ -153,7 +195,29 @@ def common_type(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
     if types.is_list(left) and types.is_list(right):
         inner = common_type(left.value_type, right.value_type)
         return None if inner is None else pa.list_(inner)
+    if types.is_struct(left) and types.is_struct(right) and len(left) == len(right):
+        found = [common_type(one.type, other.type) for one, other in zip(left, right, strict=True)]
+        if None in found:
+            return None
+        return pa.struct([(own.name, kind) for own, kind in zip(left, found, strict=True)])
     return None
+
+
+def wider_type(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
+    """The type in which Spark compares two values, or puts the branches of CASE; None: none.
+
+    A string is cast to what it stands beside: to BIGINT beside an integer, to DOUBLE beside any
+    other number, else to the very type.
+    """
+    found = common_type(left, right)
+    if found is not None or not (pa.types.is_string(left) or pa.types.is_string(right)):
+        return found
+    other = right if pa.types.is_string(left) else left
+    if is_number(other):
+        return pa.int64() if pa.types.is_integer(other) else pa.float64()
+    types = pa.types
+    is_plain = types.is_date(other) or types.is_timestamp(other) or types.is_boolean(other)
+    return other if is_plain or types.is_binary(other) else None
 
 
 def bounded_decimal(precision: int, scale: int) -> pa.DataType:

@@ -41,6 +41,11 @@ _REFUSED = {
 }
 
 
+_OPENING = frozenset(("(", "<"))
+#: How many levels of brackets each token of a type goes in or out.
+_DEPTHS = {"(": 1, "<": 1, ")": -1, ">": -1, ">>": -2, ">>>": -3}
+
+
 class FunctionReader(TokenReader):
     """Reads calls of functions."""
 
@@ -180,15 +185,17 @@ class FunctionReader(TokenReader):
             raise FunctionCallError(message, self.text, token.position)
 
     def _type(self) -> pa.DataType:
+        """A name, with what is in brackets behind it: DECIMAL(10, 2), ARRAY<STRUCT<a: INT>>."""
         token = self._take()
-        name = token.text
-        if self._accept("("):
-            pieces = []
-            while (piece := self._take()).kind not in (")", "end", "other"):
-                pieces.append(piece.text)
-            name += f"({''.join(pieces)})"
+        pieces, depth = [token.text], 0
+        while self._peek().kind in _OPENING or depth > 0:
+            piece = self._take()
+            if piece.kind in ("end", "other"):
+                self._fail(piece, "the end of the type")
+            depth += _DEPTHS.get(piece.kind, 0)
+            pieces.append(piece.text)
         try:
-            return type_of(name)
+            return type_of(" ".join(pieces))
         except ValueError as wrong:
             self._error(str(wrong), token)
 

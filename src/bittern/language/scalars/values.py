@@ -148,9 +148,8 @@ class ValueReader(FunctionReader):
         if kind in ("DATE", "TIMESTAMP"):
             return self._typed(kind.lower(), self._take())
         if kind == "(":
-            term = self._condition()
-            self._expect(")", "')'")
-            return term
+            terms = self._list(")")
+            return terms[0] if len(terms) == 1 else self._call("struct", terms)
         if kind in QUANTIFIERS:
             return self._quantified(token)
         if kind in ("LIKE", "RLIKE", "REGEXP") and self._peek().kind == "(":
