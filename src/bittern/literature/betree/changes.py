@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bittern.jit import b1, f8r, f8w, i4r, i4w, i4w2, i8, i8r, i8w, inline, kernel, u8w, void
+from bittern.jit import b1, i4r, i4w, i8, i8r, inline, kernel, void
 from bittern.literature.betree.clauses import (
     CLASS,
     DELETED,
@@ -37,12 +37,14 @@ from bittern.literature.betree.cuts import (
     CLUSTER,
     CUT,
     CUT_NODE,
+    GUIDE,
     LOOKED_UP,
     N_PENDING,
     NEXT,
     NO_CUT,
     PENDING_ROOM,
     STAMP,
+    WORK,
     best_cut,
     cluster,
     first_unmarked,
@@ -53,6 +55,7 @@ from bittern.literature.betree.cuts import (
 )
 from bittern.literature.betree.nodes import (
     CAPACITY,
+    CHANGING,
     DELETED_ROWS,
     LISTED,
     N_CLAUSES,
@@ -68,20 +71,10 @@ _MOST_CLAUSES = 2**31 - 1
 
 
 @inline
-def _file(
-    nodes: Any,
-    items: Any,
-    rows: Any,
-    slots: Any,
-    figures: Any,
-    bases: Any,
-    frequencies: Any,
-    capacity: Any,
-    marks: Any,
-    stamp: Any,
-    clause: Any,
-) -> Any:
+def _file(tree: Any, guide: Any, clause: Any, work: Any) -> Any:
     """Put a clause where it belongs as the tree is; the c-node, or NONE for want of room."""
+    nodes, _, rows, slots, _ = tree
+    capacity, marks, stamp = guide.capacity, work.marks, work.state[STAMP]
     node = ROOT
     while nodes[node, LISTED] != 0:
         found = NONE
@@ -99,142 +92,76 @@ def _file(
     tested = first_unmarked(rows, clause, marks, stamp)
     if tested >= 0 and n_clauses(nodes, node) >= capacity and is_wide(nodes, node, capacity):
         channel = rows[tested, 0]
-        if frequencies[channel] < 1.0 - LOOKED_UP:
-            if not has_room(nodes, items, slots, figures, node):
+        if guide.frequencies[channel] < 1.0 - LOOKED_UP:
+            if not has_room(tree, node):
                 return NONE
-            node = add_pnode(nodes, items, rows, slots, figures, bases, node, channel, capacity)
+            node = add_pnode(tree, guide.bases, node, channel, capacity)
             marks[channel] = stamp
             tested = first_unmarked(rows, clause, marks, stamp)
     if tested < 0:
         tested = clause + 1
-    if not put(nodes, items, rows, figures, node, clause, tested):
+    if not put(tree, node, clause, tested):
         return NONE
     return node
 
 
-@kernel(b1, i4w2, i4w2, i4w2, u8w, i8w, i4r, f8r, i8, i8r, i8w, i4w, f8w, i4w, i4w, i8w)
-def insert(
-    nodes: Any,
-    items: Any,
-    rows: Any,
-    slots: Any,
-    figures: Any,
-    bases: Any,
-    frequencies: Any,
-    capacity: Any,
-    clauses: Any,
-    marks: Any,
-    counts: Any,
-    shares: Any,
-    touched: Any,
-    pending: Any,
-    state: Any,
-) -> Any:
-    """Insert clauses from ``state[NEXT]`` on, cutting what overflows; False: make room, go on."""
-    while True:
-        while state[N_PENDING] > 0:
-            if state[CUT] == NO_CUT:
-                node = pending[state[N_PENDING] - 1]
-                n = n_clauses(nodes, node)
-                if n <= capacity:
-                    nodes[node, CAPACITY] = capacity
-                    state[N_PENDING] -= 1
-                    continue
-                state[PENDING_ROOM] = state[N_PENDING] + n
-                if state[PENDING_ROOM] > len(pending):
-                    return False
-                state[STAMP] += 1
-                state[CUT_NODE] = node
-                state[CUT] = best_cut(
-                    nodes,
-                    items,
-                    rows,
-                    bases,
-                    frequencies,
-                    capacity,
-                    node,
-                    marks,
-                    state[STAMP],
-                    counts,
-                    shares,
-                    touched,
-                )
-                if state[CUT] == NO_CUT:
-                    nodes[node, CAPACITY] = min(2 * n, _MOST_CLAUSES)
-                    state[N_PENDING] -= 1
-                    continue
-            if state[CUT] == CLUSTER:
-                done = cluster(
-                    nodes,
-                    items,
-                    rows,
-                    slots,
-                    figures,
-                    capacity,
-                    state[CUT_NODE],
-                    marks,
-                    state[STAMP],
-                    pending,
-                    state,
-                )
-            else:
-                done = partition(
-                    nodes,
-                    items,
-                    rows,
-                    slots,
-                    figures,
-                    bases,
-                    capacity,
-                    state[CUT_NODE],
-                    state[CUT],
-                    marks,
-                    state[STAMP],
-                    pending,
-                    state,
-                )
-            if not done:
+@inline
+def _cut_pending(tree: Any, guide: Any, work: Any) -> Any:
+    """Cut the c-nodes that have overflowed, and those that this overflows; False: no room."""
+    nodes, capacity, pending, state = tree.nodes, guide.capacity, work.pending, work.state
+    while state[N_PENDING] > 0:
+        if state[CUT] == NO_CUT:
+            node = pending[state[N_PENDING] - 1]
+            n = n_clauses(nodes, node)
+            if n <= capacity:
+                nodes[node, CAPACITY] = capacity
+                state[N_PENDING] -= 1
+                continue
+            state[PENDING_ROOM] = state[N_PENDING] + n
+            if state[PENDING_ROOM] > len(pending):
                 return False
-            state[CUT] = NO_CUT
+            state[STAMP] += 1
+            state[CUT_NODE] = node
+            state[CUT] = best_cut(tree, guide, node, work)
+            if state[CUT] == NO_CUT:
+                nodes[node, CAPACITY] = min(2 * n, _MOST_CLAUSES)
+                state[N_PENDING] -= 1
+                continue
+        if state[CUT] == CLUSTER:
+            done = cluster(tree, guide, state[CUT_NODE], work)
+        else:
+            done = partition(tree, guide, state[CUT_NODE], state[CUT], work)
+        if not done:
+            return False
+        state[CUT] = NO_CUT
+    return True
+
+
+@kernel(b1, CHANGING, GUIDE, i8r, WORK)
+def insert(tree: Any, guide: Any, clauses: Any, work: Any) -> Any:
+    """Insert clauses from ``state[NEXT]`` on, cutting what overflows; False: make room, go on."""
+    state = work.state
+    while True:
+        if not _cut_pending(tree, guide, work):
+            return False
         if state[NEXT] == len(clauses):
             return True
         state[STAMP] += 1
-        clause = clauses[state[NEXT]]
-        node = _file(
-            nodes,
-            items,
-            rows,
-            slots,
-            figures,
-            bases,
-            frequencies,
-            capacity,
-            marks,
-            state[STAMP],
-            clause,
-        )
+        node = _file(tree, guide, clauses[state[NEXT]], work)
         if node < 0:
             return False
         state[NEXT] += 1
-        figures[N_CLAUSES] += 1
-        push_if_over(nodes, node, pending, state)
+        tree.figures[N_CLAUSES] += 1
+        push_if_over(tree.nodes, node, work)
 
 
 # ------------------------------------------------------------------ deletion
 
 
-@kernel(void, i4w2, i4w2, i4w2, u8w, i8w, i8, i4w, i4r)
-def delete(
-    nodes: Any,
-    items: Any,
-    rows: Any,
-    slots: Any,
-    figures: Any,
-    capacity: Any,
-    firsts: Any,
-    numbers: Any,
-) -> None:
+@kernel(void, CHANGING, i8, i4w, i4r)
+def delete(tree: Any, capacity: Any, firsts: Any, numbers: Any) -> None:
     """Delete all clauses of classes that are there."""
+    nodes, _, rows, _, figures = tree
     for number in numbers:
         clause = firsts[number]
         firsts[number] = DELETED
@@ -243,13 +170,13 @@ def delete(
             figures[N_SEVERAL] -= 1
         while going:
             node = rows[clause, LEAF]
-            take(nodes, items, rows, node, rows[clause, SPOT])
+            take(tree, node, rows[clause, SPOT])
             rows[clause, CLASS] = -1
             size = rows[clause, SIZE]
             figures[N_CLAUSES] -= 1
             figures[DELETED_ROWS] += 1 + (size >> 2)
             if 4 * n_clauses(nodes, node) < nodes[node, CAPACITY]:
                 nodes[node, CAPACITY] = max(capacity, nodes[node, CAPACITY] // 2)
-            remove_empty(nodes, items, rows, slots, figures, node)
+            remove_empty(tree, node)
             clause += 1 + (size >> 2)
             going = size & MORE != 0

@@ -26,8 +26,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bittern.jit import b1, f8r, i4r, i4r2, i4w2, i8, i8r, i8w, inline, kernel, void
-from bittern.literature.clauses.normal import Clauses
+from bittern.jit import b1, f8r, frozen, i4r, i4r2, i4w2, i8, i8r, i8w, inline, kernel, void
+from bittern.literature.clauses.normal import CLAUSES, Clauses
 
 # The columns of a clause's head.
 CLASS, LEAF, SPOT, SIZE = range(4)
@@ -96,14 +96,9 @@ def holds(rows: Any, clause: Any, cells: Any) -> Any:
     return True
 
 
-@kernel(void, i4r, i8r, i4r, i8r, i4r, i4r, i4r, i4r, f8r, i8, i4w2, i8w)
+@kernel(void, CLAUSES, i4r, i4r, f8r, i8, i4w2, i8w)
 def _lay_out(
-    owners: Any,
-    starts: Any,
-    channels: Any,
-    interval_starts: Any,
-    lows: Any,
-    highs: Any,
+    clauses: Any,
     numbers: Any,
     bases: Any,
     frequencies: Any,
@@ -112,6 +107,7 @@ def _lay_out(
     places: Any,
 ) -> None:
     """Write clauses as rows from ``at`` on; ``places`` become the rows of their heads."""
+    owners, starts, channels, interval_starts, lows, highs = clauses
     widest = 0
     for c in range(len(owners)):
         widest = max(widest, starts[c + 1] - starts[c])
@@ -172,7 +168,7 @@ def lay_out(
     Returns the rows of their heads.
     """
     places = np.empty(len(clauses), dtype=np.int64)
-    _lay_out(*clauses, numbers, bases, frequencies, at, rows, places)
+    _lay_out(frozen(clauses), numbers, bases, frequencies, at, rows, places)
     return places
 
 

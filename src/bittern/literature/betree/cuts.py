@@ -23,9 +23,10 @@ Cost: O(clauses x predicates) to choose, O(clauses moved) to make.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
-from bittern.jit import inline
+from bittern.arrays import Float64s, Int32s, Int64s
+from bittern.jit import f8r, f8w, i4r, i4w, i8, i8w, inline, tuple_type
 from bittern.literature.betree.clauses import interval_rows, rows_of, share
 from bittern.literature.betree.nodes import (
     BEGIN,
@@ -53,6 +54,30 @@ from bittern.literature.betree.runs import add_pnode, has_room, put, take
 NEXT, N_PENDING, PENDING_ROOM, STAMP, CUT_NODE, CUT = range(6)
 N_STATES = 6
 CLUSTER, NO_CUT = -2, -1
+
+
+class Guide(NamedTuple):
+    """What cuts go by."""
+
+    bases: Int32s  # the first cells of channels, and the end
+    frequencies: Float64s  # of channels: the share of events that have them
+    capacity: int
+
+
+class Work(NamedTuple):
+    """Where an insertion stands, and room to work in; all but the last are by channel."""
+
+    marks: Int64s  # the number of the last path that it was on
+    counts: Int32s  # zeros
+    shares: Float64s
+    touched: Int32s
+    pending: Int32s  # c-nodes to be cut
+    state: Int64s
+
+
+GUIDE = tuple_type(Guide, i4r, f8r, i8)
+WORK = tuple_type(Work, i8w, i4w, f8w, i4w, i4w, i8w)
+
 #: What a p-node costs that is looked up, in clauses: enough to say no for what all events have.
 LOOKED_UP = 0.1
 
@@ -102,21 +127,12 @@ def is_wide(nodes: Any, node: Any, capacity: Any) -> Any:
 
 
 @inline
-def best_cut(
-    nodes: Any,
-    items: Any,
-    rows: Any,
-    bases: Any,
-    frequencies: Any,
-    capacity: Any,
-    node: Any,
-    marks: Any,
-    stamp: Any,
-    counts: Any,
-    shares: Any,
-    touched: Any,
-) -> Any:
+def best_cut(tree: Any, guide: Any, node: Any, work: Any) -> Any:
     """The channel to partition by, ``CLUSTER``, or ``NO_CUT``; marks the path."""
+    nodes, items, rows, _, _ = tree
+    bases, frequencies, capacity = guide
+    marks, counts, shares, touched, _, state = work
+    stamp = state[STAMP]
     up = node
     while up != ROOT:
         marks[nodes[up, CHANNEL]] = stamp
@@ -154,89 +170,63 @@ def best_cut(
 
 
 @inline
-def push_if_over(nodes: Any, node: Any, pending: Any, state: Any) -> None:
+def push_if_over(nodes: Any, node: Any, work: Any) -> None:
     """Remember a c-node that the last clause has overflowed."""
     if n_clauses(nodes, node) == nodes[node, CAPACITY] + 1:
-        pending[state[N_PENDING]] = node
-        state[N_PENDING] += 1
+        work.pending[work.state[N_PENDING]] = node
+        work.state[N_PENDING] += 1
 
 
 @inline
-def partition(
-    nodes: Any,
-    items: Any,
-    rows: Any,
-    slots: Any,
-    figures: Any,
-    bases: Any,
-    capacity: Any,
-    node: Any,
-    channel: Any,
-    marks: Any,
-    stamp: Any,
-    pending: Any,
-    state: Any,
-) -> Any:
-    """Move the clauses that have a channel to its p-node; False if there was no room for all."""
-    pnode = find(slots, nodes, node, channel)
-    if pnode < 0:
-        if not has_room(nodes, items, slots, figures, node):
-            return False
-        pnode = add_pnode(nodes, items, rows, slots, figures, bases, node, channel, capacity)
-    marks[channel] = stamp
-    first = nodes[node, BEGIN] + listed(nodes, node)
-    for i in range(nodes[node, END] - 1, first - 1, -1):
-        clause = items[i, 0]
-        at = _on_channel(rows, clause, channel)
-        if at >= 0:
-            below = smallest(nodes, pnode, rows[at, 1], rows[at, 2])
-            tested = first_unmarked(rows, clause, marks, stamp)
-            spot = i - nodes[node, BEGIN]
-            if not put(
-                nodes, items, rows, figures, below, clause, tested if tested >= 0 else clause + 1
-            ):
-                return False
-            take(nodes, items, rows, node, spot)
-            push_if_over(nodes, below, pending, state)
+def _move_down(tree: Any, node: Any, place: Any, below: Any, work: Any) -> Any:
+    """Move the clause at this place of a c-node's run to another c-node; False: no room."""
+    clause = tree.items[place, 0]
+    tested = first_unmarked(tree.rows, clause, work.marks, work.state[STAMP])
+    spot = place - tree.nodes[node, BEGIN]
+    if not put(tree, below, clause, tested if tested >= 0 else clause + 1):
+        return False
+    take(tree, node, spot)
+    push_if_over(tree.nodes, below, work)
     return True
 
 
 @inline
-def cluster(
-    nodes: Any,
-    items: Any,
-    rows: Any,
-    slots: Any,
-    figures: Any,
-    capacity: Any,
-    node: Any,
-    marks: Any,
-    stamp: Any,
-    pending: Any,
-    state: Any,
-) -> Any:
+def partition(tree: Any, guide: Any, node: Any, channel: Any, work: Any) -> Any:
+    """Move the clauses that have a channel to its p-node; False if there was no room for all."""
+    nodes, items, rows, slots, _ = tree
+    pnode = find(slots, nodes, node, channel)
+    if pnode < 0:
+        if not has_room(tree, node):
+            return False
+        pnode = add_pnode(tree, guide.bases, node, channel, guide.capacity)
+    work.marks[channel] = work.state[STAMP]
+    first = nodes[node, BEGIN] + listed(nodes, node)
+    for i in range(nodes[node, END] - 1, first - 1, -1):
+        at = _on_channel(rows, items[i, 0], channel)
+        if at >= 0:
+            below = smallest(nodes, pnode, rows[at, 1], rows[at, 2])
+            if not _move_down(tree, node, i, below, work):
+                return False
+    return True
+
+
+@inline
+def cluster(tree: Any, guide: Any, node: Any, work: Any) -> Any:
     """Move the clauses that lie within a half to it; False if there was no room for all."""
+    nodes, items, rows, _, _ = tree
     channel, low, high = nodes[node, CHANNEL], nodes[node, LOW], nodes[node, HIGH]
     middle = (low + high) >> 1
     for i in range(nodes[node, END] - 1, nodes[node, BEGIN] + listed(nodes, node) - 1, -1):
-        clause = items[i, 0]
-        at = _on_channel(rows, clause, channel)
+        at = _on_channel(rows, items[i, 0], channel)
         if rows[at, 1] <= middle < rows[at, 2]:
             continue
         is_left = rows[at, 2] <= middle
         half = LEFT if is_left else RIGHT
         if nodes[node, half] < 0:
-            if not has_room(nodes, items, slots, figures, node):
+            if not has_room(tree, node):
                 return False
             first, last = (low, middle) if is_left else (middle + 1, high)
-            nodes[node, half] = new_node(nodes, figures, node, channel, first, last, capacity)
-        tested = first_unmarked(rows, clause, marks, stamp)
-        below = nodes[node, half]
-        spot = i - nodes[node, BEGIN]
-        if not put(
-            nodes, items, rows, figures, below, clause, tested if tested >= 0 else clause + 1
-        ):
+            nodes[node, half] = new_node(tree, node, channel, first, last, guide.capacity)
+        if not _move_down(tree, node, i, nodes[node, half], work):
             return False
-        take(nodes, items, rows, node, spot)
-        push_if_over(nodes, below, pending, state)
     return True

@@ -40,8 +40,9 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from bittern.arrays import Int32s
+from bittern.arrays import Int32s, Int64s
 from bittern.errors import OptionError
+from bittern.jit import frozen
 from bittern.literature.betree.changes import delete, insert
 from bittern.literature.betree.checking import check_tree
 from bittern.literature.betree.clauses import (
@@ -51,8 +52,8 @@ from bittern.literature.betree.clauses import (
     lay_out,
     n_rows,
 )
-from bittern.literature.betree.cuts import CUT, N_STATES, NO_CUT, PENDING_ROOM
-from bittern.literature.betree.match import match
+from bittern.literature.betree.cuts import CUT, N_STATES, NO_CUT, PENDING_ROOM, Guide, Work
+from bittern.literature.betree.match import Scratch, match
 from bittern.literature.betree.nodes import (
     AREAS,
     CAPACITY,
@@ -74,6 +75,7 @@ from bittern.literature.betree.nodes import (
     USED_ITEMS,
     USED_NODES,
     USED_ROWS,
+    TreeArrays,
     enter_again,
     shape_of,
 )
@@ -98,6 +100,8 @@ from bittern.model.rank.space import RankSpace
 from bittern.options import whole_number
 
 _LEAST_ROOM = 64
+#: Matches to make room for at first.
+_ROOM = 1 << 12
 
 
 class BETree(ChangingIndex):
@@ -109,14 +113,21 @@ class BETree(ChangingIndex):
         self, arrays: Mapping[str, npt.NDArray[Any]], always: Always, capacity: int
     ) -> None:
         """Take packed arrays as they are."""
-        self._nodes, self._items, self._rows = arrays["nodes"], arrays["items"], arrays["rows"]
-        self._slots, self._firsts = arrays["slots"], GrowingColumn(arrays["firsts"])
-        self._bases, self._frequencies = arrays["bases"], arrays["frequencies"]
-        self._figures = arrays["figures"].copy()
+        nodes, items, rows, slots = (arrays[name] for name in TreeArrays._fields[:4])
+        self._show(TreeArrays(nodes, items, rows, slots, np.array(arrays["figures"])))
+        self._firsts = GrowingColumn(arrays["firsts"])
+        self._guide = frozen(Guide(arrays["bases"], arrays["frequencies"], capacity))
         self._always = always
-        self._capacity = capacity
         self._owned = False  # whether arrays may be changed, and have room
         self._packed = True
+
+    def _show(self, tree: TreeArrays) -> None:
+        """From now on these are the arrays, to be changed and to be searched."""
+        self._tree, self._searched = tree, frozen(tree)
+
+    @property
+    def _figures(self) -> Int64s:
+        return self._tree.figures
 
     @classmethod
     def build(
@@ -168,32 +179,20 @@ class BETree(ChangingIndex):
 
     def match(self, events: EncodedEvents) -> Found:
         """Lead each event through the tree. O(c-nodes reached + what they list)."""
-        offsets, entries = event_entries(events, self._bases)
-        cells = np.full(len(self._bases) - 1, -1, dtype=np.int32)
+        bases, figures = self._guide.bases, self._figures
+        entries = event_entries(events, bases)
         # Only what is touched of these is ever made.
-        queue = np.empty(int(self._figures[USED_NODES]), dtype=np.int32)
-        survivors = np.empty(1 + int(self._figures[N_CLAUSES]), dtype=np.int32)
-        n_stamps = self._n_classes if self._figures[N_SEVERAL] else 0
-        stamps = np.zeros(n_stamps, dtype=np.int32)
+        scratch = Scratch(
+            np.full(len(bases) - 1, -1, dtype=np.int32),
+            np.empty(int(figures[USED_NODES]), dtype=np.int32),
+            np.empty(1 + int(figures[N_CLAUSES]), dtype=np.int32),
+            np.zeros(self._n_classes if figures[N_SEVERAL] else 0, dtype=np.int32),
+        )
         candidates = np.zeros(events.n_events, dtype=np.int64)
         out = Output()
+        out.make_room(_ROOM)
         while True:
-            match(
-                self._nodes,
-                self._items,
-                self._rows,
-                self._slots,
-                offsets,
-                entries,
-                cells,
-                queue,
-                survivors,
-                stamps,
-                candidates,
-                out.rows,
-                out.classes,
-                out.state,
-            )
+            match(self._searched, entries, scratch, candidates, out.arrays)
             if out.state[0] == events.n_events:
                 break
             out.make_room(int(out.state[1]) + 8 * events.n_events)
@@ -225,63 +224,55 @@ class BETree(ChangingIndex):
 
     def _insert_clauses(self, clauses: Clauses, numbers: Int32s) -> None:
         figures, needed = self._figures, n_rows(clauses)
-        if figures[USED_ROWS] + needed > len(self._rows):
+        bases, frequencies, _ = self._guide
+        if figures[USED_ROWS] + needed > len(self._tree.rows):
             if 2 * figures[DELETED_ROWS] > figures[USED_ROWS]:
                 self._pack()
                 self._own()
             used = int(figures[USED_ROWS])
-            more = used + needed + (used >> 1) - len(self._rows)
-            self._rows = longer(self._rows, max(0, more))
+            more = used + needed + (used >> 1) - len(self._tree.rows)
+            self._show(self._tree._replace(rows=longer(self._tree.rows, max(0, more))))
         start = int(figures[USED_ROWS])
-        places = lay_out(clauses, numbers, self._bases, self._frequencies, self._rows, start)
+        places = lay_out(clauses, numbers, bases, frequencies, self._tree.rows, start)
         figures[USED_ROWS] += needed
         begins = np.flatnonzero(np.diff(clauses.owners, prepend=-1))
         self._firsts.items[numbers[clauses.owners[begins]]] = places[begins]
         figures[N_SEVERAL] += np.count_nonzero(np.diff(begins, append=len(clauses)) > 1)
         if start == 0:  # all at once: as much as it may well take
-            self._nodes = longer(self._nodes, _LEAST_ROOM + len(clauses) // 2)
-            self._items = longer(self._items, _LEAST_ROOM + 2 * len(clauses))
-        n_channels = len(self._frequencies)
-        marks, shares = np.zeros(n_channels, dtype=np.int64), np.empty(n_channels)
+            nodes = longer(self._tree.nodes, _LEAST_ROOM + len(clauses) // 2)
+            items = longer(self._tree.items, _LEAST_ROOM + 2 * len(clauses))
+            self._show(self._tree._replace(nodes=nodes, items=items))
+        n_channels = len(frequencies)
         counts, touched = np.zeros((2, n_channels), dtype=np.int32)
-        pending = np.empty(_LEAST_ROOM, dtype=np.int32)
-        state = np.zeros(N_STATES, dtype=np.int64)
-        state[CUT] = NO_CUT
-        while not insert(
-            self._nodes,
-            self._items,
-            self._rows,
-            self._slots,
-            figures,
-            self._bases,
-            self._frequencies,
-            self._capacity,
-            places,
-            marks,
+        work = Work(
+            np.zeros(n_channels, dtype=np.int64),
             counts,
-            shares,
+            np.empty(n_channels),
             touched,
-            pending,
-            state,
-        ):
-            if state[PENDING_ROOM] > len(pending):
-                pending = longer(pending, int(state[PENDING_ROOM]))
+            np.empty(_LEAST_ROOM, dtype=np.int32),
+            np.zeros(N_STATES, dtype=np.int64),
+        )
+        work.state[CUT] = NO_CUT
+        while not insert(self._tree, self._guide, places, work):
+            if work.state[PENDING_ROOM] > len(work.pending):
+                more = int(work.state[PENDING_ROOM])
+                work = work._replace(pending=longer(work.pending, more))
             else:
                 self._make_room()
 
     def _make_room(self) -> None:
         """Room for more of whatever is used up, in proportion, so that it costs O(1) for each."""
-        figures = self._figures
-        nodes, items = int(figures[USED_NODES]), int(figures[USED_ITEMS])
-        if figures[FREE_NODE] < 0 and nodes == len(self._nodes):
-            self._nodes = longer(self._nodes, _LEAST_ROOM + (nodes >> 1))
-        elif 2 * (figures[N_PNODES] + 1) > len(self._slots) - 1:
-            slots = table_of(2 * int(figures[N_PNODES]), self._slots[-1])
-            enter_again(self._slots, slots)
-            self._slots = slots
+        nodes, items, _, slots, figures = self._tree
+        n_nodes = int(figures[USED_NODES])
+        if figures[FREE_NODE] < 0 and n_nodes == len(nodes):
+            nodes = longer(nodes, _LEAST_ROOM + (n_nodes >> 1))
+        elif 2 * (figures[N_PNODES] + 1) > len(slots) - 1:
+            slots = table_of(2 * int(figures[N_PNODES]), self._tree.slots[-1])
+            enter_again(self._tree.slots, slots)
         else:
-            check_size("places in c-nodes", items)
-            self._items = longer(self._items, _LEAST_ROOM + len(self._items) // 2)
+            check_size("places in c-nodes", int(figures[USED_ITEMS]))
+            items = longer(items, _LEAST_ROOM + len(items) // 2)
+        self._show(self._tree._replace(nodes=nodes, items=items, slots=slots))
 
     def delete(self, classes: Classes, numbers: Int32s) -> None:
         """Remove classes, and c-nodes that become empty: O(clauses)."""
@@ -293,27 +284,19 @@ class BETree(ChangingIndex):
         except Refused:
             raise OptionError(NOT_THERE) from None
         wanted = np.empty((n_rows(forms.dnf), 4), dtype=np.int32)
-        places = lay_out(forms.dnf, numbers, self._bases, self._frequencies, wanted, 0)
+        bases, frequencies, capacity = self._guide
+        places = lay_out(forms.dnf, numbers, bases, frequencies, wanted, 0)
         firsts = self._firsts.items
         if not (
             are_numbers(numbers, len(classes), self._n_classes)
             and (firsts[numbers] != DELETED).all()
             and np.count_nonzero(firsts[numbers] >= 0) == len(np.unique(forms.dnf.owners))
-            and are_there(wanted, places, self._rows, firsts)
+            and are_there(wanted, places, self._tree.rows, firsts)
             and self._always.holds(classes, forms.always, numbers)
         ):
             raise OptionError(NOT_THERE)
         self._own()
-        delete(
-            self._nodes,
-            self._items,
-            self._rows,
-            self._slots,
-            self._figures,
-            self._capacity,
-            self._firsts.extended(0),
-            numbers,
-        )
+        delete(self._tree, capacity, self._firsts.extended(0), numbers)
         if len(forms.always):
             self._always = self._always.without(numbers)
 
@@ -322,17 +305,14 @@ class BETree(ChangingIndex):
         self._packed = False
         if self._owned:
             return
-        self._nodes = longer(self._nodes, len(self._nodes) >> 2)
-        self._items = longer(self._items, len(self._items) >> 2)
-        self._rows = longer(self._rows, len(self._rows) >> 2)
-        self._slots = self._slots.copy()
+        nodes, items, rows, slots, figures = self._tree
+        nodes, items, rows = (longer(each, len(each) >> 2) for each in (nodes, items, rows))
+        self._show(TreeArrays(nodes, items, rows, np.array(slots), figures))
         self._owned = True
 
     def _pack(self) -> None:
         """Everything in order, without gaps and room; what was given away stays as it is."""
-        self._nodes, self._items, self._rows, self._slots = pack(
-            self._nodes, self._items, self._rows, self._firsts.extended(0), self._figures
-        )
+        self._show(pack(self._tree, self._firsts.extended(0)))
         self._owned = False
         self._packed = True
 
@@ -340,13 +320,10 @@ class BETree(ChangingIndex):
 
     def _held(self) -> dict[str, npt.NDArray[Any]]:
         return {
-            "nodes": self._nodes,
-            "items": self._items,
-            "rows": self._rows,
-            "slots": self._slots,
+            **self._tree._asdict(),
             "firsts": self._firsts.items,
-            "bases": self._bases,
-            "frequencies": self._frequencies,
+            "bases": self._guide.bases,
+            "frequencies": self._guide.frequencies,
             "figures": self._figures.copy(),
             **self._always.arrays(),
         }
@@ -368,7 +345,7 @@ class BETree(ChangingIndex):
     @property
     def parameters(self) -> dict[str, Any]:
         """The capacity."""
-        return {"capacity": self._capacity}
+        return {"capacity": self._guide.capacity}
 
     @property
     def nbytes(self) -> int:
@@ -382,13 +359,13 @@ class BETree(ChangingIndex):
             "clauses": int(self._figures[N_CLAUSES]),
             "always": len(self._always.classes),
             "p_nodes": int(self._figures[N_PNODES]),
-            **shape_of(self._nodes[: self._figures[USED_NODES]]),
+            **shape_of(self._tree.nodes[: self._figures[USED_NODES]]),
         }
 
     def check(self, n_channels: int, n_cells: int) -> None:
         """Clauses, c-nodes, directories and free lists are sound and fit together."""
         self._always.check(self._n_classes, n_channels, n_cells)
-        check_channels(self._bases, n_channels, n_cells)
-        check_tree(self._held(), self._capacity)
+        check_channels(self._guide.bases, n_channels, n_cells)
+        check_tree(self._held(), self._guide.capacity)
         filed = self._firsts.items[self._always.classes] != NO_CLAUSE
         assert not filed.any(), "an always-candidate is filed or deleted"

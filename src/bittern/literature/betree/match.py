@@ -7,11 +7,12 @@ contains the event's cell, and the p-nodes whose channel the event has.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from bittern.jit import i4r2, i4w, i8r, i8w, inline, kernel, prefetch, u8r, void
+from bittern.arrays import Int32s
+from bittern.jit import apart, i4w, i8w, inline, kernel, prefetch, tuple_type, void
 from bittern.literature.betree.clauses import CLASS, SEVERAL, SIZE, holds
 from bittern.literature.betree.nodes import (
     BEGIN,
@@ -24,11 +25,25 @@ from bittern.literature.betree.nodes import (
     NODE_WIDTH,
     RIGHT,
     ROOT,
+    SEARCHED,
     find,
     hash_of,
     mask_of,
 )
-from bittern.matching.output import first_time
+from bittern.matching.output import OUTPUT, first_time
+from bittern.model.rank.encoded import ENTRIES
+
+
+class Scratch(NamedTuple):
+    """Working memory of a batch."""
+
+    cells: Int32s  # those of one event by channel; all -1 between events
+    queue: Int32s  # c-nodes to go to
+    survivors: Int32s  # clauses that the event may satisfy
+    stamps: Int32s  # zeros, one for each class; empty where no class has several clauses
+
+
+_SCRATCH = tuple_type(Scratch, i4w, i4w, i4w, i4w)
 
 
 @inline
@@ -38,20 +53,11 @@ def _push(nodes: Any, queue: Any, tail: Any, node: Any) -> Any:
     return tail + 1
 
 
-@inline
-def _gather(
-    nodes: Any,
-    items: Any,
-    rows: Any,
-    slots: Any,
-    entries: Any,
-    first: Any,
-    last: Any,
-    cells: Any,
-    queue: Any,
-    survivors: Any,
-) -> tuple[Any, Any]:
+@apart
+def _gather(tree: Any, entries: Any, first: Any, last: Any, scratch: Any) -> tuple[Any, Any]:
     """Clauses that the event may satisfy into ``survivors``; how many, and how many there were."""
+    nodes, items, rows, slots, _ = tree
+    cells, queue, survivors, _ = scratch
     mask = mask_of(slots)
     looked_at = n = np.int64(0)
     queue[0] = ROOT
@@ -95,36 +101,21 @@ def _gather(
     return n, looked_at
 
 
-@kernel(void, i4r2, i4r2, i4r2, u8r, i8r, i8r, i4w, i4w, i4w, i4w, i8w, i4w, i4w, i8w)
-def match(
-    nodes: Any,
-    items: Any,
-    rows: Any,
-    slots: Any,
-    offsets: Any,
-    entries: Any,
-    cells: Any,
-    queue: Any,
-    survivors: Any,
-    stamps: Any,
-    candidates: Any,
-    out_rows: Any,
-    out_classes: Any,
-    state: Any,
-) -> None:
+@kernel(void, SEARCHED, ENTRIES, _SCRATCH, i8w, OUTPUT)
+def match(tree: Any, events: Any, scratch: Any, candidates: Any, out: Any) -> None:
     """Match events from ``state[0]`` on; stops before one whose matches may not all have room.
 
-    ``cells`` are those of one event by channel, and all -1 between events. ``state[1]`` becomes the
-    room that is needed.
+    ``state[1]`` becomes the room that is needed.
     """
+    rows, (offsets, entries) = tree.rows, events
+    cells, _, survivors, stamps = scratch
+    out_rows, out_classes, state = out
     event, n = state[0], state[2]
     while event < len(offsets) - 1:
         first, last = offsets[event], offsets[event + 1]
         for k in range(first, last):
             cells[np.uint64(entries[k] >> 32)] = np.int32(entries[k])
-        n_survivors, looked_at = _gather(
-            nodes, items, rows, slots, entries, first, last, cells, queue, survivors
-        )
+        n_survivors, looked_at = _gather(tree, entries, first, last, scratch)
         room = n + n_survivors <= len(out_rows)
         if room:
             for i in range(n_survivors):

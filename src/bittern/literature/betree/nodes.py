@@ -26,12 +26,24 @@ back is used again. O(1) for each of these functions, amortised.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from bittern.jit import inline, kernel, u8w, void
+from bittern.arrays import Int32s, Int64s, UInt64s
+from bittern.jit import (
+    i4r2,
+    i4w2,
+    i8r,
+    i8w,
+    inline,
+    kernel,
+    tuple_type,
+    u8r,
+    u8w,
+    void,
+)
 from bittern.model.hashing import hash_word
 
 # The columns of a c-node; those that matching reads are first.
@@ -53,6 +65,20 @@ USED_NODES, FREE_NODE, USED_ITEMS, USED_ROWS, DELETED_ROWS, N_PNODES, N_CLAUSES,
 )
 AREAS = 8  # the first free area of 1, 2, 4, ... items
 N_FIGURES = AREAS + 32
+
+
+class TreeArrays(NamedTuple):
+    """A tree: its c-nodes, what they list, the clauses (``clauses``), the table, the figures."""
+
+    nodes: Int32s
+    items: Int32s
+    rows: Int32s
+    slots: UInt64s
+    figures: Int64s
+
+
+SEARCHED = tuple_type(TreeArrays, i4r2, i4r2, i4r2, u8r, i8r)
+CHANGING = tuple_type(TreeArrays, i4w2, i4w2, i4w2, u8w, i8w)
 
 EMPTY = np.uint64(0xFFFFFFFFFFFFFFFF)
 _LOW_HALF = np.uint64(0xFFFFFFFF)
@@ -140,10 +166,9 @@ def enter_again(old: Any, new: Any) -> None:
 
 
 @inline
-def new_node(
-    nodes: Any, figures: Any, parent: Any, channel: Any, low: Any, high: Any, capacity: Any
-) -> Any:
+def new_node(tree: Any, parent: Any, channel: Any, low: Any, high: Any, capacity: Any) -> Any:
     """A c-node with nothing in it; there is room for one."""
+    nodes, figures = tree.nodes, tree.figures
     node = figures[FREE_NODE]
     if node >= 0:
         figures[FREE_NODE] = nodes[node, PARENT]

@@ -13,11 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from bittern.arrays import Int32s
-from bittern.jit import i4r, i4r2, i4w, i4w2, i8, kernel, u8w, void
+from bittern.jit import frozen, i4r, i4r2, i4w, i8, kernel, void
 from bittern.literature.betree.clauses import CLASS, LEAF, move_class
 from bittern.literature.betree.nodes import (
     AREAS,
     BEGIN,
+    CHANGING,
     CHANNEL,
     DELETED_ROWS,
     EMPTY,
@@ -32,9 +33,11 @@ from bittern.literature.betree.nodes import (
     PARENT,
     RIGHT,
     ROOT,
+    SEARCHED,
     USED_ITEMS,
     USED_NODES,
     USED_ROWS,
+    TreeArrays,
     enter,
     listed,
 )
@@ -72,21 +75,11 @@ def _order(nodes: Any, used: Any, order: Any, renamed: Any) -> Any:
     return n
 
 
-@kernel(void, i4r2, i4r2, i4r2, i4w, i4r, i4r, i8, i4w2, i4w2, i4w2, u8w)
-def _write(
-    nodes: Any,
-    items: Any,
-    rows: Any,
-    firsts: Any,
-    order: Any,
-    renamed: Any,
-    n: Any,
-    out_nodes: Any,
-    out_items: Any,
-    out_rows: Any,
-    slots: Any,
-) -> None:
+@kernel(void, SEARCHED, i4w, i4r, i4r, i8, CHANGING)
+def _write(tree: Any, firsts: Any, order: Any, renamed: Any, n: Any, packed: Any) -> None:
     """Write c-nodes, what they list and its clauses in order, and enter all p-nodes."""
+    nodes, items, rows, _, _ = tree
+    out_nodes, out_items, out_rows, slots, _ = packed
     moved = np.full(len(rows), -1, dtype=np.int32)
     at = n_rows = 0
     for new in range(n):
@@ -130,35 +123,24 @@ def table_of(n_pnodes: int, multiplier: np.uint64) -> npt.NDArray[np.uint64]:
     return slots
 
 
-def pack(
-    nodes: Int32s, items: Int32s, rows: Int32s, firsts: Int32s, figures: npt.NDArray[np.int64]
-) -> tuple[Int32s, Int32s, Int32s, npt.NDArray[np.uint64]]:
-    """New c-nodes, items, rows and table; ``firsts`` and ``figures`` are changed in place."""
-    used = int(figures[USED_NODES])
+def pack(tree: TreeArrays, firsts: Int32s) -> TreeArrays:
+    """The tree in new arrays; ``firsts`` and the figures are changed in place."""
+    nodes, figures = tree.nodes, tree.figures
+    used, n_rows = int(figures[USED_NODES]), int(figures[USED_ROWS])
     order, renamed = np.empty(used, dtype=np.int32), np.empty(used, dtype=np.int32)
     n = _order(nodes, used, order, renamed)
-    n_rows = int(figures[USED_ROWS])
     live = order[:n]
     n_items = int((nodes[live, END] - nodes[live, BEGIN]).sum(dtype=np.int64))
-    out_nodes = np.empty((n, NODE_WIDTH), dtype=np.int32)
-    out_items = np.empty((n_items, 4), dtype=np.int32)
-    slots = table_of(int(figures[N_PNODES]), multiplier_of(nodes[live][:, [PARENT, CHANNEL]]))
-    out_rows = np.empty((n_rows - int(figures[DELETED_ROWS]), 4), dtype=np.int32)
-    _write(
-        nodes,
-        items,
-        rows[:n_rows],
-        firsts,
-        order,
-        renamed,
-        n,
-        out_nodes,
-        out_items,
-        out_rows,
-        slots,
+    packed = TreeArrays(
+        np.empty((n, NODE_WIDTH), dtype=np.int32),
+        np.empty((n_items, 4), dtype=np.int32),
+        np.empty((n_rows - int(figures[DELETED_ROWS]), 4), dtype=np.int32),
+        table_of(int(figures[N_PNODES]), multiplier_of(nodes[live][:, [PARENT, CHANNEL]])),
+        figures,
     )
-    figures[USED_NODES], figures[USED_ITEMS], figures[USED_ROWS] = n, n_items, len(out_rows)
+    _write(frozen(tree._replace(rows=tree.rows[:n_rows])), firsts, order, renamed, n, packed)
+    figures[USED_NODES], figures[USED_ITEMS], figures[USED_ROWS] = n, n_items, len(packed.rows)
     figures[DELETED_ROWS] = 0
     figures[FREE_NODE] = NONE
     figures[AREAS:] = NONE
-    return out_nodes, out_items, out_rows, slots
+    return packed

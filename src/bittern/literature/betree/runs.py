@@ -41,20 +41,21 @@ from bittern.literature.betree.nodes import (
 
 
 @inline
-def _give_area(items: Any, figures: Any, begin: Any, limit: Any) -> None:
+def _give_area(tree: Any, begin: Any, limit: Any) -> None:
     """Chain an area to the free ones of its size; what is over a power of two is lost."""
     size = limit - begin
     if size > 0:
         log = 0
         while 2 << log <= size:
             log += 1
-        items[begin, 0] = figures[AREAS + log]
-        figures[AREAS + log] = begin
+        tree.items[begin, 0] = tree.figures[AREAS + log]
+        tree.figures[AREAS + log] = begin
 
 
 @inline
-def _widen(nodes: Any, items: Any, figures: Any, node: Any) -> Any:
+def _widen(tree: Any, node: Any) -> Any:
     """Twice the area for a c-node's run; False if there is no room, which is a power of two."""
+    nodes, items, _, _, figures = tree
     begin, end, limit = nodes[node, BEGIN], nodes[node, END], nodes[node, LIMIT]
     log = 0
     while 1 << log < 2 * (limit - begin):
@@ -70,7 +71,7 @@ def _widen(nodes: Any, items: Any, figures: Any, node: Any) -> Any:
     for i in range(end - begin):
         for k in range(4):
             items[moved + i, k] = items[begin + i, k]
-    _give_area(items, figures, begin, limit)
+    _give_area(tree, begin, limit)
     nodes[node, BEGIN] = moved
     nodes[node, END] = moved + end - begin
     nodes[node, LIMIT] = moved + (1 << log)
@@ -84,18 +85,17 @@ def _copy_item(items: Any, source: Any, target: Any) -> None:
 
 
 @inline
-def _move_clause(items: Any, rows: Any, begin: Any, source: Any, target: Any) -> None:
+def _move_clause(tree: Any, begin: Any, source: Any, target: Any) -> None:
     """A clause to another place in its run."""
-    _copy_item(items, source, target)
-    rows[items[target, 0], SPOT] = target - begin
+    _copy_item(tree.items, source, target)
+    tree.rows[tree.items[target, 0], SPOT] = target - begin
 
 
 @inline
-def put(
-    nodes: Any, items: Any, rows: Any, figures: Any, node: Any, clause: Any, tested: Any
-) -> Any:
+def put(tree: Any, node: Any, clause: Any, tested: Any) -> Any:
     """List a clause with the predicate in row ``tested``; False if there is no room."""
-    if nodes[node, END] == nodes[node, LIMIT] and not _widen(nodes, items, figures, node):
+    nodes, items, rows, _, _ = tree
+    if nodes[node, END] == nodes[node, LIMIT] and not _widen(tree, node):
         return False
     at = nodes[node, END]
     items[at, 0] = clause
@@ -107,17 +107,19 @@ def put(
 
 
 @inline
-def take(nodes: Any, items: Any, rows: Any, node: Any, spot: Any) -> None:
+def take(tree: Any, node: Any, spot: Any) -> None:
     """Take the clause at this place out of a run; the last one fills it."""
+    nodes = tree.nodes
     begin, last = nodes[node, BEGIN], nodes[node, END] - 1
     if begin + spot != last:
-        _move_clause(items, rows, begin, last, begin + spot)
+        _move_clause(tree, begin, last, begin + spot)
     nodes[node, END] = last
 
 
 @inline
-def has_room(nodes: Any, items: Any, slots: Any, figures: Any, node: Any) -> Any:
+def has_room(tree: Any, node: Any) -> Any:
     """Whether there is room for one more c-node below this one, with one clause."""
+    nodes, items, _, slots, figures = tree
     return (
         (figures[FREE_NODE] >= 0 or figures[USED_NODES] < len(nodes))
         and 2 * (figures[N_PNODES] + 1) <= len(slots) - 1
@@ -126,22 +128,13 @@ def has_room(nodes: Any, items: Any, slots: Any, figures: Any, node: Any) -> Any
 
 
 @inline
-def add_pnode(
-    nodes: Any,
-    items: Any,
-    rows: Any,
-    slots: Any,
-    figures: Any,
-    bases: Any,
-    node: Any,
-    channel: Any,
-    capacity: Any,
-) -> Any:
+def add_pnode(tree: Any, bases: Any, node: Any, channel: Any, capacity: Any) -> Any:
     """A new p-node in the p-directory of a c-node; there is room (``has_room``)."""
+    nodes, items = tree.nodes, tree.items
     low, high = bases[channel], bases[channel + 1] - 1
-    pnode = new_node(nodes, figures, node, channel, low, high, capacity)
-    enter(slots, node, channel, pnode)
-    figures[N_PNODES] += 1
+    pnode = new_node(tree, node, channel, low, high, capacity)
+    enter(tree.slots, node, channel, pnode)
+    tree.figures[N_PNODES] += 1
     n = nodes[node, LISTED]
     if n < 0:
         nodes[node, LISTED] = n - 1
@@ -150,15 +143,15 @@ def add_pnode(
         begin, end = nodes[node, BEGIN], nodes[node, END]
         left = end - begin - n
         for k in range(min(n, left)):
-            _move_clause(items, rows, begin, end - 1 - k, begin + k)
+            _move_clause(tree, begin, end - 1 - k, begin + k)
         nodes[node, END] = begin + left
         nodes[node, LISTED] = ~(n + 1)
         return pnode
     if nodes[node, END] == nodes[node, LIMIT]:
-        _widen(nodes, items, figures, node)
+        _widen(tree, node)
     begin, end = nodes[node, BEGIN], nodes[node, END]
     if begin + n < end:
-        _move_clause(items, rows, begin, begin + n, end)
+        _move_clause(tree, begin, begin + n, end)
     at = begin + n
     items[at, 0], items[at, 1], items[at, 2], items[at, 3] = pnode, channel, low, high
     nodes[node, END] = end + 1
@@ -168,12 +161,11 @@ def add_pnode(
 
 
 @inline
-def _drop_pnode(
-    nodes: Any, items: Any, rows: Any, slots: Any, figures: Any, node: Any, pnode: Any
-) -> None:
+def _drop_pnode(tree: Any, node: Any, pnode: Any) -> None:
     """Take a p-node out of the p-directory of a c-node."""
-    withdraw(slots, node, nodes[pnode, CHANNEL], pnode)
-    figures[N_PNODES] -= 1
+    nodes, items = tree.nodes, tree.items
+    withdraw(tree.slots, node, nodes[pnode, CHANNEL], pnode)
+    tree.figures[N_PNODES] -= 1
     n = nodes[node, LISTED]
     if n < 0:
         nodes[node, LISTED] = n + 1 if n < ~1 else 0
@@ -183,14 +175,15 @@ def _drop_pnode(
         _copy_item(items, begin + last, begin + place)
         nodes[items[begin + place, 0], PLACE] = place
     if nodes[node, END] - 1 > begin + last:
-        _move_clause(items, rows, begin, nodes[node, END] - 1, begin + last)
+        _move_clause(tree, begin, nodes[node, END] - 1, begin + last)
     nodes[node, END] -= 1
     nodes[node, LISTED] = last
 
 
 @inline
-def remove_empty(nodes: Any, items: Any, rows: Any, slots: Any, figures: Any, node: Any) -> None:
+def remove_empty(tree: Any, node: Any) -> None:
     """Free a c-node with nothing in it, and its parents as far as they have become empty."""
+    nodes, figures = tree.nodes, tree.figures
     while (
         node != ROOT
         and nodes[node, BEGIN] == nodes[node, END]
@@ -199,9 +192,9 @@ def remove_empty(nodes: Any, items: Any, rows: Any, slots: Any, figures: Any, no
         and nodes[node, RIGHT] < 0
     ):
         parent = nodes[node, PARENT]
-        _give_area(items, figures, nodes[node, BEGIN], nodes[node, LIMIT])
+        _give_area(tree, nodes[node, BEGIN], nodes[node, LIMIT])
         if nodes[parent, CHANNEL] != nodes[node, CHANNEL]:
-            _drop_pnode(nodes, items, rows, slots, figures, parent, node)
+            _drop_pnode(tree, parent, node)
         elif nodes[parent, LEFT] == node:
             nodes[parent, LEFT] = NONE
         else:
