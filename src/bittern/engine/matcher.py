@@ -22,6 +22,7 @@ from bittern.model.events.mistyped import Strays, listed
 from bittern.model.events.reads import Encoded, readable_rows
 from bittern.model.matches import Matches, best, concatenate, merge
 from bittern.options import whole_number
+from bittern.terms.spelling import spelling
 
 #: Events matched at once: enough to visit each posting list for many, few enough for the cache.
 BLOCK = 16_384
@@ -37,10 +38,15 @@ class Matcher:
     [['s1'], []]
     """
 
-    def __init__(self, index: Index) -> None:
+    def __init__(self, index: Index, *, case_sensitive: bool = True) -> None:
+        """``case_sensitive=False`` finds ``PRICE`` in the column ``price``, as Spark does.
+
+        That is about columns of tables and fields of structs. Keys are what they are.
+        """
         self.index = index
         tell_unanswered(index)
         self._state = State.over(index)
+        self._case_sensitive = case_sensitive
         #: Totals of the last call: events, candidates, matches, rejects, mistyped.
         self.last_statistics: dict[str, int] = {}
 
@@ -56,7 +62,8 @@ class Matcher:
         columns. Events that cannot be read match nothing and are listed in ``matches.rejects``.
         Events with a value that no subscription can compare are in ``matches.mistyped``.
         """
-        matcher = StateMatcher(self._state)  # its own, so that threads do not mix their totals
+        # Its own, so that threads do not mix their totals.
+        matcher = StateMatcher(self._state, case_sensitive=self._case_sensitive)
         found = matcher.match(events, limit=limit, json=json)
         self.last_statistics = matcher.last_statistics
         return found
@@ -68,9 +75,12 @@ class StateMatcher:
     Without joins, subscriptions with EXISTS or FORALL match nothing.
     """
 
-    def __init__(self, state: State, joins: Answering | None = None) -> None:
+    def __init__(
+        self, state: State, joins: Answering | None = None, *, case_sensitive: bool = True
+    ) -> None:
         self._state = state
         self._joins = joins
+        self._case_sensitive = case_sensitive
         self.last_statistics: dict[str, int] = {}
         #: The last events of the last call.
         self.last_block: Any = None
@@ -90,6 +100,18 @@ class StateMatcher:
         them precedes another.
         """
         check_limit(limit)
+        with spelling(case_sensitive=self._case_sensitive):
+            return self._match(events, limit, json, remember=remember, at_once=at_once)
+
+    def _match(
+        self,
+        events: Any,
+        limit: int | None,
+        json: str | Sequence[str],
+        *,
+        remember: bool,
+        at_once: bool,
+    ) -> Matches:
         state, totals = self._state, new_totals()
         indexes = [segment.index for segment in state.segments]
         weights = state_weights(state) if limit is not None else None

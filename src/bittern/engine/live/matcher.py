@@ -47,16 +47,19 @@ class LiveMatcher(Layers):
         version: int = 0,
         *,
         history: SeenBefore | str | os.PathLike[str] | None = None,
+        case_sensitive: bool = True,
     ) -> None:
         """Start with an index; ``history`` is a history of documents, or the folder that holds it.
 
         Without it, new EXISTS and FORALL are refused, and those in the index match nothing.
+        ``case_sensitive`` is that of ``Matcher``, and holds for documents too.
         """
         super().__init__(index, version, without_history=REMEDY if history is None else "")
         if history is None and index is not None:
             tell_unanswered(index)
         #: What answers quantified predicates; None without a history.
         self.joins = None if history is None else answers_from(history)
+        self._case_sensitive = case_sensitive
         self._process = os.getpid()
         self._counting = threading.Lock()
         self._matching = 0  # calls of match that are under way
@@ -114,7 +117,7 @@ class LiveMatcher(Layers):
                 "the history of this matcher belongs to the parent process: make a LiveMatcher "
                 "with its own history in this process"
             )
-        matcher = StateMatcher(self.seal(), self.joins)
+        matcher = StateMatcher(self.seal(), self.joins, case_sensitive=self._case_sensitive)
         with self._counting:
             self._matching += 1
         try:
