@@ -192,7 +192,9 @@ class Index:
         index.timings = {"read": read - started, "build": time.perf_counter() - read}
         index.unknown = mistakes
         if known is not None and unknown == "warn":
-            known.tell(mistakes)
+            from bittern.engine.known_schema import tell_unknown  # noqa: PLC0415  only then
+
+            tell_unknown(mistakes)
         if progress:
             progress("build", 1, 1)
         return index

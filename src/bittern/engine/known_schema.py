@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import datetime as dt
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any, NamedTuple
 
@@ -31,7 +31,20 @@ from bittern.language.lexer import tokens, without_comments
 from bittern.language.literals import attribute_name, kind_of
 from bittern.language.printer import print_attribute
 from bittern.language.quantifiers import is_hidden, quantified_of, sides_of_quantified
-from bittern.language.syntax import And, Constant, Leaf, Like, Literal, Not, Or, Regex
+from bittern.language.syntax import (
+    And,
+    Constant,
+    Join,
+    Like,
+    Literal,
+    Not,
+    OfDocument,
+    Or,
+    Pair,
+    Predicate,
+    Quantified,
+    Regex,
+)
 from bittern.language.templates import Slot, Template
 from bittern.language.term_printer import print_term
 from bittern.language.trees import walk
@@ -59,7 +72,7 @@ _SAMPLES: dict[str, Any] = {
 class Unknown(NamedTuple):
     """A subscription that names what the events do not have, or compares what cannot be."""
 
-    id: str | int
+    id: str | int | None  # None: of several
     attribute: str
     reason: str
 
@@ -69,13 +82,13 @@ class KnownSchema:
 
     def __init__(self, schema: EventSchema, functions: str = EMBEDDED) -> None:
         """``functions="spark"`` says that Spark computes terms, and knows better what it can."""
-        self._schema = schema
+        self.schema = schema
         self._is_spark = functions == SPARK
         self._types = ColumnTypes(_Columns(schema))
         self._slots: dict[int, tuple[Template, tuple[int, ...]]] = {}
         self._needs: dict[tuple[Any, ...], bool] = {}
-        self._changes: dict[Leaf, bool] = {}
-        self._reasons: dict[Leaf | str, str] = {}
+        self._changes: dict[Predicate, bool] = {}
+        self._reasons: dict[Predicate | str, str] = {}  # by predicate or missing attribute
 
     @classmethod
     def of(cls, schema: Any, functions: str = EMBEDDED) -> KnownSchema:
@@ -102,7 +115,7 @@ class KnownSchema:
             )
         return converted_text(text, self._types) if needs else text
 
-    def _is_changed(self, leaf: Leaf, word: str) -> bool:
+    def _is_changed(self, leaf: Predicate, word: str) -> bool:
         """Whether a predicate on this attribute needs a cast."""
         own = _with_name(leaf, word)
         if own not in self._changes:
@@ -130,48 +143,47 @@ class KnownSchema:
                             found[row, name] = reason
         return [Unknown(catalog.ids[row], name, found[row, name]) for row, name in sorted(found)]
 
+    def missing(self, names: Iterable[str]) -> list[tuple[str, str]]:
+        """Of attributes as an index names them, those that no event has, and what to say of them.
+
+        For an index that was built before the events were known.
+        """
+        asked = dict.fromkeys(each for name in names for each in attributes_in(name))
+        missing = [each for each in asked if self.schema.is_missing(each)]
+        return [(each, self._missing(each)) for each in missing]
+
+    def _missing(self, name: str) -> str:
+        if name not in self._reasons:
+            self._reasons[name] = self.schema.missing(name)
+        return self._reasons[name]
+
     def without(
         self, catalog: Subscriptions, templates: list[Template], unknown: Sequence[Unknown]
     ) -> Subscriptions:
         """The subscriptions without those that have mistakes, which are bad. O(parameters)."""
-        first: dict[str | int, Unknown] = {}
+        first: dict[str | int | None, Unknown] = {}
         for each in unknown:
             first.setdefault(each.id, each)
         rows = [row for row, id_ in enumerate(catalog.ids) if id_ in first] if first else []
         bad = []
         for row in rows:
-            id_, attribute, reason = first[catalog.ids[row]]
+            id_, (_, attribute, reason) = catalog.ids[row], first[catalog.ids[row]]
             at = _position(catalog.texts[row].as_py(), attribute)
             bad.append(BadSubscription(id_, at, reason))
         return catalog.without(bad, templates) if bad else catalog
 
-    def tell(self, unknown: Sequence[Unknown]) -> None:
-        """Warn of mistakes, if there are any."""
-        if unknown:
-            reasons = list(dict.fromkeys(each.reason for each in unknown))
-            more = f"; and {len(reasons) - _SHOWN} more" if len(reasons) > _SHOWN else ""
-            logger.warning(
-                "bittern: %d subscription(s) ask for what the events cannot have: %s%s",
-                len({each.id for each in unknown}),
-                "; ".join(reasons[:_SHOWN]),
-                more,
-            )
-
-    def _mistakes(self, leaf: Leaf, word: str) -> list[tuple[str, str]]:
+    def _mistakes(self, leaf: Predicate, word: str) -> list[tuple[str, str]]:
         """What is wrong with a predicate on an attribute: names and reasons."""
         name = attribute_name(word)
-        missing = [each for each in attributes_in(name) if self._schema.is_missing(each)]
-        for each in missing:
-            if each not in self._reasons:
-                self._reasons[each] = self._schema.missing(each)
+        missing = [each for each in attributes_in(name) if self.schema.is_missing(each)]
         if missing:
-            return [(each, self._reasons[each]) for each in missing]
+            return [(each, self._missing(each)) for each in missing]
         own = _with_name(leaf, word)
         if own not in self._reasons:
             self._reasons[own] = self._never(own)
         return [(_shown(own), self._reasons[own])] if self._reasons[own] else []
 
-    def _never(self, leaf: Leaf) -> str:
+    def _never(self, leaf: Predicate) -> str:
         """Why a predicate is never true, because of types; empty if it may be."""
         term = term_of_leaf(leaf)
         if not isinstance(term, nodes.Call):
@@ -196,10 +208,10 @@ class _Columns(Mapping[str, pa.Array]):
     """Empty columns of the attributes whose types are known."""
 
     def __init__(self, schema: EventSchema) -> None:
-        self._schema = schema
+        self.schema = schema
 
     def __getitem__(self, name: str) -> pa.Array:
-        kind = self._schema.type_of(name)
+        kind = self.schema.type_of(name)
         if kind is None:
             raise KeyError(name)
         return pa.nulls(0, kind)
@@ -211,22 +223,23 @@ class _Columns(Mapping[str, pa.Array]):
         raise NotImplementedError("attributes are looked up, not counted")
 
 
-def leaves(template: Template) -> list[Leaf]:
+def leaves(template: Template) -> list[Predicate]:
     """The predicates of a template, with slots, each once."""
-    found: dict[Leaf, None] = {}
+    found: dict[Predicate, None] = {}
     for node in walk(template.tree):
         if not isinstance(node, And | Or | Not | Constant):
+            assert not isinstance(node, Join | OfDocument | Pair | Quantified), "hidden"
             found[node] = None
     return list(found)
 
 
-def _slot(leaf: Leaf) -> int:
+def _slot(leaf: Predicate) -> int:
     """The number of the slot of a predicate's attribute."""
-    slot: Any = leaf.attribute  # type: ignore[union-attr]
+    slot: Any = leaf.attribute
     return int(slot.number)
 
 
-def _with_name(leaf: Leaf, word: str) -> Leaf:
+def _with_name(leaf: Predicate, word: str) -> Predicate:
     """A predicate of a template with an attribute, and some constant of the kind in each slot."""
 
     def filled(value: Any) -> Any:
@@ -249,10 +262,9 @@ def attributes_in(name: str) -> list[str]:
     return nodes.attributes_of(term_of(name)) if is_derived(name) else [name]
 
 
-def _shown(leaf: Leaf) -> str:
+def _shown(leaf: Predicate) -> str:
     """The first of what a predicate compares."""
-    name: str = leaf.attribute  # type: ignore[union-attr]
-    return print_attribute((sides_of(name) or [name])[0])
+    return print_attribute((sides_of(leaf.attribute) or [leaf.attribute])[0])
 
 
 def _described(term: nodes.Term, kind: pa.DataType) -> str:
@@ -269,3 +281,18 @@ def _position(text: str, attribute: str) -> int:
             if name == attribute or name.endswith(f".{attribute}"):  # of a document
                 return int(token.position)
     return 0
+
+
+def tell_unknown(unknown: Sequence[Unknown]) -> None:
+    """Warn of what the events do not have, if there is anything."""
+    if not unknown:
+        return
+    reasons = list(dict.fromkeys(each.reason for each in unknown))
+    more = f"; and {len(reasons) - _SHOWN} more" if len(reasons) > _SHOWN else ""
+    ids = {each.id for each in unknown}
+    logger.warning(
+        "bittern: %s ask for what the events cannot have: %s%s",
+        "subscriptions" if None in ids else f"{len(ids):,} subscription(s)",
+        "; ".join(reasons[:_SHOWN]),
+        more,
+    )

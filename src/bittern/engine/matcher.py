@@ -62,9 +62,9 @@ class Matcher:
         columns. Events that cannot be read match nothing and are listed in ``matches.rejects``.
         Events with a value that no subscription can compare are in ``matches.mistyped``.
         """
-        # Its own, so that threads do not mix their totals.
-        matcher = StateMatcher(self._state, case_sensitive=self._case_sensitive)
-        found = matcher.match(events, limit=limit, json=json)
+        matcher = StateMatcher(self._state)  # its own, so that threads do not mix their totals
+        with spelling(case_sensitive=self._case_sensitive):
+            found = matcher.match(events, limit=limit, json=json)
         self.last_statistics = matcher.last_statistics
         return found
 
@@ -75,12 +75,9 @@ class StateMatcher:
     Without joins, subscriptions with EXISTS or FORALL match nothing.
     """
 
-    def __init__(
-        self, state: State, joins: Answering | None = None, *, case_sensitive: bool = True
-    ) -> None:
+    def __init__(self, state: State, joins: Answering | None = None) -> None:
         self._state = state
         self._joins = joins
-        self._case_sensitive = case_sensitive
         self.last_statistics: dict[str, int] = {}
         #: The last events of the last call.
         self.last_block: Any = None
@@ -100,18 +97,6 @@ class StateMatcher:
         them precedes another.
         """
         check_limit(limit)
-        with spelling(case_sensitive=self._case_sensitive):
-            return self._match(events, limit, json, remember=remember, at_once=at_once)
-
-    def _match(
-        self,
-        events: Any,
-        limit: int | None,
-        json: str | Sequence[str],
-        *,
-        remember: bool,
-        at_once: bool,
-    ) -> Matches:
         state, totals = self._state, new_totals()
         indexes = [segment.index for segment in state.segments]
         weights = state_weights(state) if limit is not None else None

@@ -16,7 +16,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from pyspark.sql import Column, DataFrame, SparkSession
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import (
     ArrayType,
@@ -31,9 +32,11 @@ from pyspark.sql.types import (
 from bittern.errors import OptionError, brief
 from bittern.language.derived import is_derived, term_of
 from bittern.language.literals import TERM
+from bittern.model.event_schema import EventSchema
 from bittern.model.events.derived import REASONS
 from bittern.model.events.mappings import Names, path_part
 from bittern.spark.arrow_types import arrow_type
+from bittern.spark.session import is_case_sensitive
 from bittern.spark.terms.columns import OWN, TermPlan, with_terms
 from bittern.spark.terms.planning import plan_terms
 from bittern.terms.nodes import attributes_of
@@ -80,11 +83,6 @@ def check_columns(
             )
 
 
-def is_case_sensitive(spark: SparkSession) -> bool:
-    """Whether the session distinguishes ``a`` from ``A``."""
-    return str(spark.conf.get("spark.sql.caseSensitive", "false")).lower() == "true"
-
-
 def check_fields(schema: StructType, *, case_sensitive: bool) -> None:
     """Raise where a struct, however deep, has two fields of one name."""
     for field in schema:
@@ -123,6 +121,13 @@ def can_cross(type_: DataType) -> bool:
     return arrow_type(type_) is not None
 
 
+def event_schema(schema: StructType, json: Sequence[str], *, case_sensitive: bool) -> EventSchema:
+    """What the schema of a DataFrame tells about attributes."""
+    kinds = [arrow_type(field.dataType) or pa.null() for field in schema]
+    own = [pa.field(field.name, kind) for field, kind in zip(schema, kinds, strict=True)]
+    return EventSchema(pa.schema(own), json=json, case_sensitive=case_sensitive)
+
+
 def _can_return(type_: DataType) -> bool:
     """Whether it can be passed to Python and back; a user-defined type would lose its type."""
     own = any(isinstance(each, UserDefinedType) for each in _within(type_))
@@ -148,14 +153,17 @@ def quoted(name: str) -> str:
 
 
 def carriers(
-    schema: StructType, attributes: Iterable[str], json: Sequence[str]
+    schema: StructType, attributes: Iterable[str], json: Sequence[str], *, case_sensitive: bool
 ) -> dict[str, Column]:
     """The columns that carry attributes, by name, pruned where only parts of one are in use.
+
+    If case does not count, ``price`` carries ``PRICE``, and workers find it there.
 
     A schema may have columns of terms already (``project``). The others are evaluated by workers,
     and what they read is in use.
     """
-    names = Names(_read_by_workers(schema, attributes := tuple(attributes)))
+    in_use = _read_by_workers(schema, attributes := tuple(attributes))
+    names = Names(in_use if case_sensitive else list(dict.fromkeys(map(str.lower, in_use))))
     terms = {*filter(is_derived, attributes), REASONS}
     found = {}
     for field in schema.fields:
@@ -165,7 +173,8 @@ def carriers(
         if field.name in json or _is_open(field.dataType) or field.name in terms:
             found[field.name] = column
             continue
-        pruned = _pruned(column, path_part(field.name), field.dataType, names)
+        path = path_part(field.name if case_sensitive else field.name.lower())
+        pruned = _pruned(column, path, field.dataType, names, case_sensitive=case_sensitive)
         if pruned is not None:
             found[field.name] = pruned.alias(field.name)
     return found
@@ -197,7 +206,8 @@ def project(
     if plan is None:
         plan = plan_terms(events.sparkSession, events.schema, attributes, json)
     events = with_terms(events, plan)
-    found = carriers(events.schema, attributes, json)
+    case_sensitive = is_case_sensitive(events.sparkSession)
+    found = carriers(events.schema, attributes, json, case_sensitive=case_sensitive)
     columns = [F.col(quoted(key)) for key in keys]
     columns += [column for name, column in found.items() if name not in keys]
     return events.select(*columns)
@@ -210,7 +220,9 @@ def _is_open(type_: DataType) -> bool:
     )
 
 
-def _pruned(column: Column, path: str, type_: DataType, names: Names) -> Column | None:
+def _pruned(
+    column: Column, path: str, type_: DataType, names: Names, *, case_sensitive: bool
+) -> Column | None:
     """What of a column is in use, or None; a struct that is tested itself stays whole."""
     if path in names.numbers:
         return column
@@ -227,7 +239,8 @@ def _pruned(column: Column, path: str, type_: DataType, names: Names) -> Column 
     fields = []
     for field in type_.fields:
         inner = column.getField(field.name)
-        kept = _pruned(inner, f"{path}.{path_part(field.name)}", field.dataType, names)
+        inner_path = f"{path}.{path_part(field.name if case_sensitive else field.name.lower())}"
+        kept = _pruned(inner, inner_path, field.dataType, names, case_sensitive=case_sensitive)
         if kept is not None:
             fields.append(kept.alias(field.name))
     return F.struct(*fields) if fields else None

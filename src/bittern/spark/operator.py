@@ -46,6 +46,7 @@ from bittern.model.events.derived import marked
 from bittern.model.matches import Matches
 from bittern.spark.attributes import quoted
 from bittern.spark.remembered import HistoryMatcher
+from bittern.terms.spelling import spelling
 
 Batches = Iterator[pa.RecordBatch]
 
@@ -83,12 +84,14 @@ class Operator:
     keys: tuple[str, ...]
     json: tuple[str, ...] = ()
     limit: int | None = None
+    case_sensitive: bool = True
 
     def __call__(self, batches: Batches) -> Batches:
         """Match one partition. O(events + candidates + matches)."""
         matcher = self.ref.matcher()
         for batch in blocks(batches):
-            matches = matcher.match(batch, limit=self.limit, json=self.json)
+            with spelling(case_sensitive=self.case_sensitive):
+                matches = matcher.match(batch, limit=self.limit, json=self.json)
             fields = [batch.schema.field(key) for key in self.keys]
             columns = [batch.column(key) for key in self.keys]
             others = [pa.array(matches.candidates), reasons(matches)]

@@ -45,6 +45,7 @@ from bittern.language.quantifiers import is_hidden, quantified_of, sides_of_quan
 from bittern.model.events.mappings import Names
 from bittern.model.matches import Matches
 from bittern.spark.snapshots import transport
+from bittern.terms.spelling import does_case_count
 
 #: Documents that are read at once.
 _ROWS = 1 << 15
@@ -95,12 +96,15 @@ class _Held:
     attributes: frozenset[str]  # of documents, that were read
     joins: Joins
     end: int  # of the history when it had the documents of the parts and no others
+    case_counts: bool  # in the names of what was read
 
     def missing(
         self, remembered: Remembered, attributes: frozenset[str]
     ) -> list[tuple[str, int]] | None:
         """What to read to have these documents, as ``beyond``; None if that is not enough."""
         if self.joins.history.end != self.end or not self.attributes >= attributes:
+            return None
+        if self.case_counts != does_case_count():
             return None
         return remembered.beyond(self.remembered)
 
@@ -124,7 +128,8 @@ def joins_at(remembered: Remembered, indexes: Sequence[Index]) -> Joins:
             held.joins.close()
             held = None  # its memory is free before the next is filled
         parts = [(part, 0) for part in remembered.parts]
-        held = _Held(remembered, attributes, Joins(History(keep=remembered.keep)), 0)
+        joins = Joins(History(keep=remembered.keep))
+        held = _Held(remembered, attributes, joins, 0, does_case_count())
     history, names = held.joins.history, Names(sorted(held.attributes))
     for part, start in parts:
         for events, json in _documents(part, start, remembered.json, names):

@@ -19,8 +19,11 @@ _case_counts: ContextVar[bool] = ContextVar("case_counts", default=True)
 
 @contextmanager
 def spelling(*, case_sensitive: bool) -> Iterator[None]:
-    """While inside, names are found with regard to case or without."""
-    token = _case_counts.set(case_sensitive)
+    """While inside, names are found with regard to case or without.
+
+    Inside of another, both must regard it.
+    """
+    token = _case_counts.set(case_sensitive and _case_counts.get())
     try:
         yield
     finally:

@@ -21,6 +21,7 @@ from bittern.engine.matcher import StateMatcher
 from bittern.engine.unanswered import REMEDY, tell_unanswered
 from bittern.errors import OptionError
 from bittern.model.matches import Matches
+from bittern.terms.spelling import spelling
 
 #: While a match is under way, a writer pauses after so many changes.
 CHANGES_IN_A_ROW = 24
@@ -117,11 +118,12 @@ class LiveMatcher(Layers):
                 "the history of this matcher belongs to the parent process: make a LiveMatcher "
                 "with its own history in this process"
             )
-        matcher = StateMatcher(self.seal(), self.joins, case_sensitive=self._case_sensitive)
+        matcher = StateMatcher(self.seal(), self.joins)
         with self._counting:
             self._matching += 1
         try:
-            with contextlib.nullcontext() if self.joins is None else self.joins.history.lock:
+            lock = contextlib.nullcontext() if self.joins is None else self.joins.history.lock
+            with lock, spelling(case_sensitive=self._case_sensitive):
                 found = matcher.match(
                     events, limit=limit, json=json, remember=remember, at_once=at_once
                 )

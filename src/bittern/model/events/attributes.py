@@ -74,8 +74,8 @@ class Attributes:
         if path not in self.names.prefixes or is_variant(kind):
             return
         if pa.types.is_struct(kind):
-            inner = self.names.paths(path, [field.name for field in kind])
-            for field, paths in zip(kind, inner, strict=True):
+            in_use = self.names.paths(path, [field.name for field in kind])
+            for field, paths in zip(kind, in_use, strict=True):
                 for each in paths:
                     yield from self.types(each, field.type)
         elif pa.types.is_map(kind):
