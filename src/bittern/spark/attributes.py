@@ -14,7 +14,7 @@ in ``model/events/encoder.py``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
@@ -152,43 +152,91 @@ def quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
+def place(at: int) -> str:
+    """The name of a user's column on its way to Python, unlike any of ours."""
+    return f"c{at}"
+
+
+def placed(frame: DataFrame) -> DataFrame:
+    """The columns by place: ``mapInArrow`` cannot tell a name with a dot, or ``a`` from ``A``."""
+    return frame.toDF(*map(place, range(len(frame.columns))))
+
+
 def carriers(
-    schema: StructType, attributes: Iterable[str], json: Sequence[str], *, case_sensitive: bool
+    schema: StructType,
+    attributes: Iterable[str],
+    json: Sequence[str],
+    columns: Sequence[Column] | None = None,
+    *,
+    case_sensitive: bool,
 ) -> dict[str, Column]:
     """The columns that carry attributes, by name, pruned where only parts of one are in use.
 
-    If case does not count, ``price`` carries ``PRICE``, and workers find it there.
-
     A schema may have columns of terms already (``project``). The others are evaluated by workers,
-    and what they read is in use.
+    and what they read is in use. ``columns`` are those of the schema, if names do not tell them
+    apart. If case does not count, ``price`` carries ``PRICE``, and workers find it there.
     """
-    in_use = _read_by_workers(schema, attributes := tuple(attributes))
-    names = Names(in_use if case_sensitive else list(dict.fromkeys(map(str.lower, in_use))))
+    attributes = tuple(attributes)
+    if columns is None:
+        columns = [F.col(quoted(name)) for name in schema.names]
+    in_use = _InUse(schema, attributes, case_sensitive=case_sensitive)
     terms = {*filter(is_derived, attributes), REASONS}
     found = {}
-    for field in schema.fields:
+    for field, column in zip(schema.fields, columns, strict=True):
         if not can_cross(field.dataType):
             continue
-        column = F.col(quoted(field.name))
         if field.name in json or _is_open(field.dataType) or field.name in terms:
-            found[field.name] = column
+            found[field.name] = column.alias(field.name)
             continue
-        path = path_part(field.name if case_sensitive else field.name.lower())
-        pruned = _pruned(column, path, field.dataType, names, case_sensitive=case_sensitive)
+        pruned = in_use.of(column, in_use.path(field.name), field.dataType)
         if pruned is not None:
             found[field.name] = pruned.alias(field.name)
     return found
 
 
-def _read_by_workers(schema: StructType, attributes: Sequence[str]) -> list[str]:
-    """The attributes, and those that terms without a column read, in place of the terms."""
-    names: dict[str, None] = {}
-    for name in attributes:
-        if not is_derived(name):
-            names[name] = None
-        elif name not in schema.names:
-            names |= dict.fromkeys(attributes_of(term_of(name)))
-    return list(names)
+class _InUse:
+    """What is in use of the columns of a schema."""
+
+    def __init__(
+        self, schema: StructType, attributes: Sequence[str], *, case_sensitive: bool
+    ) -> None:
+        self._fold: Callable[[str], str] = str if case_sensitive else str.lower
+        waiting = [name for name in attributes if is_derived(name) and name not in schema.names]
+        read = [each for name in waiting for each in attributes_of(term_of(name))]
+        plain = [name for name in attributes if not is_derived(name)]
+        self._names = self._folded([*plain, *read])
+        #: What terms read that workers evaluate: they see what is in an array.
+        self._read = self._folded(read)
+
+    def _folded(self, names: Sequence[str]) -> Names:
+        return Names(list(dict.fromkeys(map(self._fold, names))))
+
+    def path(self, name: str, inside: str = "") -> str:
+        """The path of a column, or of a field inside of one."""
+        part = self._fold(path_part(name))
+        return f"{inside}.{part}" if inside else part
+
+    def of(self, column: Column, path: str, type_: DataType) -> Column | None:
+        """What of a column is in use, or None; a struct that is tested itself stays whole."""
+        if path in self._names.numbers:
+            return column
+        if path not in self._names.prefixes:
+            return None
+        if isinstance(type_, ArrayType) and path not in self._read.prefixes:
+            return F.when(column.isNotNull(), F.array(F.lit(0)))  # nothing else counts
+        if isinstance(type_, ArrayType | MapType):
+            return column
+        if not isinstance(type_, StructType):
+            return None
+        if _twins(type_.names, case_sensitive=False) is not None:
+            return column  # Spark may not know which field is meant, but Arrow does
+        fields = []
+        for field in type_.fields:
+            inner = column.getField(field.name)
+            kept = self.of(inner, self.path(field.name, path), field.dataType)
+            if kept is not None:
+                fields.append(kept.alias(field.name))
+        return F.struct(*fields) if fields else None
 
 
 def project(
@@ -206,11 +254,13 @@ def project(
     if plan is None:
         plan = plan_terms(events.sparkSession, events.schema, attributes, json)
     events = with_terms(events, plan)
-    case_sensitive = is_case_sensitive(events.sparkSession)
-    found = carriers(events.schema, attributes, json, case_sensitive=case_sensitive)
-    columns = [F.col(quoted(key)) for key in keys]
+    # By place: the names of two terms may differ in nothing but case.
+    own = [F.col(place(at)) for at in range(len(events.columns))]
+    counts = is_case_sensitive(events.sparkSession)
+    found = carriers(events.schema, attributes, json, own, case_sensitive=counts)
+    columns = [own[events.columns.index(key)].alias(key) for key in keys]
     columns += [column for name, column in found.items() if name not in keys]
-    return events.select(*columns)
+    return placed(events).select(*columns)
 
 
 def _is_open(type_: DataType) -> bool:
@@ -218,29 +268,3 @@ def _is_open(type_: DataType) -> bool:
     return isinstance(type_, VariantType) or (
         isinstance(type_, MapType) and isinstance(type_.keyType, StringType)
     )
-
-
-def _pruned(
-    column: Column, path: str, type_: DataType, names: Names, *, case_sensitive: bool
-) -> Column | None:
-    """What of a column is in use, or None; a struct that is tested itself stays whole."""
-    if path in names.numbers:
-        return column
-    if path not in names.prefixes:
-        return None
-    if isinstance(type_, ArrayType):  # what lies inside it is there if it is: nothing else counts
-        return F.when(column.isNotNull(), F.array(F.lit(0)))
-    if isinstance(type_, MapType):
-        return column
-    if not isinstance(type_, StructType):
-        return None
-    if _twins(type_.names, case_sensitive=False) is not None:
-        return column  # Spark may not know which field is meant, but Arrow does
-    fields = []
-    for field in type_.fields:
-        inner = column.getField(field.name)
-        inner_path = f"{path}.{path_part(field.name if case_sensitive else field.name.lower())}"
-        kept = _pruned(inner, inner_path, field.dataType, names, case_sensitive=case_sensitive)
-        if kept is not None:
-            fields.append(kept.alias(field.name))
-    return F.struct(*fields) if fields else None

@@ -31,7 +31,7 @@ from bittern.model.events.mappings import path_part
 from bittern.options import one_of
 from bittern.spark.arrow_types import arrow_schema
 from bittern.spark.asked import Asked
-from bittern.spark.attributes import check_columns, event_schema, names_of, project, quoted
+from bittern.spark.attributes import check_columns, event_schema, names_of, placed, project, quoted
 from bittern.spark.building import Built, build
 from bittern.spark.catalogs.builder import Builder
 from bittern.spark.catalogs.eventual import follow
@@ -46,7 +46,6 @@ from bittern.spark.operator import (
     Reference,
     carried_schema,
     output_schema,
-    placed,
     restored,
 )
 from bittern.spark.past import Past, has_quantifiers

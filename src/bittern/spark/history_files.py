@@ -42,8 +42,8 @@ from pyspark.sql.types import StructType, VariantType
 
 from bittern.errors import HistoryError, OptionError, SnapshotError
 from bittern.files import at_exit
-from bittern.spark.attributes import carriers, check_columns
-from bittern.spark.operator import Batches, Named, blocks, placed
+from bittern.spark.attributes import carriers, check_columns, placed
+from bittern.spark.operator import Batches, Named, blocks
 from bittern.spark.remembered import Remembered, part_files
 from bittern.spark.session import is_case_sensitive
 from bittern.spark.sink.part_files import SPARK_SCHEMA, nullable_inside, row_of

@@ -124,16 +124,6 @@ def blocks(batches: Batches) -> Batches:
         yield pa.concat_batches(kept)
 
 
-def place(at: int) -> str:
-    """The name of a user's column on its way to Python, unlike any of ours."""
-    return f"c{at}"
-
-
-def placed(frame: DataFrame) -> DataFrame:
-    """The columns by place: ``mapInArrow`` cannot tell a name with a dot, or ``a`` from ``A``."""
-    return frame.toDF(*map(place, range(len(frame.columns))))
-
-
 def carried(type_: DataType) -> DataType:
     """The type in which values come back: Arrow has no collations, and one kind of interval."""
     if isinstance(type_, StringType):

@@ -62,7 +62,7 @@ from bittern.model.events.reads import readable_rows
 from bittern.model.ids import Ids
 from bittern.model.matches import Matches
 from bittern.spark.arrow_types import arrow_type
-from bittern.spark.attributes import carriers, quoted
+from bittern.spark.attributes import carriers, place, placed
 from bittern.spark.operator import (
     CANDIDATES,
     FIRST,
@@ -74,7 +74,6 @@ from bittern.spark.operator import (
     id_type,
     named_columns,
     named_field,
-    place,
     reasons,
     restored,
 )
@@ -171,8 +170,7 @@ def routed(events: DataFrame, shards: Shards, json: Sequence[str]) -> DataFrame:
         Router(shards.router, tuple(json), counts).route,
         f"shards array<int>, {_READABLE} boolean, {REJECTED} string",
     ).asNondeterministic()
-    own = [F.col(quoted(name)).alias(place(at)) for at, name in enumerate(events.columns)]
-    return events.select(*own, route(struct).alias("route"))
+    return placed(events).select("*", route(struct).alias("route"))
 
 
 def _looked_at(
@@ -185,7 +183,8 @@ def _looked_at(
     # It can tell that it knows these only if it is given them.
     computed = [name for name in shards.attributes if has_unknown_functions([name])]
     attributes = shards.attributes if judged else [*shards.routed_by, *computed]
-    return carriers(schema, attributes, json, case_sensitive=case_sensitive)
+    columns = [F.col(place(at)) for at in range(len(schema))]
+    return carriers(schema, attributes, json, columns, case_sensitive=case_sensitive)
 
 
 def _visits(events: DataFrame, shards: Shards, json: Sequence[str]) -> DataFrame:

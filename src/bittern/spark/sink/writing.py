@@ -32,7 +32,7 @@ from pyspark.sql.types import ArrayType, LongType, StructField, StructType
 from bittern.errors import OptionError
 from bittern.spark.arrow_types import arrow_schema, report_schema
 from bittern.spark.asked import Asked
-from bittern.spark.attributes import check_fields
+from bittern.spark.attributes import check_fields, placed
 from bittern.spark.frames import prepare
 from bittern.spark.operator import (
     FIRST,
@@ -43,7 +43,6 @@ from bittern.spark.operator import (
     Batches,
     Named,
     output_schema,
-    placed,
 )
 from bittern.spark.session import is_case_sensitive
 from bittern.spark.sharded.shards import Shards
