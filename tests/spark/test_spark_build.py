@@ -24,7 +24,7 @@ from pyspark.sql import functions as F
 from bittern.spark import build as spark_build
 from bittern.spark import building
 from bittern.spark import match as spark_match
-from bittern.spark.reading import pack, read_partition, unpack
+from bittern.spark.reading import Reading, pack, unpack
 from bittern.spark.samples import sample_table
 from bittern.spark.sharded.shards import Shards
 from bittern.spark.snapshots.node_cache import attach
@@ -406,14 +406,14 @@ def test_a_partition_is_read_in_chunks(monkeypatch) -> None:
     batches = table(rows).to_batches(max_chunksize=10)
     chunks = [
         unpack(row["size"], row["packed"])
-        for batch in read_partition(iter(batches))
+        for batch in Reading()(iter(batches))
         for row in batch.to_pylist()
     ]
     assert [len(catalog.ids) for catalog, _ in chunks] == [30, 30, 30, 10]
     assert [id_ for catalog, _ in chunks for id_ in catalog.ids] == list(range(100))
     monkeypatch.setattr("bittern.spark.reading._CHUNK_BYTES", 1)
-    assert len(list(read_partition(iter(batches)))) == 10
-    assert not list(read_partition(iter([])))
+    assert len(list(Reading()(iter(batches)))) == 10
+    assert not list(Reading()(iter([])))
 
 
 def test_a_chunk_carries_only_the_templates_it_uses() -> None:
@@ -425,13 +425,13 @@ def test_a_chunk_carries_only_the_templates_it_uses() -> None:
 
 
 def next_chunk(rows: list[tuple[Any, ...]]) -> tuple[int, bytes]:
-    (batch,) = read_partition(iter(table(rows).to_batches()))
+    (batch,) = Reading()(iter(table(rows).to_batches()))
     (row,) = batch.to_pylist()
     return row["size"], row["packed"]
 
 
 def test_what_tasks_run_travels_by_name() -> None:
-    assert len(pickle.dumps(read_partition)) < 100
+    assert len(pickle.dumps(Reading())) < 200
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ pytest.importorskip("pyspark")
 
 import bittern.spark
 from bittern.engine.sharding.regions import REGION_BITS
+from bittern.spark.reading import Reading
 from bittern.spark.sharded import building as shard_build
 from bittern.spark.sharded.building import build_shards
 from bittern.spark.snapshots.node_cache import attach
@@ -58,6 +59,7 @@ def build(frame, n_shards, store, sample=None, *, history=True):
         sample=sample,
         store=str(store),
         stabbing="cei",
+        reading=Reading(),
         total=frame.count(),
         history=history,
         on_bad=lambda _: None,

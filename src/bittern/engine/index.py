@@ -13,7 +13,7 @@ import time
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -45,6 +45,10 @@ from bittern.model.rank.space import COUNT, PATTERN, RankSpace, under
 from bittern.model.strings import arrow_strings
 from bittern.options import one_of
 from bittern.terms.unknown import EMBEDDED, SPARK
+
+if TYPE_CHECKING:
+    from bittern.engine.known_schema import KnownSchema, Unknown
+    from bittern.model.event_schema import EventSchema
 
 _NONE_TIMED: dict[str, float] = {}
 
@@ -80,6 +84,8 @@ class Index:
         self._operators = dict(operators)
         #: Subscriptions that ``build(..., on_error="skip")`` left out.
         self.bad: list[BadSubscription] = []
+        #: What ``build(..., schema=...)`` found that the events do not have: id, attribute, reason.
+        self.unknown: list[Unknown] = []
         #: Seconds that ``build`` spent to read the texts ("read") and to compile them ("build").
         self.timings: Mapping[str, float] = _NONE_TIMED
         #: The snapshot's folder and id, once saved or opened.
@@ -99,6 +105,8 @@ class Index:
         on_error: str = "raise",
         progress: OnProgress | None = None,
         functions: str = EMBEDDED,
+        schema: pa.Schema | EventSchema | None = None,
+        unknown: str = "warn",
     ) -> Index:
         """Compile subscriptions.
 
@@ -115,6 +123,14 @@ class Index:
 
         ``functions="spark"`` allows any function of Spark, user functions included. An index that
         has some can only be matched on Spark (``bittern.spark``).
+
+        ``schema`` is that of the events, if it is known: a ``pyarrow.Schema``, or an
+        ``EventSchema`` (``model/event_schema.py``) if some columns are JSON text or case does not
+        count. Then constants are converted to the types of attributes as Spark does it, and the
+        converted text is what the index keeps: ``price > '98'`` on a DOUBLE is ``price > 98.0e0``.
+        Subscriptions that ask for what the events do not have are listed in ``index.unknown``, with
+        a warning in the log; ``unknown="raise"`` makes them bad, ``unknown="ignore"`` looks for
+        none.
 
         All subscriptions that are bad, or that the strategy cannot hold, are raised as one
         ``SubscriptionError``. With ``on_error="skip"`` they are left out and listed in
@@ -138,11 +154,25 @@ class Index:
         given = dict(parameters or {}) | {k: v for k, v in short.items() if v is not None}
         strategy_named(strategy).check_parameters(given)
         one_of("functions", functions, (EMBEDDED, SPARK))
+        one_of("unknown", unknown, ("warn", "raise", "ignore"))
+        known = None if schema is None else _known(schema, functions)
         started = time.perf_counter()
         shapes = Shapes()
         catalog = read_subscriptions(
-            subscriptions, shapes, on_error=on_error, progress=progress, functions=functions
+            subscriptions,
+            shapes,
+            on_error=on_error,
+            progress=progress,
+            functions=functions,
+            known=known,
         )
+        mistakes: list[Unknown] = []
+        if known is not None and unknown != "ignore":
+            mistakes = known.unknown(catalog, shapes.templates)
+            if unknown == "raise":
+                catalog = known.without(catalog, shapes.templates, mistakes)
+                if catalog.bad and on_error == "raise":
+                    raise SubscriptionError(catalog.bad)
         read = time.perf_counter()
         if progress:
             progress("build", 0, 1)
@@ -160,6 +190,11 @@ class Index:
                 raise
             index = compiled(catalog.without(refused.bad, shapes.templates))
         index.timings = {"read": read - started, "build": time.perf_counter() - read}
+        index.unknown = mistakes
+        if known is not None and unknown == "warn":
+            from bittern.engine.known_schema import tell_unknown  # noqa: PLC0415  only then
+
+            tell_unknown(mistakes)
         if progress:
             progress("build", 1, 1)
         return index
@@ -380,6 +415,12 @@ class Index:
         n_classes = self.subscriptions.statistics()["classes"]
         assert len(starts) in (0, n_classes + 1), "classes and their subscribers differ in number"
         assert len(starts) > 0 or n == n_classes, "classes and their subscribers differ in number"
+
+
+def _known(schema: Any, functions: str) -> KnownSchema:
+    from bittern.engine.known_schema import KnownSchema  # noqa: PLC0415  only for a schema
+
+    return KnownSchema.of(schema, functions)
 
 
 def expected_events(compiled: Compiled, sample: Any) -> npt.NDArray[np.float64]:

@@ -22,6 +22,7 @@ from bittern.model.events.mistyped import Strays, listed
 from bittern.model.events.reads import Encoded, readable_rows
 from bittern.model.matches import Matches, best, concatenate, merge
 from bittern.options import whole_number
+from bittern.terms.spelling import spelling
 
 #: Events matched at once: enough to visit each posting list for many, few enough for the cache.
 BLOCK = 16_384
@@ -37,10 +38,15 @@ class Matcher:
     [['s1'], []]
     """
 
-    def __init__(self, index: Index) -> None:
+    def __init__(self, index: Index, *, case_sensitive: bool = True) -> None:
+        """``case_sensitive=False`` finds ``PRICE`` in the column ``price``, as Spark does.
+
+        That is about columns of tables and fields of structs. Keys are what they are.
+        """
         self.index = index
         tell_unanswered(index)
         self._state = State.over(index)
+        self._case_sensitive = case_sensitive
         #: Totals of the last call: events, candidates, matches, rejects, mistyped.
         self.last_statistics: dict[str, int] = {}
 
@@ -57,7 +63,8 @@ class Matcher:
         Events with a value that no subscription can compare are in ``matches.mistyped``.
         """
         matcher = StateMatcher(self._state)  # its own, so that threads do not mix their totals
-        found = matcher.match(events, limit=limit, json=json)
+        with spelling(case_sensitive=self._case_sensitive):
+            found = matcher.match(events, limit=limit, json=json)
         self.last_statistics = matcher.last_statistics
         return found
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +30,9 @@ from bittern.model.events.columns import from_frame, plain
 from bittern.model.ids import Ids, id_problem, normal_id
 from bittern.options import one_of
 from bittern.terms.unknown import EMBEDDED, SPARK, any_function
+
+if TYPE_CHECKING:
+    from bittern.engine.known_schema import KnownSchema
 
 #: Called with (stage, done, total); total is 0 where it is not known.
 OnProgress = Callable[[str, int, int], None]
@@ -134,14 +137,16 @@ def read_subscriptions(
     on_error: str,
     progress: OnProgress | None,
     functions: str = EMBEDDED,
+    known: KnownSchema | None = None,
 ) -> Subscriptions:
     """Read everything; all bad subscriptions are collected. O(total text).
 
-    ``functions="spark"`` allows functions that only Spark knows.
+    ``functions="spark"`` allows functions that only Spark knows. ``known`` converts texts to the
+    types of the events.
     """
     one_of("on_error", on_error, ("raise", "skip"))
     total, rows = _rows(source)
-    reader = _Reader(shapes)
+    reader = _Reader(shapes, known)
     with any_function(allowed=functions == SPARK):
         for n, (id_, text, weight) in enumerate(rows, start=1):
             reader.add(id_, text, weight)
@@ -158,8 +163,9 @@ def read_subscriptions(
 
 
 class _Reader:
-    def __init__(self, shapes: Shapes) -> None:
+    def __init__(self, shapes: Shapes, known: KnownSchema | None) -> None:
         self._shapes = shapes
+        self._known = known
         self.ids: list[str | int] = []
         self.bad: list[BadSubscription] = []
         self._seen: set[str | int] = set()
@@ -184,6 +190,11 @@ class _Reader:
             return
         try:
             shape_id, parameters = self._shapes.read(text)
+            if self._known is not None:
+                template = self._shapes.templates[shape_id]
+                text, given = self._known.converted(text, template, parameters), text
+                if text is not given:
+                    shape_id, parameters = self._shapes.read(text)
         except ExpressionError as wrong:
             self.bad.append(BadSubscription(id_, wrong.position, wrong.message))
             return

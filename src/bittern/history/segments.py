@@ -41,7 +41,7 @@ from bittern.model.events.attributes import Attributes
 from bittern.model.events.columns import plain
 from bittern.model.events.documents import is_json, is_variant_column
 from bittern.model.events.encoder import EventReader
-from bittern.model.events.mappings import Names, path_part
+from bittern.model.events.mappings import Names
 from bittern.model.events.reads import Rejects
 from bittern.model.events.sinks import ValueSink
 
@@ -102,10 +102,8 @@ def unpack(data: bytes, names: Names | None = None) -> Iterator[Block]:
 
 def can_say(field: pa.Field, json: Sequence[str], names: Names) -> bool:
     """Whether the column may have values of one of the attributes."""
-    path = path_part(field.name)
     return (
-        path in names.numbers
-        or path in names.prefixes
+        bool(names.paths("", [field.name])[0])
         or pa.types.is_map(field.type)
         or field.name in json
         or is_json(field.type)

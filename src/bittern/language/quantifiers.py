@@ -39,6 +39,7 @@ from bittern.language.syntax import (
     Compare,
     Expression,
     In,
+    Join,
     Leaf,
     Not,
     OfDocument,
@@ -48,7 +49,7 @@ from bittern.language.syntax import (
     Window,
 )
 from bittern.language.terms import entry_of
-from bittern.language.trees import flat
+from bittern.language.trees import flat, walk
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -62,6 +63,7 @@ __all__ = [
     "hide",
     "is_hidden",
     "quantified_of",
+    "sides_of_quantified",
 ]
 
 #: What stands after a hidden name for the predicate to be TRUE, as words and what is between them.
@@ -222,3 +224,25 @@ def _end(parts: list[str], first: int) -> tuple[int, int]:
                 if depth <= 0:
                     return place, length
     return len(parts), 0
+
+
+def sides_of_quantified(quantified: Quantified) -> tuple[list[str], list[str]]:
+    """The attributes of events, and those of documents, in a quantified predicate."""
+    event: list[str] = []
+    document: list[str] = []
+    if quantified.window is not None:
+        of = quantified.window.of
+        both = [*quantified.window.per, *([] if of is None else [of])]
+        event += both
+        document += both
+    for node in walk(quantified.condition):
+        if isinstance(node, Join):
+            event.append(node.event)
+            document.append(node.document)
+        elif isinstance(node, Pair):
+            (document if node.of_document else event).extend((node.left, node.right))
+        elif isinstance(node, OfDocument):
+            document.append(node.predicate.attribute)
+        elif hasattr(node, "attribute"):
+            event.append(node.attribute)
+    return event, document

@@ -21,6 +21,7 @@ class Asked:
     shards: str | int | None = "auto"
     sample: Any = None
     on_error: str = "raise"
+    unknown: str = "warn"
     consistency: str = "snapshot"
     history: Any = None
     order_by: str | Sequence[str] | None = None

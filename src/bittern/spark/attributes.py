@@ -15,9 +15,10 @@ type for, only whether it is NULL crosses. Terms cross as columns that the JVM c
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from pyspark.sql import Column, DataFrame, SparkSession
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import (
     ArrayType,
@@ -33,9 +34,11 @@ from bittern.errors import OptionError, brief
 from bittern.language.derived import is_derived, term_of
 from bittern.language.literals import TERM
 from bittern.language.presence import is_presence, present_path
+from bittern.model.event_schema import EventSchema
 from bittern.model.events.derived import REASONS
 from bittern.model.events.mappings import Names, path_part
 from bittern.spark.arrow_types import arrow_type
+from bittern.spark.session import is_case_sensitive
 from bittern.spark.terms.columns import OWN, TermPlan, with_terms
 from bittern.spark.terms.planning import plan_terms
 from bittern.terms.nodes import attributes_of
@@ -82,11 +85,6 @@ def check_columns(
             )
 
 
-def is_case_sensitive(spark: SparkSession) -> bool:
-    """Whether the session distinguishes ``a`` from ``A``."""
-    return str(spark.conf.get("spark.sql.caseSensitive", "false")).lower() == "true"
-
-
 def check_fields(schema: StructType, *, case_sensitive: bool) -> None:
     """Raise where a struct, however deep, has two fields of one name."""
     for field in schema:
@@ -125,6 +123,13 @@ def can_cross(type_: DataType) -> bool:
     return arrow_type(type_) is not None
 
 
+def event_schema(schema: StructType, json: Sequence[str], *, case_sensitive: bool) -> EventSchema:
+    """What the schema of a DataFrame tells about attributes."""
+    kinds = [arrow_type(field.dataType) or pa.null() for field in schema]
+    own = [pa.field(field.name, kind) for field, kind in zip(schema, kinds, strict=True)]
+    return EventSchema(pa.schema(own), json=json, case_sensitive=case_sensitive)
+
+
 def _can_return(type_: DataType) -> bool:
     """Whether it can be passed to Python and back; a user-defined type would lose its type."""
     own = any(isinstance(each, UserDefinedType) for each in _within(type_))
@@ -149,43 +154,95 @@ def quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
+def place(at: int) -> str:
+    """The name of a user's column on its way to Python, unlike any of ours."""
+    return f"c{at}"
+
+
+def placed(frame: DataFrame) -> DataFrame:
+    """The columns by place: ``mapInArrow`` cannot tell a name with a dot, or ``a`` from ``A``."""
+    return frame.toDF(*map(place, range(len(frame.columns))))
+
+
 def carriers(
-    schema: StructType, attributes: Iterable[str], json: Sequence[str]
+    schema: StructType,
+    attributes: Iterable[str],
+    json: Sequence[str],
+    columns: Sequence[Column] | None = None,
+    *,
+    case_sensitive: bool,
 ) -> dict[str, Column]:
     """The columns that carry attributes, by name, pruned where only parts of one are in use.
 
     A schema may have columns of terms already (``project``). The others are evaluated by workers,
-    and what they read is in use.
+    and what they read is in use. ``columns`` are those of the schema, if names do not tell them
+    apart. If case does not count, ``price`` carries ``PRICE``, and workers find it there.
     """
-    names = Names(_read_by_workers(schema, attributes := tuple(attributes)))
+    attributes = tuple(attributes)
+    if columns is None:
+        columns = [F.col(quoted(name)) for name in schema.names]
+    in_use = _InUse(schema, attributes, case_sensitive=case_sensitive)
     terms = {*filter(is_derived, attributes), REASONS}
     found = {}
-    for field in schema.fields:
-        column = F.col(quoted(field.name))
+    for field, column in zip(schema.fields, columns, strict=True):
         is_whole = field.name in json or _is_open(field.dataType) or field.name in terms
         if is_whole and can_cross(field.dataType):
-            found[field.name] = column
+            found[field.name] = column.alias(field.name)
             continue
-        pruned = _pruned(column, path_part(field.name), field.dataType, names)
+        pruned = in_use.of(column, in_use.path(field.name), field.dataType)
         if pruned is not None:
             found[field.name] = pruned.alias(field.name)
     return found
 
 
-def _read_by_workers(schema: StructType, attributes: Sequence[str]) -> list[str]:
-    """The attributes, and those that terms without a column read, in place of the terms.
+class _InUse:
+    """What is in use of the columns of a schema."""
 
-    Whether an attribute is missing is told from its column.
-    """
-    names: dict[str, None] = {}
-    for name in attributes:
-        if is_presence(name):
-            names[present_path(name)] = None
-        elif not is_derived(name):
-            names[name] = None
-        elif name not in schema.names:
-            names |= dict.fromkeys(attributes_of(term_of(name)))
-    return list(names)
+    def __init__(
+        self, schema: StructType, attributes: Sequence[str], *, case_sensitive: bool
+    ) -> None:
+        self._fold: Callable[[str], str] = str if case_sensitive else str.lower
+        waiting = [name for name in attributes if is_derived(name) and name not in schema.names]
+        read = [each for name in waiting for each in attributes_of(term_of(name))]
+        # Whether an attribute is missing is told from its column.
+        plain = [
+            present_path(name) if is_presence(name) else name
+            for name in attributes
+            if not is_derived(name)
+        ]
+        self._names = self._folded([*plain, *read])
+        #: What terms read that workers evaluate: they see what is in an array.
+        self._read = self._folded(read)
+
+    def _folded(self, names: Sequence[str]) -> Names:
+        return Names(list(dict.fromkeys(map(self._fold, names))))
+
+    def path(self, name: str, inside: str = "") -> str:
+        """The path of a column, or of a field inside of one."""
+        part = self._fold(path_part(name))
+        return f"{inside}.{part}" if inside else part
+
+    def of(self, column: Column, path: str, type_: DataType) -> Column | None:
+        """What of a column is in use, or None; a struct that is tested itself stays whole."""
+        if path in self._names.numbers:
+            return column if can_cross(type_) else _whether_there(column, type_)
+        if path not in self._names.prefixes:
+            return None
+        if isinstance(type_, ArrayType) and path not in self._read.prefixes:
+            return _whether_there(column, type_)  # nothing else counts
+        if isinstance(type_, ArrayType | MapType):
+            return column if can_cross(type_) else _whether_there(column, type_)
+        if not isinstance(type_, StructType):
+            return F.lit(None)  # nothing lies inside it, whatever a document says
+        if can_cross(type_) and _twins(type_.names, case_sensitive=False) is not None:
+            return column  # Spark may not know which field is meant, but Arrow does
+        fields = []
+        for field in type_.fields:
+            inner = column.getField(field.name)
+            kept = self.of(inner, self.path(field.name, path), field.dataType)
+            if kept is not None:
+                fields.append(kept.alias(field.name))
+        return F.struct(*fields) if fields else None
 
 
 def project(
@@ -203,10 +260,13 @@ def project(
     if plan is None:
         plan = plan_terms(events.sparkSession, events.schema, attributes, json)
     events = with_terms(events, plan)
-    found = carriers(events.schema, attributes, json)
-    columns = [F.col(quoted(key)) for key in keys]
+    # By place: the names of two terms may differ in nothing but case.
+    own = [F.col(place(at)) for at in range(len(events.columns))]
+    counts = is_case_sensitive(events.sparkSession)
+    found = carriers(events.schema, attributes, json, own, case_sensitive=counts)
+    columns = [own[events.columns.index(key)].alias(key) for key in keys]
     columns += [column for name, column in found.items() if name not in keys]
-    return events.select(*columns)
+    return placed(events).select(*columns)
 
 
 def _is_open(type_: DataType) -> bool:
@@ -214,29 +274,6 @@ def _is_open(type_: DataType) -> bool:
     return isinstance(type_, VariantType) or (
         isinstance(type_, MapType) and isinstance(type_.keyType, StringType)
     )
-
-
-def _pruned(column: Column, path: str, type_: DataType, names: Names) -> Column | None:
-    """What of a column is in use, or None; a struct that is tested itself stays whole."""
-    if path in names.numbers:
-        return column if can_cross(type_) else _whether_there(column, type_)
-    if path not in names.prefixes:
-        return None
-    if isinstance(type_, ArrayType):  # what lies inside it is there if it is: nothing else counts
-        return _whether_there(column, type_)
-    if isinstance(type_, MapType):
-        return column if can_cross(type_) else _whether_there(column, type_)
-    if not isinstance(type_, StructType):
-        return F.lit(None)  # nothing lies inside it, whatever a document says
-    if can_cross(type_) and _twins(type_.names, case_sensitive=False) is not None:
-        return column  # Spark may not know which field is meant, but Arrow does
-    fields = []
-    for field in type_.fields:
-        inner = column.getField(field.name)
-        kept = _pruned(inner, f"{path}.{path_part(field.name)}", field.dataType, names)
-        if kept is not None:
-            fields.append(kept.alias(field.name))
-    return F.struct(*fields) if fields else None
 
 
 def _whether_there(column: Column, type_: DataType) -> Column:

@@ -37,23 +37,28 @@ from pyspark.sql.types import (
     NumericType,
     ShortType,
     StringType,
+    StructType,
     VarcharType,
 )
 
 from bittern.engine.index import Index
+from bittern.engine.known_schema import KnownSchema, Unknown, tell_unknown
 from bittern.engine.subscriptions import OnProgress, check_columns
 from bittern.errors import BadSubscription, OptionError, SubscriptionError, brief
+from bittern.model.event_schema import EventSchema
 from bittern.options import one_of
-from bittern.spark.attributes import names_of
+from bittern.spark.attributes import event_schema, names_of
 from bittern.spark.past import without_quantifiers
-from bittern.spark.reading import read, writable
+from bittern.spark.reading import Reading, read, writable
 from bittern.spark.samples import check_sample, sample_table
+from bittern.spark.session import is_case_sensitive
 from bittern.spark.sharded.building import build_shards
 from bittern.spark.sharded.shards import Shards
 from bittern.spark.snapshots.node_cache import SnapshotRef
 from bittern.spark.snapshots.store import publish
 from bittern.spark.workers import able, check_workers
 from bittern.stabbing.registry import check_name as check_stabbing
+from bittern.terms.unknown import SPARK
 
 #: Spark's setting of how many bytes one index may have before it is cut, and its default.
 SHARD_BYTES_CONF = "spark.bittern.shard.bytes"
@@ -84,6 +89,10 @@ class Built:
     #: What was left out: id (string), position in the expression (int), message (string).
     bad: DataFrame
     n_bad: int
+    #: What asks for something that the events of ``schema`` do not have: id, attribute and reason,
+    #: all of them strings. Of an index in shards only attributes that are missing, without ids.
+    unknown: DataFrame
+    n_unknown: int
     #: The canonical names of the attributes that subscriptions mention.
     attributes: tuple[str, ...]
     #: Are all ids integers? Then matches are ``array<bigint>``, else ``array<string>``.
@@ -113,6 +122,8 @@ def build(
     stabbing: str = "cei",
     progress: OnProgress | None = None,
     history: bool = True,
+    schema: StructType | pa.Schema | EventSchema | None = None,
+    unknown: str = "warn",
 ) -> Built:
     """Build an index of subscriptions with Spark, and publish it to the executors.
 
@@ -143,8 +154,15 @@ def build(
     history
         False: the index will be matched without a history, so EXISTS and FORALL are bad. Otherwise
         an index in shards refuses them with an ``OptionError``: it cannot use a history.
+    schema
+        Of the events: a DataFrame's, or Arrow's. Then constants are converted to the types of
+        attributes (``docs/language.md``), and what the events do not have is in ``Built.unknown``.
+    unknown
+        "warn" of subscriptions that ask for what the events do not have, in the log; "raise" makes
+        them bad; "ignore" looks for none.
     """
     one_of("on_error", on_error, ("raise", "skip"))
+    one_of("unknown", unknown, ("warn", "raise", "ignore"))
     check_shards(shards)
     check_stabbing(stabbing, None)
     rows = rows_of(subscriptions)
@@ -152,6 +170,11 @@ def build(
     check_sample(sample)
     documents = names_of(json, "json")
     spark = subscriptions.sparkSession
+    if isinstance(schema, StructType):
+        schema = event_schema(schema, documents, case_sensitive=is_case_sensitive(spark))
+    known = None if schema is None else KnownSchema.of(schema, SPARK)
+    reading = Reading(None if known is None else known.schema, unknown == "raise")
+    mistakes: list[Unknown] = []
     limit = shard_bytes(spark.conf.get(SHARD_BYTES_CONF, None))
     check_workers(spark)
     watch = _Watch(progress)
@@ -176,17 +199,22 @@ def build(
             stabbing=stabbing,
             total=total,
             history=history,
+            reading=reading,
             on_bad=lambda found: _raise_bad(found, on_error),
         )
         watch.end("build")
         attributes, integer_ids = ref.attributes, ref.integer_ids
+        if known is not None and unknown == "warn":
+            mistakes = [Unknown(None, *each) for each in known.missing(attributes)]
     else:
         watch.begin("read", total)
-        catalog, templates = read(rows)
+        catalog, templates = read(rows, reading)
         if not history:
             catalog = without_quantifiers(catalog, templates)
         bad = catalog.bad
         _raise_bad(bad, on_error)
+        if known is not None and unknown == "warn":
+            mistakes = known.unknown(catalog, templates)
         watch.end("read", total)
         watch.begin("build")
         index = Index.of_subscriptions(
@@ -201,11 +229,14 @@ def build(
         ref = publish(spark, index, store)
         watch.end("publish")
         attributes, integer_ids = tuple(index.rank.attribute_names()), index.all_ids.is_int64
+    tell_unknown(mistakes)
     return Built(
         ref,
         total - len(bad),
         _bad_rows(spark, bad),
         len(bad),
+        _unknown_rows(spark, mistakes),
+        len(mistakes),
         attributes,
         integer_ids,
         watch.seconds,
@@ -346,3 +377,12 @@ def _bad_rows(spark: SparkSession, bad: list[BadSubscription]) -> DataFrame:
         for each in bad
     ]
     return spark.createDataFrame(rows, "id string, position int, message string")
+
+
+def _unknown_rows(spark: SparkSession, unknown: list[Unknown]) -> DataFrame:
+    """What the events do not have, as a DataFrame."""
+    rows = [
+        (None if each.id is None else writable(str(each.id)), each.attribute, each.reason)
+        for each in unknown
+    ]
+    return spark.createDataFrame(rows, "id string, attribute string, reason string")

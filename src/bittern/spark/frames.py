@@ -23,13 +23,15 @@ from pyspark.sql.types import StructType
 
 from bittern.catalog.catalog import Catalog
 from bittern.engine.index import Index
+from bittern.engine.known_schema import KnownSchema, Unknown, tell_unknown
 from bittern.engine.matcher import check_limit
 from bittern.errors import OptionError
+from bittern.model.event_schema import EventSchema
 from bittern.model.events.mappings import path_part
 from bittern.options import one_of
 from bittern.spark.arrow_types import arrow_schema
 from bittern.spark.asked import Asked
-from bittern.spark.attributes import check_columns, is_case_sensitive, names_of, project, quoted
+from bittern.spark.attributes import check_columns, event_schema, names_of, placed, project, quoted
 from bittern.spark.building import Built, build
 from bittern.spark.catalogs.builder import Builder
 from bittern.spark.catalogs.eventual import follow
@@ -44,18 +46,22 @@ from bittern.spark.operator import (
     Reference,
     carried_schema,
     output_schema,
-    placed,
     restored,
 )
 from bittern.spark.past import Past, has_quantifiers
 from bittern.spark.samples import can_carry, sample_table
+from bittern.spark.session import is_case_sensitive
 from bittern.spark.sharded.gathering import check_identified
 from bittern.spark.sharded.matching import match_shards
 from bittern.spark.sharded.shards import Shards
 from bittern.spark.snapshots.node_cache import SnapshotRef, attach
 from bittern.spark.snapshots.store import publish
 from bittern.spark.workers import check_workers
+from bittern.terms.spelling import spelling
+from bittern.terms.unknown import SPARK
 
+#: An error names so many attributes.
+_SHOWN = 5
 #: Names that keys cannot have.
 _OUTPUT = {SUBSCRIPTIONS, SUBSCRIPTION, CANDIDATES, REJECTED, FIRST}
 
@@ -70,23 +76,49 @@ class Resolved:
 
 
 def resolve(
-    spark: SparkSession, subscriptions: Any, asked: Asked, *, history: bool = False
+    spark: SparkSession,
+    subscriptions: Any,
+    asked: Asked,
+    *,
+    history: bool = False,
+    schema: EventSchema | None = None,
 ) -> Resolved:
     """Build subscriptions of any form, and publish them where executors find them.
 
-    Without a ``history``, subscriptions of a DataFrame or a catalog that need one are bad.
+    Without a ``history``, subscriptions of a DataFrame or a catalog that need one are bad. A
+    ``schema`` of the events tells what they mean, or at least what they ask for in vain.
     """
+    one_of("unknown", asked.unknown, ("warn", "raise", "ignore"))
     check_workers(spark)
-    if isinstance(subscriptions, DataFrame):
-        subscriptions = build(
-            subscriptions,
-            sample=asked.sample,
-            json=asked.json,
-            store=asked.store,
-            shards=asked.shards,
-            on_error=asked.on_error,
-            history=history,
-        )
+    if not isinstance(subscriptions, DataFrame):
+        found = _resolved(spark, subscriptions, asked, history=history)
+        if schema is not None:
+            _tell_missing(found, schema, asked.unknown)
+        return found
+    built = build(
+        subscriptions,
+        sample=asked.sample,
+        json=asked.json,
+        store=asked.store,
+        shards=asked.shards,
+        on_error=asked.on_error,
+        history=history,
+        schema=schema,
+        unknown=asked.unknown,
+    )
+    return Resolved(built.ref, built.attributes, built.integer_ids)
+
+
+def _tell_missing(source: Resolved, schema: EventSchema, unknown: str) -> None:
+    """Say which attributes of what was built before the events do not have."""
+    missing = KnownSchema(schema, SPARK).missing(source.attributes) if unknown != "ignore" else []
+    if missing and unknown == "raise":
+        raise OptionError("; ".join(reason for _, reason in missing[:_SHOWN]))
+    tell_unknown([Unknown(None, *each) for each in missing])
+
+
+def _resolved(spark: SparkSession, subscriptions: Any, asked: Asked, *, history: bool) -> Resolved:
+    """What was built before, or is in a catalog."""
     if isinstance(subscriptions, Built):
         return Resolved(subscriptions.ref, subscriptions.attributes, subscriptions.integer_ids)
     if isinstance(subscriptions, Shards):
@@ -156,7 +188,8 @@ class Job:
 
     def operator(self, ref: Reference) -> Operator:
         """The operator that matches the events in Python workers."""
-        return Operator(ref, self.keys, self.json, self.limit)
+        counts = is_case_sensitive(self.events.sparkSession)
+        return Operator(ref, self.keys, self.json, self.limit, counts)
 
     def is_in_pieces(self, *, gather: bool) -> bool:
         """Whether an event may have several rows in ``matches``."""
@@ -173,8 +206,12 @@ def prepare(events: DataFrame, subscriptions: Any, asked: Asked) -> Job:
     if asked.consistency == "eventual":
         past.refuse_eventual()
         return _eventual(events, subscriptions, keys, documents, asked)
-    source = resolve(events.sparkSession, subscriptions, asked, history=past.is_given())
-    _warn_of_types(events, source, documents)
+    spark = events.sparkSession
+    counts = is_case_sensitive(spark)
+    schema = event_schema(events.schema, documents, case_sensitive=counts)
+    source = resolve(spark, subscriptions, asked, history=past.is_given(), schema=schema)
+    with spelling(case_sensitive=counts):
+        _warn_of_types(events, source, documents)
     if has_quantifiers(source.attributes):
         ref, attributes = past.subscribed(source.ref, source.attributes, documents, asked.store)
         source = Resolved(ref, attributes, source.integer_ids)
@@ -252,6 +289,7 @@ def match(
     shards: str | int | None = "auto",
     sample: Any = None,
     on_error: str = "raise",
+    unknown: str = "warn",
     consistency: str = "snapshot",
     history: DataFrame | str | Path | None = None,
     order_by: str | Sequence[str] | None = None,
@@ -295,6 +333,9 @@ def match(
         "raise" a SubscriptionError before anything is matched, or "skip" bad subscriptions
         (``bittern.spark.build`` returns them as a DataFrame). Those of a catalog are always left
         out, with a warning in the log. Without history and order_by, EXISTS and FORALL are bad.
+    unknown
+        What to do if subscriptions ask for what the events do not have: "warn" in the log, "raise",
+        or "ignore" it. If subscriptions are a DataFrame, "raise" makes them bad.
     consistency
         For a catalog: "snapshot" takes its newest version now and keeps it; with "eventual" workers
         look for newer versions every second, and two tasks may see different ones.
@@ -316,6 +357,7 @@ def match(
         shards=shards,
         sample=sample,
         on_error=on_error,
+        unknown=unknown,
         consistency=consistency,
         history=history,
         order_by=order_by,

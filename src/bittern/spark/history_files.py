@@ -42,9 +42,10 @@ from pyspark.sql.types import StructType, VariantType
 
 from bittern.errors import HistoryError, OptionError, SnapshotError
 from bittern.files import at_exit
-from bittern.spark.attributes import carriers, check_columns, is_case_sensitive
-from bittern.spark.operator import Batches, Named, blocks, placed
+from bittern.spark.attributes import carriers, check_columns, placed
+from bittern.spark.operator import Batches, Named, blocks
 from bittern.spark.remembered import Remembered, part_files
+from bittern.spark.session import is_case_sensitive
 from bittern.spark.sink.part_files import SPARK_SCHEMA, nullable_inside, row_of
 from bittern.spark.snapshots import transport
 from bittern.spark.snapshots.cache_folder import cache_root, mark
@@ -123,7 +124,8 @@ def _copied(
 ) -> Remembered:
     spark = history.sparkSession
     own = [name for name in json if name in history.columns]
-    check_columns(history.schema, (), own, case_sensitive=is_case_sensitive(spark))
+    case_sensitive = is_case_sensitive(spark)
+    check_columns(history.schema, (), own, case_sensitive=case_sensitive)
     where = destination(spark, store)
     if where == ARTIFACTS:
         raise OptionError(
@@ -131,7 +133,7 @@ def _copied(
             "folder or URI that the driver and all executors can reach, or give history= the path "
             "of Parquet files there"
         )
-    found = carriers(history.schema, attributes, own)
+    found = carriers(history.schema, attributes, own, case_sensitive=case_sensitive)
     # A document that says nothing is one nevertheless.
     columns = list(found.values()) or [F.lit(None).cast("boolean").alias("nothing")]
     frame = history.select(*columns)

@@ -46,6 +46,7 @@ from bittern.model.events.derived import marked
 from bittern.model.matches import Matches
 from bittern.spark.attributes import quoted
 from bittern.spark.remembered import HistoryMatcher
+from bittern.terms.spelling import spelling
 
 Batches = Iterator[pa.RecordBatch]
 
@@ -83,12 +84,14 @@ class Operator:
     keys: tuple[str, ...]
     json: tuple[str, ...] = ()
     limit: int | None = None
+    case_sensitive: bool = True
 
     def __call__(self, batches: Batches) -> Batches:
         """Match one partition. O(events + candidates + matches)."""
         matcher = self.ref.matcher()
         for batch in blocks(batches):
-            matches = matcher.match(batch, limit=self.limit, json=self.json)
+            with spelling(case_sensitive=self.case_sensitive):
+                matches = matcher.match(batch, limit=self.limit, json=self.json)
             fields = [batch.schema.field(key) for key in self.keys]
             columns = [batch.column(key) for key in self.keys]
             others = [pa.array(matches.candidates), reasons(matches)]
@@ -119,16 +122,6 @@ def blocks(batches: Batches) -> Batches:
             kept = [last.slice(cut)]
     if n_rows:
         yield pa.concat_batches(kept)
-
-
-def place(at: int) -> str:
-    """The name of a user's column on its way to Python, unlike any of ours."""
-    return f"c{at}"
-
-
-def placed(frame: DataFrame) -> DataFrame:
-    """The columns by place: ``mapInArrow`` cannot tell a name with a dot, or ``a`` from ``A``."""
-    return frame.toDF(*map(place, range(len(frame.columns))))
 
 
 def carried(type_: DataType) -> DataType:

@@ -19,15 +19,18 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
+from bittern.engine.known_schema import KnownSchema
 from bittern.engine.subscriptions import Subscriptions, join_subscriptions, read_subscriptions
 from bittern.language.shapes import Shapes
 from bittern.language.templates import Template
+from bittern.model.event_schema import EventSchema
 from bittern.terms.unknown import SPARK
 
 #: A chunk ends with the batch that reaches one of these: a row of Spark holds less than 2 GiB.
@@ -39,27 +42,59 @@ _SCHEMA = "size bigint, packed binary"
 _ARROW_SCHEMA = pa.schema([("size", pa.int64()), ("packed", pa.binary())])
 
 
-def read(rows: DataFrame) -> tuple[Subscriptions, list[Template]]:
+@dataclass(frozen=True)
+class Reading:
+    """How tasks read texts: for events of a schema, if one is known."""
+
+    schema: EventSchema | None = None
+    #: Is a subscription bad that asks for what the events do not have?
+    refuses_unknown: bool = False
+
+    def reader(self) -> Reader:
+        """A reader for one partition."""
+        return Reader(self)
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Read the rows of one partition; one packed chunk after the other. O(total text)."""
+        reader = self.reader()
+        for table in chunks(batches):
+            size, packed = pack(reader.read(table), reader.shapes.templates)
+            yield pa.RecordBatch.from_arrays(
+                [pa.array([size]), pa.array([packed], pa.binary())], schema=_ARROW_SCHEMA
+            )
+
+
+class Reader:
+    """Reads one table after the other, with the shapes of all."""
+
+    def __init__(self, reading: Reading) -> None:
+        schema = reading.schema
+        self._known = None if schema is None else KnownSchema(schema, SPARK)
+        self._refuses = reading.refuses_unknown
+        self.shapes = Shapes()
+
+    def read(self, table: pa.Table) -> Subscriptions:
+        """The subscriptions of a table, and the bad ones."""
+        shapes, known = self.shapes, self._known
+        catalog = read_subscriptions(
+            table, shapes, on_error="skip", progress=None, functions=SPARK, known=known
+        )
+        if known is not None and self._refuses:
+            unknown = known.unknown(catalog, shapes.templates)
+            catalog = known.without(catalog, shapes.templates, unknown)
+        return catalog
+
+
+def read(rows: DataFrame, reading: Reading) -> tuple[Subscriptions, list[Template]]:
     """Read all rows (id, expression, weight) on the executors, in one job.
 
     The catalog is in the order of the rows: partition by partition.
     """
-    packed = rows.mapInArrow(read_partition, _SCHEMA).toArrow()
+    packed = rows.mapInArrow(reading, _SCHEMA).toArrow()
     sizes, chunks = packed.column("size").to_pylist(), packed.column("packed")
     return join_subscriptions(
         unpack(size, chunk.as_buffer()) for size, chunk in zip(sizes, chunks, strict=True)
     )
-
-
-def read_partition(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Read the rows of one partition; one packed chunk after the other. O(total text)."""
-    shapes = Shapes()
-    for table in chunks(batches):
-        catalog = read_subscriptions(table, shapes, on_error="skip", progress=None, functions=SPARK)
-        size, packed = pack(catalog, shapes.templates)
-        yield pa.RecordBatch.from_arrays(
-            [pa.array([size]), pa.array([packed], pa.binary())], schema=_ARROW_SCHEMA
-        )
 
 
 def chunks(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:

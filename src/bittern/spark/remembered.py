@@ -41,12 +41,11 @@ from bittern.errors import HistoryError, SnapshotError
 from bittern.history.history import History
 from bittern.history.joins import Joins
 from bittern.history.segments import can_say
-from bittern.language.quantifiers import is_hidden, quantified_of
-from bittern.language.syntax import Join, OfDocument, Pair, Quantified
-from bittern.language.trees import walk
+from bittern.language.quantifiers import is_hidden, quantified_of, sides_of_quantified
 from bittern.model.events.mappings import Names
 from bittern.model.matches import Matches
 from bittern.spark.snapshots import transport
+from bittern.terms.spelling import does_case_count
 
 #: Documents that are read at once.
 _ROWS = 1 << 15
@@ -97,12 +96,15 @@ class _Held:
     attributes: frozenset[str]  # of documents, that were read
     joins: Joins
     end: int  # of the history when it had the documents of the parts and no others
+    case_counts: bool  # in the names of what was read
 
     def missing(
         self, remembered: Remembered, attributes: frozenset[str]
     ) -> list[tuple[str, int]] | None:
         """What to read to have these documents, as ``beyond``; None if that is not enough."""
         if self.joins.history.end != self.end or not self.attributes >= attributes:
+            return None
+        if self.case_counts != does_case_count():
             return None
         return remembered.beyond(self.remembered)
 
@@ -126,7 +128,8 @@ def joins_at(remembered: Remembered, indexes: Sequence[Index]) -> Joins:
             held.joins.close()
             held = None  # its memory is free before the next is filled
         parts = [(part, 0) for part in remembered.parts]
-        held = _Held(remembered, attributes, Joins(History(keep=remembered.keep)), 0)
+        joins = Joins(History(keep=remembered.keep))
+        held = _Held(remembered, attributes, joins, 0, does_case_count())
     history, names = held.joins.history, Names(sorted(held.attributes))
     for part, start in parts:
         for events, json in _documents(part, start, remembered.json, names):
@@ -229,7 +232,7 @@ def attributes_of_events(names: Iterable[str]) -> list[str]:
     """Names as an index has them, with the attributes of events that hidden ones stand for."""
     found: dict[str, None] = {}
     for name in names:
-        own = _sides(quantified_of(name))[0] if is_hidden(name) else [name]
+        own = sides_of_quantified(quantified_of(name))[0] if is_hidden(name) else [name]
         found |= dict.fromkeys(own)
     return list(found)
 
@@ -239,7 +242,7 @@ def attributes_of_documents(names: Iterable[str]) -> list[str]:
     found: dict[str, None] = {}
     for name in names:
         if is_hidden(name):
-            found |= dict.fromkeys(_sides(quantified_of(name))[1])
+            found |= dict.fromkeys(sides_of_quantified(quantified_of(name))[1])
     return list(found)
 
 
@@ -251,28 +254,6 @@ def _asked_of_documents(index: Index) -> frozenset[str]:
     if index not in _asked:
         _asked[index] = frozenset(attributes_of_documents(index.rank.attribute_names()))
     return _asked[index]
-
-
-def _sides(quantified: Quantified) -> tuple[list[str], list[str]]:
-    """The attributes of events, and those of documents, in a quantified predicate."""
-    event: list[str] = []
-    document: list[str] = []
-    if quantified.window is not None:
-        of = quantified.window.of
-        both = [*quantified.window.per, *([] if of is None else [of])]
-        event += both
-        document += both
-    for node in walk(quantified.condition):
-        if isinstance(node, Join):
-            event.append(node.event)
-            document.append(node.document)
-        elif isinstance(node, Pair):
-            (document if node.of_document else event).extend((node.left, node.right))
-        elif isinstance(node, OfDocument):
-            document.append(node.predicate.attribute)
-        elif hasattr(node, "attribute"):
-            event.append(node.attribute)
-    return event, document
 
 
 # Files

@@ -246,3 +246,8 @@ def reason(failure: Exception) -> str:
 def observation() -> Observation:
     """Metrics of one job, for ``match(..., observe=...)``; ``get`` waits for the job."""
     return Observation()
+
+
+def is_case_sensitive(spark: SparkSession) -> bool:
+    """Whether the session distinguishes ``a`` from ``A``."""
+    return str(spark.conf.get("spark.sql.caseSensitive", "false")).lower() == "true"

@@ -28,7 +28,7 @@ from bittern.catalog.catalog import Catalog
 from bittern.engine.matcher import Matcher, check_limit
 from bittern.errors import OptionError
 from bittern.spark.asked import Asked
-from bittern.spark.attributes import names_of
+from bittern.spark.attributes import event_schema, names_of
 from bittern.spark.frames import names_in, resolve
 from bittern.spark.operator import (
     SUBSCRIPTION,
@@ -39,6 +39,7 @@ from bittern.spark.operator import (
     subscription_ids,
 )
 from bittern.spark.past import refuse_quantifiers
+from bittern.spark.session import is_case_sensitive
 from bittern.spark.snapshots.node_cache import SnapshotRef, attach
 
 
@@ -76,18 +77,22 @@ def register(
             "a catalog changes, and a SQL function cannot follow it: use bittern.spark.match, or "
             "register an index that was built from it"
         )
-    source = resolve(spark, subscriptions, asked)
+    counts = is_case_sensitive(spark)
+    schema = None
+    if events is not None:
+        schema = event_schema(events.schema, documents, case_sensitive=counts)
+    source = resolve(spark, subscriptions, asked, schema=schema)
     if not isinstance(source.ref, SnapshotRef):
         raise OptionError("an index in shards cannot be a SQL function: use bittern.spark.match")
     refuse_quantifiers(source.attributes, "a SQL function has no history: use bittern.spark.match")
     value_type = id_type(integer_ids=source.integer_ids)
-    function = _Function(source.ref, tuple(documents), limit)
+    function = _Function(source.ref, tuple(documents), limit, counts)
     spark.udf.register(name, arrow_udf(function.subscriptions, ArrayType(value_type)))
     if events is not None:
         schema = StructType(
             [*(events.schema[key] for key in keys), StructField(SUBSCRIPTION, value_type)]
         )
-        operator = Operator(source.ref, tuple(keys), tuple(documents), limit)
+        operator = Operator(source.ref, tuple(keys), tuple(documents), limit, counts)
         table_function: Any = arrow_udtf(_table_function(operator), returnType=schema)
         spark.udtf.register(name, table_function)
 
@@ -108,13 +113,13 @@ class _Function:
     ref: SnapshotRef
     json: tuple[str, ...]
     limit: int | None
+    case_sensitive: bool
 
     def subscriptions(self, events: pa.Array) -> pa.Array:
         """The subscriptions of each struct; NULL is not an event and has none."""
         there = events.is_valid().to_numpy(zero_copy_only=False)
-        matches = Matcher(attach(self.ref)).match(
-            events.drop_null(), limit=self.limit, json=self.json
-        )
+        matcher = Matcher(attach(self.ref), case_sensitive=self.case_sensitive)
+        matches = matcher.match(events.drop_null(), limit=self.limit, json=self.json)
         ids = subscription_ids(matches, 0, len(matches.subscriptions))
         offsets = np.zeros(len(events) + 1, dtype=np.int32)
         offsets[1:][there] = matches.counts

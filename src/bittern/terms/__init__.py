@@ -12,6 +12,8 @@ in whole columns. Comparing it with a constant is a predicate like any other.
     limits.py        how large what is computed may become
     pattern_texts.py what LIKE patterns and regular expressions mean, for all rooms
     unknown.py       functions that only Spark knows
+    spelling.py      whether case counts in names
+    coercions.py     casts that Spark adds where types differ
     columns.py       columns as NumPy sees them, and back
     comparisons.py conditions.py                     order, equality, AND, OR, CASE, coalesce
     casts.py cast_numbers.py from_text.py from_text_times.py to_text.py shortest.py   CAST

@@ -7,7 +7,8 @@
     array_max([2, NULL, 1])        2
     array_join([a, NULL, b], '-')  a-b
 
-Elements are compared by numbers that stand for their distinct values (``ranks.py``). O(rows + elements), with order O(elements x log elements).
+Elements are compared by numbers that stand for their distinct values (``ranks.py``). O(rows +
+elements), with order O(elements x log elements).
 """
 
 from __future__ import annotations

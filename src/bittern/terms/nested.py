@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bittern.terms.scope import MeaninglessError, Scope, Value
+from bittern.terms.spelling import place_of
 from bittern.terms.types import settled
 
 Offsets = npt.NDArray[np.int64]
@@ -137,9 +138,8 @@ def field_of(array: pa.Array, name: str) -> pa.Array:
     if pa.types.is_null(kind):
         return array
     if pa.types.is_struct(kind):
-        if kind.get_all_field_indices(name):
-            return pc.struct_field(array, kind.get_all_field_indices(name)[0])
-        return pa.nulls(len(array))
+        place = place_of(name, [field.name for field in kind])
+        return pa.nulls(len(array)) if place < 0 else pc.struct_field(array, place)
     if is_listed(kind):
         lists = parts_of(array)
         return lists.array(field_of(lists.values, name))

@@ -21,6 +21,7 @@ from bittern.engine.matcher import StateMatcher
 from bittern.engine.unanswered import REMEDY, tell_unanswered
 from bittern.errors import OptionError
 from bittern.model.matches import Matches
+from bittern.terms.spelling import spelling
 
 #: While a match is under way, a writer pauses after so many changes.
 CHANGES_IN_A_ROW = 24
@@ -47,16 +48,19 @@ class LiveMatcher(Layers):
         version: int = 0,
         *,
         history: SeenBefore | str | os.PathLike[str] | None = None,
+        case_sensitive: bool = True,
     ) -> None:
         """Start with an index; ``history`` is a history of documents, or the folder that holds it.
 
         Without it, new EXISTS and FORALL are refused, and those in the index match nothing.
+        ``case_sensitive`` is that of ``Matcher``, and holds for documents too.
         """
         super().__init__(index, version, without_history=REMEDY if history is None else "")
         if history is None and index is not None:
             tell_unanswered(index)
         #: What answers quantified predicates; None without a history.
         self.joins = None if history is None else answers_from(history)
+        self._case_sensitive = case_sensitive
         self._process = os.getpid()
         self._counting = threading.Lock()
         self._matching = 0  # calls of match that are under way
@@ -118,7 +122,8 @@ class LiveMatcher(Layers):
         with self._counting:
             self._matching += 1
         try:
-            with contextlib.nullcontext() if self.joins is None else self.joins.history.lock:
+            lock = contextlib.nullcontext() if self.joins is None else self.joins.history.lock
+            with lock, spelling(case_sensitive=self._case_sensitive):
                 found = matcher.match(
                     events, limit=limit, json=json, remember=remember, at_once=at_once
                 )

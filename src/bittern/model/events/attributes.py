@@ -24,7 +24,7 @@ from bittern.errors import EventError
 from bittern.language.literals import attribute_of, attribute_parts
 from bittern.model.events.columns import is_list, plain
 from bittern.model.events.documents import is_variant
-from bittern.model.events.mappings import Names, path_part
+from bittern.model.events.mappings import Names
 from bittern.model.strings import StringTable, arrow_strings
 
 Taken = npt.NDArray[np.uint8]  # by attribute: 1 if it has a column of its own
@@ -74,8 +74,10 @@ class Attributes:
         if path not in self.names.prefixes or is_variant(kind):
             return
         if pa.types.is_struct(kind):
-            for field in kind:
-                yield from self.types(f"{path}.{path_part(field.name)}", field.type)
+            in_use = self.names.paths(path, [field.name for field in kind])
+            for field, paths in zip(kind, in_use, strict=True):
+                for each in paths:
+                    yield from self.types(each, field.type)
         elif pa.types.is_map(kind):
             for inner in self.keys(path).paths:
                 yield from self.types(inner, kind.item_type)

@@ -56,7 +56,7 @@ from bittern.model.events.documents import (
     read_json,
     read_variants,
 )
-from bittern.model.events.mappings import flatten, path_part
+from bittern.model.events.mappings import flatten
 from bittern.model.events.maps import map_entries, rows_of_places, tag_entries
 from bittern.model.events.mistyped import Kinds, Strays, joined
 from bittern.model.events.reads import Encoded, Read, Rejects, readable_rows
@@ -153,10 +153,10 @@ class Encoder(Attributes):
         """
         documents = json_names(json)
         found = []
-        for field in schema:
+        for field, paths in zip(schema, self.names.paths("", schema.names), strict=True):
             if field.name in documents or is_json(field.type) or is_variant_column(field):
                 continue
-            for path, kind in self.types(path_part(field.name), field.type):
+            for path, kind in (type_ for own in paths for type_ in self.types(own, field.type)):
                 # An array without rows has the type that columns will have.
                 channel = read_column(pa.nulls(0, kind)).kind
                 why = self.kinds.complaint(path, channel, f"is of type {kind}")
@@ -273,7 +273,8 @@ class EventReader:
         check_json(self._json, table.schema)
         taken = self._attributes.none_taken()
         maps, documents = [], []
-        for name, field in zip(names, table.schema, strict=True):
+        in_use = self._names.paths("", names)
+        for name, field, paths in zip(names, table.schema, in_use, strict=True):
             if name.startswith(TERM):
                 continue  # no attribute of an event has such a name
             if name in self._json or is_json(field.type):
@@ -283,8 +284,7 @@ class EventReader:
             else:
                 if pa.types.is_map(field.type):
                     maps.append(name)
-                path = path_part(name)
-                if path in self._names.numbers or path in self._names.prefixes:
+                for path in paths:
                     self._column(path, table.column(name), taken)
         if len(maps) + len(documents) > 1:
             self._seen = []
@@ -309,10 +309,11 @@ class EventReader:
             found.append(self._names.numbers[path])
         inside = self._names.below(path) if path in self._names.prefixes else []
         if inside and pa.types.is_struct(array.type) and not is_variant(array.type):
-            refuse_twins([field.name for field in array.type], f"in {path!r}")
-            for field, inner in zip(array.type, array.flatten(), strict=True):
-                inner_path = f"{path}.{path_part(field.name)}"
-                if inner_path in self._names.numbers or inner_path in self._names.prefixes:
+            fields = [field.name for field in array.type]
+            refuse_twins(fields, f"in {path!r}")
+            in_use = self._names.paths(path, fields)
+            for inner, inner_paths in zip(array.flatten(), in_use, strict=True):
+                for inner_path in inner_paths:
                     self._column(inner_path, inner, taken, rows)
         elif inside and pa.types.is_map(array.type):
             self._map(path, array, taken, rows)

@@ -29,6 +29,7 @@ from bittern.model.tagged import (
     TIMESTAMP,
     TaggedValues,
 )
+from bittern.terms.spelling import does_case_count
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _MICROSECOND = dt.timedelta(microseconds=1)
@@ -68,6 +69,7 @@ class Names:
         self.prefixes: dict[str, int] = {}
         self._below: list[list[int]] = []
         self._parts: list[int] = []
+        self._folded: dict[str, list[str]] | None = None  # made when first asked for
         for i, name in enumerate(names):
             # A dot inside back-quotes adds a prefix that no event has: harmless.
             at = name.find(".")
@@ -82,6 +84,42 @@ class Names:
     def below(self, prefix: str) -> list[int]:
         """The attributes that a prefix leads to."""
         return self._below[self.prefixes[prefix] - len(self.numbers)]
+
+    def paths(self, prefix: str, columns: Sequence[str]) -> list[list[str]]:
+        """For each of the columns, or fields of the struct ``prefix``, the paths in use that it is.
+
+        That is one path, or none. If case does not count, there may be several ways to write it.
+        """
+        before = f"{prefix}." if prefix else ""
+        paths = [before + path_part(column) for column in columns]
+        if does_case_count():
+            return [[path] if self.has(path) else [] for path in paths]
+        alike: dict[str, list[str]] = {}
+        for path in paths:
+            alike.setdefault(path.lower(), []).append(path)
+        there = set(paths)
+        return [
+            [
+                way
+                for way in self._ways(path)
+                if way == path
+                or (way.startswith(before) and way not in there and len(alike[path.lower()]) == 1)
+            ]
+            for path in paths
+        ]
+
+    def has(self, path: str) -> bool:
+        """Whether a path is an attribute or leads to one."""
+        return path in self.numbers or path in self.prefixes
+
+    def _ways(self, path: str) -> list[str]:
+        """How a path is written in use, whatever the case."""
+        if self._folded is None:
+            folded: dict[str, list[str]] = {}
+            for each in dict.fromkeys((*self.numbers, *self.prefixes)):
+                folded.setdefault(each.lower(), []).append(each)
+            self._folded = folded  # whole: another thread may be reading it
+        return self._folded.get(path.lower(), [])
 
     def spread(self, values: TaggedValues) -> TaggedValues:
         """Values in which every attribute below a list is something without a kind. O(values)."""

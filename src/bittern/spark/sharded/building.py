@@ -43,6 +43,7 @@ from bittern.engine.sharding.regions import CellRuns, RulerKey, build_router, pr
 from bittern.errors import BadSubscription, OptionError
 from bittern.language.derived import is_derived
 from bittern.spark.past import refuse_quantifiers
+from bittern.spark.reading import Reading
 from bittern.spark.sharded.shards import Shards
 from bittern.spark.sharded.tasks import BUILT, Assign, BuildParts, Settle, Survey, task_sample
 from bittern.spark.snapshots.node_cache import SnapshotRef, keep
@@ -75,6 +76,7 @@ def build_shards(
     stabbing: str,
     total: int,
     history: bool,
+    reading: Reading,
     on_bad: Callable[[list[BadSubscription]], None],
 ) -> tuple[Shards, list[BadSubscription]]:
     """Cut subscriptions (id, expression and optionally weight) into parts and build each.
@@ -93,7 +95,7 @@ def build_shards(
             "executors write the shards, so they need a folder or URI that all of them and the "
             f"driver share: give store=, or set {CONF}"
         )
-    rows, bad = _settled(subscriptions)
+    rows, bad = _settled(subscriptions, reading)
     id_type = _id_type(subscriptions)
     sample = sample or None  # an empty one says nothing
     # Cut by every other event, so that the rest can tell what to expect of events not seen yet.
@@ -101,7 +103,7 @@ def build_shards(
     unseen = sample if sample is None or len(sample) == 1 else _every_other(sample, 1)
     events = task_sample(seen)
 
-    survey = Survey(events, max(1, total) / _POINTS, id_type, history)
+    survey = Survey(events, max(1, total) / _POINTS, id_type, reading, history)
     schema = _ddl(survey.schema)
     found = (
         rows.mapInArrow(survey, schema)
@@ -117,7 +119,7 @@ def build_shards(
     refuse_quantifiers(points["attribute"].unique().to_pylist(), _NO_HISTORY)
     plan = cut(points, n_shards, None if seen is None else lambda names: presence(names, seen))
 
-    assign = Assign(events, plan, id_type, history)
+    assign = Assign(events, plan, id_type, reading, history)
     build = BuildParts(events, where, stabbing)
     built = (
         rows.mapInArrow(assign, _ddl(assign.schema))
@@ -189,7 +191,7 @@ def _bad(rows: pa.Table) -> list[BadSubscription]:
     return [BadSubscription(*row) for row in zip(*columns, strict=True)]
 
 
-def _settled(subscriptions: DataFrame) -> tuple[DataFrame, list[BadSubscription]]:
+def _settled(subscriptions: DataFrame, reading: Reading) -> tuple[DataFrame, list[BadSubscription]]:
     """The rows without repeated ids, and those left out. One job over the ids, if none repeats."""
     twice = (
         subscriptions.filter(F.col("id").isNotNull())
@@ -202,7 +204,7 @@ def _settled(subscriptions: DataFrame) -> tuple[DataFrame, list[BadSubscription]
     if not found[0]:
         return subscriptions, []
     n_tasks = -(-int(found[0]) // _SETTLED_ROWS)
-    settle = Settle(_id_type(subscriptions))
+    settle = Settle(_id_type(subscriptions), reading)
     settled = (
         subscriptions.withColumn("row", F.monotonically_increasing_id())
         .join(twice, "id", "left_semi")

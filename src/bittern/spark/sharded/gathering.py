@@ -26,7 +26,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType, VariantType
 
 from bittern.errors import OptionError
-from bittern.spark.operator import CANDIDATES, FIRST, REJECTED, SUBSCRIPTIONS, place
+from bittern.spark.attributes import place
+from bittern.spark.operator import CANDIDATES, FIRST, REJECTED, SUBSCRIPTIONS
 
 _LARGEST_SLICE = 2**31 - 1
 

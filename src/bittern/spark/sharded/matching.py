@@ -62,7 +62,7 @@ from bittern.model.events.reads import readable_rows
 from bittern.model.ids import Ids
 from bittern.model.matches import Matches
 from bittern.spark.arrow_types import arrow_type
-from bittern.spark.attributes import carriers, quoted
+from bittern.spark.attributes import carriers, place, placed
 from bittern.spark.operator import (
     CANDIDATES,
     FIRST,
@@ -74,10 +74,10 @@ from bittern.spark.operator import (
     id_type,
     named_columns,
     named_field,
-    place,
     reasons,
     restored,
 )
+from bittern.spark.session import is_case_sensitive
 from bittern.spark.sharded.gathering import check_gathering, gathered, is_loose
 from bittern.spark.sharded.shards import Shards
 from bittern.spark.snapshots.node_cache import SnapshotRef, attach
@@ -106,7 +106,8 @@ def match_shards(
     if gather:
         check_gathering(events, keys)
     names = tuple(events.columns)
-    visitor = Visitor(shards, names, tuple(keys), tuple(json), limit)
+    counts = is_case_sensitive(events.sparkSession)
+    visitor = Visitor(shards, names, tuple(keys), tuple(json), limit, counts)
     value_type = _value_type(shards, ranked=limit is not None)
     schema = _piece_schema(events.schema, keys, value_type)
     pieces = _visits(events, shards, json).mapInArrow(visitor, schema)
@@ -132,12 +133,14 @@ class Router:
 
     ref: SnapshotRef
     json: tuple[str, ...]
+    case_sensitive: bool = True
 
     def route(self, events: pa.Array) -> pa.Array:
         """For each struct its shards, ascending, whether it could be read, and what is wrong."""
         fields = [named_field(field, field.name) for field in events.type]
         events = pa.StructArray.from_arrays(events.flatten(), fields=fields)
-        matches = Matcher(attach(self.ref)).match(events, json=self.json)
+        matcher = Matcher(attach(self.ref), case_sensitive=self.case_sensitive)
+        matches = matcher.match(events, json=self.json)
         rows, numbers = routes(matches)
         offsets = np.searchsorted(rows, np.arange(len(matches) + 1)).astype(np.int32)
         lists = pa.ListArray.from_arrays(pa.array(offsets), pa.array(numbers.astype(np.int32)))
@@ -159,25 +162,29 @@ def routed(events: DataFrame, shards: Shards, json: Sequence[str]) -> DataFrame:
     """The events, their columns by place, and a column route: shards, is_readable, rejected."""
     # A struct has at least one field; one that is NULL carries nothing.
     nothing = {"nothing": F.lit(None).cast(BooleanType())}
-    fields = _looked_at(events.schema, shards, json) or nothing
+    counts = is_case_sensitive(events.sparkSession)
+    fields = _looked_at(events.schema, shards, json, case_sensitive=counts) or nothing
     struct = F.struct(*(column.alias(name) for name, column in fields.items()))
     # Not deterministic only in name: so that the optimizer never has it computed twice.
     route = arrow_udf(
-        Router(shards.router, tuple(json)).route,
+        Router(shards.router, tuple(json), counts).route,
         f"shards array<int>, {_READABLE} boolean, {REJECTED} string",
     ).asNondeterministic()
-    own = [F.col(quoted(name)).alias(place(at)) for at, name in enumerate(events.columns)]
-    return events.select(*own, route(struct).alias("route"))
+    return placed(events).select("*", route(struct).alias("route"))
 
 
-def _looked_at(schema: StructType, shards: Shards, json: Sequence[str]) -> dict[str, Column]:
+def _looked_at(
+    schema: StructType, shards: Shards, json: Sequence[str], *, case_sensitive: bool
+) -> dict[str, Column]:
     """What the router has to see of events, by the columns' names."""
     judged = bool(json) or any(isinstance(field.dataType, VariantType) for field in schema)
     # Terms that workers evaluate may fail there, and the router says so for all parts.
     judged |= any(is_derived(name) and name not in schema.names for name in shards.attributes)
     # It can tell that it knows these only if it is given them.
     computed = [name for name in shards.attributes if has_unknown_functions([name])]
-    return carriers(schema, shards.attributes if judged else [*shards.routed_by, *computed], json)
+    attributes = shards.attributes if judged else [*shards.routed_by, *computed]
+    columns = [F.col(place(at)) for at in range(len(schema))]
+    return carriers(schema, attributes, json, columns, case_sensitive=case_sensitive)
 
 
 def _visits(events: DataFrame, shards: Shards, json: Sequence[str]) -> DataFrame:
@@ -265,6 +272,7 @@ class Visitor:
     keys: tuple[str, ...]
     json: tuple[str, ...]
     limit: int | None
+    case_sensitive: bool = True
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Match one partition. O(events + candidates + matches)."""
@@ -301,7 +309,7 @@ class Visitor:
         for ref, mask in visits:
             own = np.flatnonzero(mask)
             some = events if len(own) == len(mask) else events.take(pa.array(own))
-            matcher = Matcher(attach(ref))
+            matcher = Matcher(attach(ref), case_sensitive=self.case_sensitive)
             # In order, so that a piece does not depend on what else is in the batch: see gathering.
             matches = matcher.match(some, limit=self.limit, json=self.json).ordered()
             rows.append(np.repeat(own, matches.counts))

@@ -27,10 +27,9 @@ from bittern.engine.index import Index
 from bittern.engine.sharding.chunks import Chunk
 from bittern.engine.sharding.cutting import POINTS, Cut, combined
 from bittern.engine.sharding.regions import compared, united
-from bittern.engine.subscriptions import Subscriptions, read_subscriptions
-from bittern.language.shapes import Shapes
+from bittern.engine.subscriptions import Subscriptions
 from bittern.spark.past import without_quantifiers
-from bittern.spark.reading import chunks, writable
+from bittern.spark.reading import Reading, chunks, writable
 from bittern.spark.samples import packed, unpacked
 from bittern.spark.snapshots.store import write
 from bittern.terms.unknown import SPARK
@@ -100,15 +99,15 @@ def _good_columns(catalog: Subscriptions) -> dict[str, Any]:
 
 
 def _read(
-    batches: Iterator[pa.RecordBatch], events: bytes | None, *, history: bool
+    batches: Iterator[pa.RecordBatch], events: bytes | None, reading: Reading, *, history: bool
 ) -> Iterator[tuple[Subscriptions, Chunk]]:
     """Chunk after chunk of a partition, read and filed; without a history what needs one is bad."""
-    sample, shapes = _unpacked(events), Shapes()
+    sample, reader = _unpacked(events), reading.reader()
     for table in chunks(batches):
-        catalog = read_subscriptions(table, shapes, on_error="skip", progress=None, functions=SPARK)
+        catalog = reader.read(table)
         if not history:
-            catalog = without_quantifiers(catalog, shapes.templates)
-        yield catalog, Chunk(catalog, shapes.templates, sample)
+            catalog = without_quantifiers(catalog, reader.shapes.templates)
+        yield catalog, Chunk(catalog, reader.shapes.templates, sample)
 
 
 @dataclass(frozen=True)
@@ -116,6 +115,7 @@ class Settle:
     """Of rows sorted by id and by their order: the first good one of each id, and what is bad."""
 
     id_type: pa.DataType
+    reading: Reading
 
     @property
     def schema(self) -> pa.Schema:
@@ -126,10 +126,7 @@ class Settle:
         """All of a partition at once: rows of one id must meet."""
         kept = list(batches)
         if kept:
-            table = pa.Table.from_batches(kept)
-            catalog = read_subscriptions(
-                table, Shapes(), on_error="skip", progress=None, functions=SPARK
-            )
+            catalog = self.reading.reader().read(pa.Table.from_batches(kept))
             yield _filled(self.schema, len(catalog.ids), _good_columns(catalog))
             yield _bad_batch(self.schema, catalog)
 
@@ -141,6 +138,7 @@ class Survey:
     events: bytes | None
     width: float  # subscriptions for each point
     id_type: pa.DataType
+    reading: Reading
     history: bool
 
     @property
@@ -150,7 +148,7 @@ class Survey:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The points and bad rows of each chunk."""
-        for catalog, chunk in _read(batches, self.events, history=self.history):
+        for catalog, chunk in _read(batches, self.events, self.reading, history=self.history):
             yield self._batch(chunk.points(self.width))
             yield _bad_batch(self.schema, catalog)
 
@@ -178,6 +176,7 @@ class Assign:
     events: bytes | None
     cut: Cut
     id_type: pa.DataType
+    reading: Reading
     history: bool
 
     @property
@@ -188,7 +187,7 @@ class Assign:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The rows and regions of each chunk."""
         schema = self.schema
-        for catalog, chunk in _read(batches, self.events, history=self.history):
+        for catalog, chunk in _read(batches, self.events, self.reading, history=self.history):
             assigned = chunk.assign(self.cut)
             columns = {"part": assigned.parts, **_good_columns(catalog)}
             yield _filled(schema, len(catalog.ids), columns)

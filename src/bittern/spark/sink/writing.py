@@ -32,7 +32,7 @@ from pyspark.sql.types import ArrayType, LongType, StructField, StructType
 from bittern.errors import OptionError
 from bittern.spark.arrow_types import arrow_schema, report_schema
 from bittern.spark.asked import Asked
-from bittern.spark.attributes import check_fields, is_case_sensitive
+from bittern.spark.attributes import check_fields, placed
 from bittern.spark.frames import prepare
 from bittern.spark.operator import (
     FIRST,
@@ -43,8 +43,8 @@ from bittern.spark.operator import (
     Batches,
     Named,
     output_schema,
-    placed,
 )
+from bittern.spark.session import is_case_sensitive
 from bittern.spark.sharded.shards import Shards
 from bittern.spark.sink.part_files import (
     COUNTS,
@@ -102,6 +102,7 @@ def write(
     shards: str | int | None = "auto",
     sample: Any = None,
     on_error: str = "raise",
+    unknown: str = "warn",
     history: Any = None,
     order_by: str | Sequence[str] | None = None,
 ) -> Written:
@@ -132,6 +133,7 @@ def write(
             shards=shards,
             sample=sample,
             on_error=on_error,
+            unknown=unknown,
             history=history,
             order_by=order_by,
         )

@@ -32,8 +32,9 @@ from pyspark.sql import functions as F
 
 from bittern.errors import OptionError, brief
 from bittern.options import one_of
-from bittern.spark.attributes import is_case_sensitive, names_of, quoted
+from bittern.spark.attributes import names_of, quoted
 from bittern.spark.operator import SUBSCRIPTION
+from bittern.spark.session import is_case_sensitive
 from bittern.spark.sink.part_files import VERSION
 from bittern.spark.streaming.batch import Batch, Sink, as_json
 from bittern.spark.streaming.outbox import BATCH, QUERY

@@ -39,7 +39,8 @@ from pyspark.sql.types import StructType
 
 from bittern.errors import OptionError, brief
 from bittern.options import one_of, whole_number
-from bittern.spark.attributes import is_case_sensitive, quoted
+from bittern.spark.attributes import quoted
+from bittern.spark.session import is_case_sensitive
 
 FORMATS = ("json", "csv", "parquet")
 STARTS = ("earliest", "latest")

@@ -26,6 +26,7 @@ from bittern.spark.operator import SUBSCRIPTION, Operator, Reference, output_sch
 from bittern.spark.past import attributes_needed, has_quantifiers, in_order
 from bittern.spark.remembered import AfterDocuments
 from bittern.spark.samples import sample_table
+from bittern.spark.session import is_case_sensitive
 from bittern.spark.sink.writing import fill
 from bittern.spark.streaming.batch import After, Batch, Sink
 from bittern.spark.streaming.documents import StreamHistory
@@ -183,7 +184,8 @@ class Steps:
                 frame = self._arrived(frame)
             terms = self._terms.plan(frame.schema, attributes)
             projected = project(frame, plan.keys, attributes, plan.json, terms)
-            operator = Operator(ref, plan.keys, plan.json, plan.limit)
+            counts = is_case_sensitive(plan.spark)
+            operator = Operator(ref, plan.keys, plan.json, plan.limit, counts)
             staging = stack.enter_context(plan.outbox.staging(batch_id))
             rejects = None
             if plan.rejects is not None:

@@ -34,6 +34,7 @@ from bittern.language.literals import TERM, attribute_parts
 from bittern.language.printer import print_attribute
 from bittern.language.term_printer import print_term
 from bittern.spark.arrow_types import arrow_type
+from bittern.spark.session import is_case_sensitive
 from bittern.spark.terms.columns import OWN, ComputedTerm, TermPlan, fails, guarded, with_calls
 from bittern.terms.nodes import Attribute, Call, Constant, Lambda, Term, attributes_of
 from bittern.terms.unknown import unknown_functions
@@ -73,7 +74,7 @@ def plan_terms(
     names = [name for name in attributes if is_derived(name) and not _is_element(name)]
     if not names:
         return TermPlan()
-    schema_of = Columns(schema, json)
+    schema_of = Columns(schema, json, case_sensitive=is_case_sensitive(spark))
     terms: list[ComputedTerm] = []
     refused: dict[str, str] = {}
     for name in names:
@@ -132,7 +133,8 @@ def sides(name: str) -> tuple[Term, ...]:
 class Columns:
     """The columns of events, and which attributes a path in them leads to."""
 
-    def __init__(self, schema: StructType, json: Sequence[str]) -> None:
+    def __init__(self, schema: StructType, json: Sequence[str], *, case_sensitive: bool) -> None:
+        self._case_sensitive = case_sensitive
         plain = [field for field in schema if not _is_document(field.name, field.dataType, json)]
         self._plain = StructType(plain)
         #: Are there attributes that only the content of columns tells?
@@ -148,7 +150,7 @@ class Columns:
                 type_ = type_.elementType  # the path leads to an array of what is in its elements
             if isinstance(type_, StructType):
                 twins = [each for each in type_ if each.name.lower() == part.lower()]
-                if len(twins) != 1 or twins[0].name != part:
+                if len(twins) != 1 or (self._case_sensitive and twins[0].name != part):
                     return False
                 type_ = twins[0].dataType
             elif isinstance(type_, MapType) and isinstance(type_.keyType, StringType):
