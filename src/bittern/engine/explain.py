@@ -128,11 +128,14 @@ class Explanation:
         return "\n".join(lines)
 
 
-def explain(index: HasExpressions, event: Any, id_: str | int) -> Explanation:
+def explain(
+    index: HasExpressions, event: Any, id_: str | int, *, sets: Mapping[str, Any] | None = None
+) -> Explanation:
     """Why ``event`` matches subscription ``id_`` of an index or live matcher, or why it does not.
 
     ``event`` is one mapping, JSON text, or an Arrow table or record batch of one row. A live
     matcher with a history compares it with the current documents, and does not add it to them.
+    ``sets`` are named sets in place of those of the index or matcher.
 
     >>> import bittern
     >>> index = bittern.Index.build({"s1": "price < 10 AND color = 'red'"})
@@ -144,7 +147,8 @@ def explain(index: HasExpressions, event: Any, id_: str | int) -> Explanation:
     """
     text = index.expression(id_)
     tree, mapping = parse(text), _as_mapping(event)
-    mapping = _with_terms(tree, mapping, event)
+    known = getattr(index, "sets", {})
+    mapping = _with_terms(tree, mapping, event, known if sets is None else _given(known, sets))
     asked = [node for node in walk(tree) if isinstance(node, Quantified)]
     if not asked or not isinstance(index, LiveMatcher) or index.joins is None:
         step = _evaluate(tree, mapping, {})
@@ -158,7 +162,15 @@ def explain(index: HasExpressions, event: Any, id_: str | int) -> Explanation:
     return Explanation(id_, text, _evaluate(tree, mapping, steps), str(outlook))
 
 
-def _with_terms(tree: Expression, mapping: Mapping[str, Any], event: Any) -> Mapping[str, Any]:
+def _given(known: Mapping[str, Any], sets: Mapping[str, Any]) -> Mapping[str, Any]:
+    from bittern.engine.sets.named import read_sets  # noqa: PLC0415  only for sets
+
+    return {**known, **read_sets(sets)}
+
+
+def _with_terms(
+    tree: Expression, mapping: Mapping[str, Any], event: Any, sets: Mapping[str, Any]
+) -> Mapping[str, Any]:
     """The event with the values of the terms of a tree, under the names that stand for them."""
     leaves = [n for n in walk(tree) if not isinstance(n, And | Or | Not | Constant | Quantified)]
     own = [n.attribute for n in leaves]  # type: ignore[union-attr]
@@ -169,7 +181,7 @@ def _with_terms(tree: Expression, mapping: Mapping[str, Any], event: Any) -> Map
     from bittern.model.events.derived import term_values  # noqa: PLC0415  only for terms
 
     source = event if isinstance(event, pa.Table | pa.RecordBatch) else [mapping]
-    return {**mapping, **term_values(sorted(names), source)}
+    return {**mapping, **term_values(sorted(names), source, sets)}
 
 
 def _needs_history(text: str) -> bool:
@@ -289,6 +301,8 @@ def _predicate(node: Predicate, event: Mapping[str, Any]) -> Step:
         assert isinstance(node, Compare), "that is how two terms are compared"
         values = [(print_attribute(side), _look_up(event, side)) for side in sides]
         known = [f"{side} is {'missing' if v is _MISSING else brief(v)}" for side, v in values]
+        if len(sides) == 1 and value is _MISSING and values[0][1] is not _MISSING:
+            known.append("which is of another kind than the members")
         return Step(text, None if value is _MISSING else _test(node, value), ", ".join(known))
     if isinstance(node, IsNull):
         found = "is missing" if value is _MISSING else f"is {brief(value)}"

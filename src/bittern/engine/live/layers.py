@@ -30,7 +30,7 @@ import os
 import shutil
 import threading
 import weakref
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Self
 
@@ -74,6 +74,9 @@ SPARE_SHAPES = 10_000
 #: Seconds that ``close`` waits for a compaction before it stops it.
 CLOSE_SECONDS = 60.0
 
+#: Somewhere in a parameter that names a set.
+_IN_SET = " IN SET "
+_NO_SETS: Mapping[str, Any] = {}
 _NOWHERE = IdState(is_subscribed=False, row=None, segment=-1, position=-1)
 
 
@@ -91,13 +94,15 @@ class Layers:
         *,
         without_history: str = "",
         functions: str = EMBEDDED,
+        sets: Mapping[str, Any] | None = None,
     ) -> None:
         """Start with an index.
 
         ``without_history``, if given, means that there is no history, and says what to do about it:
         then a subscription with EXISTS or FORALL is bad. ``functions="spark"`` allows functions
-        that only Spark knows.
+        that only Spark knows. ``sets`` are the sets that subscriptions may name; None: any.
         """
+        self._sets = sets
         self._any_function = functions == SPARK
         self._without_history = without_history
         self._lock = threading.RLock()
@@ -205,7 +210,27 @@ class Layers:
         template = self._shapes.templates[shape]
         if self._without_history and needs_history(template):
             raise SubscriptionError([refused(id_, expression, self._without_history)])
+        if self._sets is not None and any(_IN_SET in each for each in parameters):
+            self._check_sets(id_, expression, parameters)
         return Row(id_, expression, weight, template, parameters)
+
+    def _check_sets(self, id_: Any, expression: str, parameters: Iterable[str]) -> None:
+        from bittern.engine.sets.named import Use, missing, position_of, sets_named  # noqa: PLC0415
+
+        for name in sets_named(parameters):
+            if name not in self.named_sets:
+                use = Use(0, name, position_of(expression, name))
+                raise SubscriptionError([missing(id_, use)])
+
+    @property
+    def named_sets(self) -> Mapping[str, Any]:
+        """The sets that subscriptions may name, as they are now."""
+        return _NO_SETS if self._sets is None else self._sets
+
+    def change_sets(self, change: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> None:
+        """Put other sets in place of those that there are, in one step."""
+        with self._lock:
+            self._sets = change(self.named_sets)
 
     def _find(self, id_: Any) -> IdState:
         return _find(self._held, id_)
@@ -242,6 +267,11 @@ class Layers:
             if self._held.changes:
                 self._held = _sealed(self._held)
             return self._held.state
+
+    def sealed_with_sets(self) -> tuple[State, Mapping[str, Any]]:
+        """The state to match on, and the sets of the same moment."""
+        with self._lock:
+            return self.seal(), self.named_sets
 
     def base(self) -> tuple[Index, int]:
         """The snapshot, and the version that it was made from."""
