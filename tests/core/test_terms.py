@@ -111,6 +111,7 @@ def _calls(inner: st.SearchStrategy[Term]) -> st.SearchStrategy[Term]:
         call("case", 3, 3),
         call("between", 3, 3),
         call("in", 2, 4),
+        inner.map(lambda term: Call("in set", (term, Constant(pa.scalar("odd `name`"))))),
         inner.map(lambda term: Call("cast", (term,), pa.int32())),
     )
 

@@ -297,8 +297,7 @@ def _predicate(node: Predicate, event: Mapping[str, Any]) -> Step:
     value = _look_up(event, node.attribute)
     name = print_attribute(node.attribute)
     text = print_expression(node)
-    if sides := sides_of(node.attribute):
-        assert isinstance(node, Compare), "that is how two terms are compared"
+    if isinstance(node, Compare) and (sides := sides_of(node.attribute)):
         values = [(print_attribute(side), _look_up(event, side)) for side in sides]
         known = [f"{side} is {'missing' if v is _MISSING else brief(v)}" for side, v in values]
         if len(sides) == 1 and value is _MISSING and values[0][1] is not _MISSING:

@@ -198,7 +198,9 @@ class Index:
         """
         compiled = compile_catalog(templates, catalog.shape_ids, catalog.parameters)
         if sets is not None:
-            _check_sets(compiled.rank, catalog, sets)
+            from bittern.engine.sets.named import check_catalog  # noqa: PLC0415  only for sets
+
+            check_catalog(compiled.rank.attribute_names(), catalog, sets)
         mass = expected_events(compiled, sample, sets or _NO_SETS)
         try:
             subscriptions, numbers = strategy_named(strategy).build(
@@ -431,18 +433,6 @@ def _read_sets(sets: Mapping[str, Any]) -> dict[str, Members]:
     from bittern.engine.sets.named import read_sets  # noqa: PLC0415  only for sets
 
     return read_sets(sets)
-
-
-def _check_sets(rank: RankSpace, catalog: Subscriptions, sets: Mapping[str, Members]) -> None:
-    """``SubscriptionError`` if subscriptions name other sets than these."""
-    from bittern.engine.sets.named import missing, uses  # noqa: PLC0415  only for sets
-    from bittern.language.derived import sets_of  # noqa: PLC0415
-
-    others = [name for name in sets_of(rank.attribute_names()) if name not in sets]
-    if others:
-        found = {use.row: use for use in reversed(list(uses(catalog.texts, others)))}
-        bad = [missing(catalog.ids[row], found[row]) for row in sorted(found)]
-        raise SubscriptionError(bad)
 
 
 def expected_events(

@@ -60,9 +60,8 @@ class Matcher:
         columns. Events that cannot be read match nothing and are listed in ``matches.rejects``.
         Events with a value that no subscription can compare are in ``matches.mistyped``.
         """
-        matcher = StateMatcher(
-            self._state, sets=self._sets
-        )  # its own, so that threads do not mix their totals
+        # Its own, so that threads do not mix their totals.
+        matcher = StateMatcher(self._state, sets=self._sets)
         found = matcher.match(events, limit=limit, json=json)
         self.last_statistics = matcher.last_statistics
         return found

@@ -138,10 +138,9 @@ def _predicate(node: Predicate, negation: str) -> str:
         left, *right = node.attribute[1:].split(TERM)
         if right and node.operand == Literal(0):
             return f"{_operand(left)} {node.operator} {_operand(right[0])}"
+        if node.operator == "=" and node.operand.value is True and _IN_SET.search(left):
+            return left
     name = print_attribute(node.attribute)
-    if isinstance(node, Compare) and node.operand == Literal(True) and node.operator == "=":
-        if node.attribute.startswith(TERM) and _IN_SET.search(name):
-            return name
     if isinstance(node, IsNull) and node.attribute.endswith(TERM):
         return name if negation else f"NOT {name}"  # it is there if the term is TRUE
     if node.attribute.startswith(TERM):

@@ -5,6 +5,6 @@
     rank/      every ordered domain as integers: constants cut it into cells, a value has one
     events/    events of any form, read into pairs of event and cell
     patterns/  LIKE, contains and regular expressions: which patterns a text satisfies
-    strings.py numbers.py tagged.py hashing.py   values by themselves
+    strings.py words.py numbers.py tagged.py hashing.py   values by themselves
     ids.py matches.py   the result: ids of subscriptions, for each event
 """

@@ -73,7 +73,8 @@ class WordTable:
     """An immutable set of 64-bit integers; ``build`` makes one, ``find_batch`` asks it."""
 
     def __init__(self, arrays: WordArrays) -> None:
-        self._arrays = frozen(WordArrays(*map(np.ascontiguousarray, arrays, _DTYPES)))
+        typed: Any = map(np.ascontiguousarray, arrays, _DTYPES)  # what kernels are compiled for
+        self._arrays = frozen(WordArrays(*typed))
 
     def __len__(self) -> int:
         return int(self._arrays.head[_COUNT])
@@ -110,7 +111,7 @@ class WordTable:
         n = len(slots)
         _demand(n >= 2 and n & (n - 1) == 0, "slots are not a power of two")
         _demand(len(head) == 2 and len(key) == 1, "the head or the key is of another length")
-        _demand(0 <= 2 * len(table) <= n, "more than half of the slots are taken")
+        _demand(0 <= 2 * int(head[_COUNT]) <= n, "more than half of the slots are taken")
         return table
 
     def check(self) -> None:

@@ -76,7 +76,6 @@ CLOSE_SECONDS = 60.0
 
 #: Somewhere in a parameter that names a set.
 _IN_SET = " IN SET "
-_NO_SETS: Mapping[str, Any] = {}
 _NOWHERE = IdState(is_subscribed=False, row=None, segment=-1, position=-1)
 
 
@@ -102,7 +101,9 @@ class Layers:
         then a subscription with EXISTS or FORALL is bad. ``functions="spark"`` allows functions
         that only Spark knows. ``sets`` are the sets that subscriptions may name; None: any.
         """
-        self._sets = sets
+        self._checks_sets = sets is not None
+        #: The sets that subscriptions name, as they are now.
+        self.named_sets: Mapping[str, Any] = sets or {}
         self._any_function = functions == SPARK
         self._without_history = without_history
         self._lock = threading.RLock()
@@ -210,27 +211,16 @@ class Layers:
         template = self._shapes.templates[shape]
         if self._without_history and needs_history(template):
             raise SubscriptionError([refused(id_, expression, self._without_history)])
-        if self._sets is not None and any(_IN_SET in each for each in parameters):
-            self._check_sets(id_, expression, parameters)
+        if self._checks_sets and any(_IN_SET in each for each in parameters):
+            from bittern.engine.sets.named import check_subscription  # noqa: PLC0415  only then
+
+            check_subscription(id_, expression, parameters, self.named_sets)
         return Row(id_, expression, weight, template, parameters)
-
-    def _check_sets(self, id_: Any, expression: str, parameters: Iterable[str]) -> None:
-        from bittern.engine.sets.named import Use, missing, position_of, sets_named  # noqa: PLC0415
-
-        for name in sets_named(parameters):
-            if name not in self.named_sets:
-                use = Use(0, name, position_of(expression, name))
-                raise SubscriptionError([missing(id_, use)])
-
-    @property
-    def named_sets(self) -> Mapping[str, Any]:
-        """The sets that subscriptions may name, as they are now."""
-        return _NO_SETS if self._sets is None else self._sets
 
     def change_sets(self, change: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> None:
         """Put other sets in place of those that there are, in one step."""
         with self._lock:
-            self._sets = change(self.named_sets)
+            self.named_sets = change(self.named_sets)
 
     def _find(self, id_: Any) -> IdState:
         return _find(self._held, id_)

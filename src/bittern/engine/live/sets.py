@@ -10,17 +10,21 @@ Each match takes all sets as they are and works on them to its end. No subscript
 
 from __future__ import annotations
 
-from collections.abc import Iterator, MutableMapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from typing import TYPE_CHECKING, Any, TypeAlias
 
+import numpy as np
 import pyarrow as pa
 
+from bittern.engine.sets.content import Content
 from bittern.engine.sets.members import Members
 from bittern.engine.sets.named import checked_name, read_members, uses
 from bittern.errors import OptionError
 
 if TYPE_CHECKING:
     from bittern.engine.live.layers import Layers
+
+Sets: TypeAlias = Mapping[str, Members]
 
 
 class LiveSets(MutableMapping[str, Members]):
@@ -30,7 +34,8 @@ class LiveSets(MutableMapping[str, Members]):
         self._layers = layers
 
     def __getitem__(self, name: str) -> Members:
-        return self._layers.named_sets[name]
+        members: Members = self._layers.named_sets[name]
+        return members
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._layers.named_sets)
@@ -60,26 +65,23 @@ class LiveSets(MutableMapping[str, Members]):
         fewer = read_members(name, members).content()
         self._change(name, lambda known: known.content().without(fewer))
 
-    def _change(self, name: str, change: Any) -> None:
-        def changed(sets: dict[str, Members]) -> dict[str, Members]:
+    def _change(self, name: str, change: Callable[[Members], Content]) -> None:
+        def changed(sets: Sets) -> Sets:
             return {**sets, name: Members.of_content(change(sets[name]))}
 
         self._layers.change_sets(changed)
 
-    def _without(self, sets: dict[str, Members], name: str) -> dict[str, Members]:
+    def _without(self, sets: Sets, name: str) -> Sets:
         if name not in sets:
             raise KeyError(name)
         for segment in self._layers.seal().segments:
             if name not in segment.index.set_names:
                 continue
-            living = pa.array(segment.alive) if len(segment.alive) else None
-            texts = segment.index.texts
-            rows = pa.array(range(len(texts)))
-            if living is not None:
-                kept = living.cast(pa.bool_())
-                texts, rows = texts.filter(kept), rows.filter(kept)
-            for use in uses(texts, [name]):
-                (id_,) = segment.index.all_ids.take(rows[use.row : use.row + 1].to_numpy())
+            rows = np.arange(len(segment.index))
+            if len(segment.alive):
+                rows = np.flatnonzero(segment.alive)
+            for use in uses(segment.index.texts.take(pa.array(rows)), [name]):
+                (id_,) = segment.index.all_ids.take(rows[use.row : use.row + 1])
                 raise OptionError(
                     f"the subscription {id_!r} names the set {name!r}: unsubscribe it first"
                 )

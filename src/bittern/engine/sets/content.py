@@ -72,6 +72,12 @@ class Content(NamedTuple):
     def __len__(self) -> int:
         return len(self.integers) + len(self.floats) + len(self.texts)
 
+    def equals(self, other: Content) -> bool:
+        """Whether both have the same members."""
+        words = zip((self.integers, self.floats), (other.integers, other.floats), strict=True)
+        same = all(np.array_equal(*each) for each in words)
+        return same and self.kind == other.kind and self.texts.equals(other.texts)
+
     def with_added(self, other: Content) -> Content:
         """All members of both; ``OptionError`` if they are of different kinds. O(members)."""
         if not len(self) or not len(other):

@@ -157,9 +157,9 @@ class Members:
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Members:
         """The set again, in place."""
-        (kind,) = arrays["kind"].tolist()
-        if kind not in (*_KINDS, _NO_KIND):
-            raise SnapshotError(f"damaged set: {kind} is no kind")
+        kinds = arrays["kind"]
+        if len(kinds) != 1 or (kind := int(kinds[0])) not in (*_KINDS, _NO_KIND):
+            raise SnapshotError("damaged set: it has no kind")
         return cls(
             None if kind == _NO_KIND else kind,
             WordTable.from_arrays(under(arrays, "integers.")),

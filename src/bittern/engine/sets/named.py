@@ -7,6 +7,7 @@ its texts is only needed to say who is wrong. O(sets), or O(texts) for that.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -15,7 +16,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bittern.engine.sets.members import Members
-from bittern.errors import BadSubscription, BitternError, OptionError, brief
+from bittern.engine.subscriptions import Subscriptions
+from bittern.errors import (
+    BadSubscription,
+    BitternError,
+    OptionError,
+    SubscriptionError,
+    brief,
+)
 from bittern.language.derived import sets_of
 from bittern.language.lexer import tokens
 from bittern.language.literals import attribute_name, attribute_parts
@@ -79,10 +87,32 @@ def sets_named(parameters: Iterable[str]) -> list[str]:
     return sets_of(attribute_name(word) for word in parameters if word.startswith("`"))
 
 
-def missing(id_: str | int, use: Use) -> BadSubscription:
+def _missing(id_: str | int, use: Use) -> BadSubscription:
     """The refusal of a subscription that names a set which is not there."""
     message = f"there is no set {use.name!r}: define it first, without members if need be"
     return BadSubscription(id_, use.position, message)
+
+
+def check_subscription(
+    id_: str | int, text: str, parameters: Iterable[str], sets: Mapping[str, Any]
+) -> None:
+    """``SubscriptionError`` if a text, which has these parameters, names other sets than these."""
+    for name in sets_named(parameters):
+        if name not in sets:
+            raise SubscriptionError([_missing(id_, Use(0, name, position_of(text, name)))])
+
+
+def check_catalog(
+    attributes: Iterable[str], catalog: Subscriptions, sets: Mapping[str, Any]
+) -> None:
+    """``SubscriptionError`` if subscriptions, which have these attributes, name other sets.
+
+    It lists all of them. O(attributes), and O(texts) if there are some.
+    """
+    others = [name for name in sets_of(attributes) if name not in sets]
+    if others:
+        found = {use.row: use for use in reversed(list(uses(catalog.texts, others)))}
+        raise SubscriptionError([_missing(catalog.ids[row], found[row]) for row in sorted(found)])
 
 
 def uses(texts: pa.Array, names: Sequence[str] | None = None) -> Iterator[Use]:
@@ -106,9 +136,8 @@ def uses(texts: pa.Array, names: Sequence[str] | None = None) -> Iterator[Use]:
 
 def position_of(text: str, name: str) -> int:
     """Where a text that names a set does so."""
-    found = tokens(text)
-    for before, token in zip(found, found[1:], strict=False):
-        if before.text.upper() == "SET" and token.kind == "attribute":
-            if list(attribute_parts(attribute_name(token.text))) == [name]:
-                return token.position
+    for before, token in itertools.pairwise(tokens(text)):
+        is_named = before.text.upper() == "SET" and token.kind == "attribute"
+        if is_named and list(attribute_parts(attribute_name(token.text))) == [name]:
+            return token.position
     return 0

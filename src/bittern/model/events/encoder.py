@@ -86,9 +86,12 @@ class Encoder(Attributes):
         self.kinds = Kinds(rank.arrays.channels, patterns, self.names.numbers)
         #: By cell, whether it belongs to a hidden attribute, which no event carries; None: none do.
         self.hidden = _hidden_cells(rank, self.names.numbers)
-        has_terms = any(name.startswith(TERM) for name in self.names.numbers)
         #: The attributes that stand for terms; None: there are none.
-        self.derived = _derived(self.names.numbers, for_sample=for_sample) if has_terms else None
+        self.derived: DerivedAttributes | None = None
+        if any(name.startswith(TERM) for name in self.names.numbers):
+            from bittern.model.events.derived import DerivedAttributes  # noqa: PLC0415  only then
+
+            self.derived = DerivedAttributes(self.names.numbers, for_sample=for_sample)
 
     def hidden_cell(self, name: str) -> int:
         """The cell that says that a hidden attribute is there."""
@@ -159,12 +162,6 @@ class Encoder(Attributes):
                 if why is not None and not pa.types.is_null(kind):
                     found.append((path, why))
         return found
-
-
-def _derived(numbers: Mapping[str, int], *, for_sample: bool) -> DerivedAttributes:
-    from bittern.model.events.derived import DerivedAttributes  # noqa: PLC0415  only for terms
-
-    return DerivedAttributes(numbers, for_sample=for_sample)
 
 
 def _hidden_cells(rank: RankSpace, numbers: Mapping[str, int]) -> npt.NDArray[np.bool_] | None:
