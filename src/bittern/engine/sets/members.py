@@ -88,6 +88,22 @@ class Members:
         texts = content.texts.to_pylist()
         yield from texts if self.kind == STRING else map(Decimal, texts)
 
+    def to_arrow(self) -> pa.Array:
+        """The members as an array of one type; ``OptionError`` if no type holds all of them."""
+        content = self.content()
+        if self.kind == TIME:
+            return pa.array(content.integers).view(pa.timestamp("us", "UTC"))
+        if self.kind == BOOLEAN:
+            return pa.array(content.integers != 0)
+        if self.kind != NUMBER:
+            return content.texts
+        if not len(content.floats) and not len(content.texts):
+            return pa.array(content.integers)
+        doubles = content.integers.astype(np.float64)
+        if len(content.texts) or not np.array_equal(doubles.astype(np.int64), content.integers):
+            raise OptionError("the numbers of this set have no type in common: write JSON lines")
+        return pa.array(np.concatenate((doubles, content.floats.view(np.float64))))
+
     def __contains__(self, value: Any) -> bool:
         """Whether one Python value is a member; of another kind than the members, it is not."""
         if value is None:
