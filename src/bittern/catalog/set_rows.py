@@ -16,6 +16,7 @@ there are after the change. The tables are created by the first set.
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -39,6 +40,8 @@ PUT, ADD, REMOVE, DROP = range(4)
 MOST_CHANGES = 64
 #: ... or when they have this share of its members, and more than a few.
 _SHARE, _FEW = 4, 1_000
+#: Subscriptions that are looked at together.
+_ROWS = 10_000
 
 _change, _part = set_changes.c, set_parts.c
 
@@ -191,11 +194,12 @@ def _user(connection: sa.Connection, name: str) -> str | None:
     query = sa.select(row.id, row.expression).where(
         row.until == OPEN, sa.func.upper(row.expression).like("%SET%")
     )
-    streamed = connection.execution_options(stream_results=True, max_row_buffer=10_000)
-    for rows in streamed.execute(query).partitions(10_000):
-        texts = pa.array([each.expression for each in rows], pa.large_string())
-        for use in uses(texts, [name]):
-            return str(rows[use.row].id)
+    streamed = {"stream_results": True, "max_row_buffer": _ROWS}
+    with connection.execute(query, execution_options=streamed) as found:
+        for rows in found.partitions(_ROWS):
+            texts = pa.array([each.expression for each in rows], pa.large_string())
+            for use in uses(texts, [name]):
+                return str(rows[use.row].id)
     return None
 
 
@@ -244,7 +248,7 @@ def problems(connection: sa.Connection, at: int) -> list[str]:
     query = sa.select(_change.name, _change.version, _change.action)
     rows = connection.execute(query.order_by(_change.name, _change.version)).all()
     found: list[str] = []
-    for row, following in zip(rows, [*rows[1:], None], strict=True):
+    for row, following in itertools.pairwise([*rows, None]):
         if not is_whole(row.version) or not 0 < row.version <= at:
             found.append(f"the set {row.name!r:.60} has {row.version!r:.40} as a version")
             continue
