@@ -15,7 +15,7 @@ SQLAlchemy is imported only when a catalog is opened.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
@@ -291,8 +291,8 @@ class Catalog:
     def _door(self) -> Door:
         return Door(self.allows_quantifiers, self.functions, lambda: set(self.sets))
 
-    def _sets_of(self, connection: Any) -> Container[str]:
-        return self._set_rows.current(connection)
+    def _sets_of(self, connection: Any) -> dict[str, Any]:
+        return dict(self._set_rows.current(connection))
 
     def _check_sets(self, stage: Stage, door: Door) -> None:
         """Under the lock: the sets that the door saw are still there."""

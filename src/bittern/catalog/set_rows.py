@@ -248,7 +248,7 @@ def problems(connection: sa.Connection, at: int) -> list[str]:
     query = sa.select(_change.name, _change.version, _change.action)
     rows = connection.execute(query.order_by(_change.name, _change.version)).all()
     found: list[str] = []
-    for row, following in itertools.pairwise([*rows, None]):
+    for row, following in itertools.zip_longest(rows, rows[1:]):
         if not is_whole(row.version) or not 0 < row.version <= at:
             found.append(f"the set {row.name!r:.60} has {row.version!r:.40} as a version")
             continue

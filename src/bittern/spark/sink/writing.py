@@ -22,7 +22,7 @@ import contextlib
 import json as json_text
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -104,6 +104,7 @@ def write(
     on_error: str = "raise",
     history: Any = None,
     order_by: str | Sequence[str] | None = None,
+    sets: Mapping[str, Any] | None = None,
 ) -> Written:
     """Match a batch of events and write what ``match`` returns to a folder of Parquet files.
 
@@ -134,6 +135,7 @@ def write(
             on_error=on_error,
             history=history,
             order_by=order_by,
+            sets=sets,
         )
         job = prepare(events, subscriptions, asked)
         ref = job.source.ref
