@@ -288,6 +288,7 @@ example:
     add("--explode", action="store_true", help="one row per match instead of one per event")
     add("--limit", metavar="K", type=positive, help="only the K matches with the highest weights")
     add("--rejects", metavar="DIR", help="write events that cannot be read here, as Parquet")
+    _add_sets(command, ", in place of the snapshot's")
     add("--history", metavar="PARQUET", help="documents that precede all events")
     add(
         "--order-by",
