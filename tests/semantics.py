@@ -1,9 +1,9 @@
 """Every rule of the language as data: expression, event, answer, and Spark's answer.
 
 ``docs/language.md`` shows these rules as tables and ``test_semantics.py`` runs each of them
-against the oracle, the engine and Spark (those of quantifiers: ``test_quantifiers.py``, for there
-is nothing like them in a filter of Spark). After a change here, run this file: it writes the tables
-into the document again.
+against the oracle, the engine and Spark. Those of quantifiers are in ``test_quantifiers.py``, those
+of named sets in ``test_sets.py``: there is nothing like them in a filter of Spark. After a change
+here, run this file: it writes the tables into the document again.
 
     rule("NULL in a list", "n IN (1, NULL)", ({"n": 1}, True), ({"n": 2}, None))
                                               event     answer
@@ -92,6 +92,17 @@ class Joined:
     documents: tuple[Mapping[str, Any], ...]
     event: Mapping[str, Any]
     answer: bool
+
+
+@dataclass(frozen=True)
+class Looked:
+    """A rule of IN SET: what an expression says of an event, where the set has these members."""
+
+    name: str
+    expression: str
+    members: tuple[Any, ...]
+    event: Mapping[str, Any]
+    answer: bool | None
 
 
 def rule(name: str, expression: str, *cases: Any, why: str = "") -> Rule:
@@ -627,6 +638,50 @@ JOINED: tuple[Joined, ...] = (
     Joined("an event without a group", "FORALL d PER s (FALSE)", ({"s": "a"}, {}), {}, True),
 )  # fmt: skip
 
+_VIPS = (7, 9)
+
+LOOKED: tuple[Looked, ...] = (
+    Looked("IN SET", "n IN SET vips", _VIPS, {"n": 7}, True),
+    Looked("", "n IN SET vips", _VIPS, {"n": 8}, False),
+    Looked("", "n IN SET vips", _VIPS, {"n": None}, None),
+    Looked("", "n IN SET vips", _VIPS, {}, None),
+    Looked("NOT IN SET", "n NOT IN SET vips", _VIPS, {"n": 8}, True),
+    Looked("", "n NOT IN SET vips", _VIPS, {"n": 7}, False),
+    Looked("", "n NOT IN SET vips", _VIPS, {}, None),
+    Looked("a term", "lower(s) IN SET vips", ("ann",), {"s": "Ann"}, True),
+    Looked("", "lower(s) IN SET vips", ("ann",), {"s": "Bob"}, False),
+    Looked("inside a term", "coalesce(n IN SET vips, FALSE)", _VIPS, {}, False),
+    Looked("", "CASE WHEN n IN SET vips THEN n ELSE 0 END = 7", _VIPS, {"n": 7}, True),
+    Looked("is unknown", "(n IN SET vips) IS NULL", _VIPS, {}, True),
+    Looked("", "(n IN SET vips) IS NULL", _VIPS, {"n": 8}, False),
+    Looked("an empty set", "n IN SET vips", (), {"n": 7}, False),
+    Looked("", "n NOT IN SET vips", (), {"n": 7}, True),
+    Looked("", "n NOT IN SET vips", (), {}, None),
+    Looked("numbers are compared by value", "x IN SET vips", _VIPS, {"x": 7.0}, True),
+    Looked("", "d IN SET vips", _VIPS, {"d": Decimal("9.0000")}, True),
+    Looked("", "d IN SET vips", (0.1,), {"d": Decimal("0.1")}, True),
+    Looked("", "n IN SET vips", (2.0**53,), {"n": 2**53 + 1}, False),
+    Looked("", "x IN SET vips", (Decimal("0.100000000000000005"),), {"x": 0.1}, False),
+    Looked("minus zero", "x IN SET vips", (0,), {"x": -0.0}, True),
+    Looked("NaN equals itself", "x IN SET vips", (math.nan,), {"x": math.nan}, True),
+    Looked("", "x IN SET vips", _VIPS, {"x": math.nan}, False),
+    Looked("infinity", "x IN SET vips", (math.inf,), {"x": math.inf}, True),
+    Looked("", "x IN SET vips", (math.inf,), {"x": -math.inf}, False),
+    Looked("times", "t IN SET vips", (dt.date(2024, 1, 1),), {"t": _NEW_YEAR}, True),
+    Looked("", "t IN SET vips", (_NEW_YEAR,), {"t": _NEW_YEAR + _TICK}, False),
+    Looked("", "day IN SET vips", (_NEW_YEAR,), {"day": dt.date(2024, 1, 1)}, True),
+    Looked("booleans", "b IN SET vips", (True,), {"b": True}, True),
+    Looked("", "b IN SET vips", (True,), {"b": False}, False),
+    Looked("strings, by their bytes", "s IN SET vips", ("a", "b"), {"s": "a"}, True),
+    Looked("", "s IN SET vips", ("a", "b"), {"s": "a "}, False),
+    Looked("kinds never mix", "s IN SET vips", _VIPS, {"s": "7"}, None),
+    Looked("", "s NOT IN SET vips", _VIPS, {"s": "7"}, None),
+    Looked("a list has no kind", "l IN SET vips", _VIPS, {"l": [7]}, None),
+    Looked("elements of a list", "exists(l, v -> v IN SET vips)", _VIPS, {"l": [1, 7]}, True),
+    Looked("", "exists(l, v -> v IN SET vips)", _VIPS, {"l": [1]}, False),
+    Looked("the name in back quotes", "n IN SET `vips`", _VIPS, {"n": 7}, True),
+)
+
 # ------------------------------------------------------------------ as Markdown
 
 DOCUMENT = Path(__file__).parent.parent / "docs" / "language.md"
@@ -638,7 +693,7 @@ FUNCTION_MARKS: Final = (
 THEMES: Final = {
     "numbers": ("numbers", "rounding", "mathematics", "bits"),
     "texts": ("strings", "positions", "encodings", "patterns"),
-    "choices and comparisons": ("comparisons", "conditions"),
+    "choices and comparisons": ("comparisons", "conditions", "members"),
     "casts, each to the type of its name": ("casts",),
     "times and intervals": ("times", "time_texts", "zones", "intervals"),
     "arrays and maps": ("arrays", "elements", "lambdas", "sets"),
@@ -648,7 +703,7 @@ MARKS: Final = ("<!-- rules: written by tests/semantics.py -->\n", "<!-- end of 
 
 def tables() -> str:
     """Write all rules as Markdown tables, one per section."""
-    return "\n".join([*_rule_tables(), *_joined_table(), *_refused_table(), ""])
+    return "\n".join([*_rule_tables(), *_joined_table(), *_looked_table(), *_refused_table(), ""])
 
 
 def documented() -> str:
@@ -687,6 +742,23 @@ def _joined_table() -> Iterator[str]:
             one.name,
             _code(one.expression),
             documents,
+            _code(event_text(one.event)),
+            _answer(one.answer),
+        ]
+        yield "| " + " | ".join(shown) + " |"
+    yield ""
+
+
+def _looked_table() -> Iterator[str]:
+    yield "### Named sets\n"
+    yield "| rule | expression | members of the set | event | answer |"
+    yield "|---|---|---|---|---|"
+    for one in LOOKED:
+        members = _code(", ".join(map(_value, one.members))) if one.members else "none"
+        shown = [
+            one.name,
+            _code(one.expression),
+            members,
             _code(event_text(one.event)),
             _answer(one.answer),
         ]

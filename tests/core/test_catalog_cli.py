@@ -29,7 +29,9 @@ def lines(out):
 COMMANDS = ["add", "remove", "enable", "disable", "show", "load", "export", "history", "check"]
 
 
-@pytest.mark.parametrize("command", [*COMMANDS, "quantifiers", "forget", None])
+@pytest.mark.parametrize(
+    "command", [*COMMANDS, "quantifiers", "set", "sets", "members", "forget", None]
+)
 def test_help_has_an_example(run, command):
     code, out, _ = run(*([command] if command else []), "--help")
     assert code == 0

@@ -121,6 +121,7 @@ def _calls(inner: st.SearchStrategy[Term]) -> st.SearchStrategy[Term]:
         call("case", 3, 3),
         call("between", 3, 3),
         call("in", 2, 4),
+        inner.map(lambda term: Call("in set", (term, Constant(pa.scalar("odd `name`"))))),
         inner.map(lambda term: Call("cast", (term,), pa.int32())),
         inner.map(lambda term: Call("extract", (Constant(pa.scalar("year")), term))),
         st.tuples(inner, inner).map(lambda two: Call("filter", (two[0], Lambda(("end",), two[1])))),

@@ -8,5 +8,7 @@
     sources.py files.py   what a catalog can be loaded from; files of subscriptions
     writing.py            a change becomes a version
     reading.py            one version, the changes between two, one subscription's past
+    sets.py               ``catalog.sets``: named sets, versioned like subscriptions
+    set_rows.py set_parts.py   how they are stored
     checking.py           every row against what is ever written
 """

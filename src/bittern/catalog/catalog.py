@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import pyarrow as pa
@@ -36,6 +37,7 @@ from bittern.terms.unknown import EMBEDDED, SPARK
 
 if TYPE_CHECKING:
     from bittern.catalog.reading import Changes, Version
+    from bittern.catalog.sets import CatalogSets
     from bittern.catalog.writing import Merged, Stage
 
 _REPORT_EVERY = 10_000
@@ -76,7 +78,7 @@ class Catalog:
         functions: str | None = None,
     ) -> None:
         try:
-            from bittern.catalog import checking, reading, writing  # noqa: PLC0415 (only needed with a catalog)
+            from bittern.catalog import checking, reading, set_rows, writing  # noqa: PLC0415 (only needed with a catalog)
             from bittern.catalog.database import Database, database_url  # noqa: PLC0415
         except ModuleNotFoundError as missing:
             if (missing.name or "").split(".")[0] != "sqlalchemy":
@@ -90,6 +92,7 @@ class Catalog:
             )
         self._database = Database(database_url(url), float(timeout), create=create)
         self._checking, self._reading, self._writing = checking, reading, writing
+        self._set_rows = set_rows
         if functions is not None and one_of("functions", functions, _FUNCTIONS) != self.functions():
             if self.version():
                 raise OptionError(
@@ -136,9 +139,11 @@ class Catalog:
 
         ``SubscriptionError`` if it is not valid, or if the id is taken and ``replace`` is false.
         """
-        row = _valid([self._door().check((id, expression, subscriber, weight, metadata, enabled))])
+        door = self._door()
+        row = _valid([door.check((id, expression, subscriber, weight, metadata, enabled))])
 
         def check_free(stage: Stage) -> None:
+            self._check_sets(stage, door)
             if not replace and self._writing.is_there(stage.connection, row[0][0]):
                 raise SubscriptionError([BadSubscription(row[0][0], 0, TAKEN)])
 
@@ -175,6 +180,7 @@ class Catalog:
             door = Door(
                 lambda: self._reading.allows_quantifiers(stage.connection),
                 lambda: self._reading.functions(stage.connection),
+                lambda: self._sets_of(stage.connection),
             )
             rows = []
             for name in names:
@@ -210,7 +216,8 @@ class Catalog:
             stage.put(good)
             stage.remove(ids)
 
-        return self._write(stage).version
+        check = partial(self._check_sets, door=door)
+        return self._write(stage, under_lock=check).version
 
     def load(
         self,
@@ -238,8 +245,8 @@ class Catalog:
         bad: list[BadSubscription] = []
         # Asked before there is a transaction. One that has read may not be able to write later,
         # and one that asks through a second connection waits for others that do the same.
-        allowed, functions = self.allows_quantifiers(), self.functions()
-        door = Door(lambda: allowed, lambda: functions)
+        allowed, functions, sets = self.allows_quantifiers(), self.functions(), set(self.sets)
+        door = Door(lambda: allowed, lambda: functions, lambda: sets)
 
         def stage(stage: Stage) -> None:
             stage.put(_good(door, rows, bad, report))
@@ -253,7 +260,8 @@ class Catalog:
                 )
             stage.keep({each.id for each in bad if isinstance(each.id, str) and _is_id(each.id)})
 
-        merged = self._write(stage, sweep=mode == "replace", progress=report)
+        check = partial(self._check_sets, door=door)
+        merged = self._write(stage, under_lock=check, sweep=mode == "replace", progress=report)
         return Loaded(**merged._asdict(), bad=bad)
 
     def forget(self, before: int) -> int:
@@ -261,7 +269,7 @@ class Catalog:
 
         Earlier versions cannot be read any more. O(row versions dropped).
         """
-        return self._writing.forget(self._database, before)
+        return self._writing.forget(self._database, before, self._set_rows.forget)
 
     def set_quantifiers(self, allowed: bool) -> None:  # noqa: FBT001
         """Allow EXISTS and FORALL, as a new catalog does, or refuse them from now on.
@@ -281,10 +289,26 @@ class Catalog:
         self._writing.set_functions(self._database, functions)
 
     def _door(self) -> Door:
-        return Door(self.allows_quantifiers, self.functions)
+        return Door(self.allows_quantifiers, self.functions, lambda: set(self.sets))
+
+    def _sets_of(self, connection: Any) -> dict[str, Any]:
+        return dict(self._set_rows.current(connection))
+
+    def _check_sets(self, stage: Stage, door: Door) -> None:
+        """Under the lock: the sets that the door saw are still there."""
+        gone = sorted(door.named.difference(self._sets_of(stage.connection))) if door.named else []
+        if gone:
+            raise OptionError(f"the set {gone[0]!r} was removed meanwhile: nothing was changed")
 
     def _write(self, stage: Callable[[Stage], None], **options: Any) -> Merged:
         return self._writing.write(self._database, stage, **options)
+
+    @property
+    def sets(self) -> CatalogSets:
+        """The named sets: ``catalog.sets["vips"] = [7, 9]`` (``catalog/sets.py``)."""
+        from bittern.catalog.sets import CatalogSets  # noqa: PLC0415  only for sets
+
+        return CatalogSets(self._database)
 
     # -- reading -------------------------------------------------------------------------------
 

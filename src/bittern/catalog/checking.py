@@ -7,6 +7,7 @@
     counter     agrees with the list of versions, which has no gaps
     rows        what the catalog would accept, in the form in which it is stored; ``since`` and
                 ``until`` are versions, and forms of one subscription do not overlap
+    sets        each change of a set is what it says, and its parts are what was written
     versions    as many rows begin and end in each as its numbers of changes say
 
 Rows have no checksums. A text that was changed into another valid text is not found, nor is a
@@ -25,6 +26,7 @@ from bittern.catalog.database import Database
 from bittern.catalog.layout import OPEN, subscriptions, versions
 from bittern.catalog.reading import counted, is_time, is_whole
 from bittern.catalog.rows import FIELDS, Door
+from bittern.catalog.set_rows import problems as set_problems
 from bittern.errors import BadSubscription, CatalogError
 
 _PARTS = 10_000
@@ -42,7 +44,7 @@ _ENDED = sa.select(_row.until, sa.func.count()).where(_row.until < OPEN).group_b
 def problems(database: Database) -> list[str]:
     """All problems, one sentence each."""
     found: list[str] = []
-    for look in (_database, _versions, _rows):
+    for look in (_database, _versions, _rows, _sets):
         try:
             with database.reading() as connection:
                 found += look(connection)
@@ -86,6 +88,11 @@ def _versions(connection: sa.Connection) -> Iterator[str]:
             )
     if expected != newest + 1:
         yield f"the list of versions ends before {expected}, and the newest is {newest}"
+
+
+def _sets(connection: sa.Connection) -> Iterator[str]:
+    newest, _ = counted(connection)
+    yield from set_problems(connection, newest)
 
 
 def _rows(connection: sa.Connection) -> Iterator[str]:

@@ -27,7 +27,8 @@ Rows to be written are first put into ``bittern_staged``, a temporary table that
 connection sees: a million rows are read and checked while other writers go on, and then merged by
 three statements (``catalog/writing.py``).
 
-Settings of a catalog are in ``bittern_settings``, which the first setting creates.
+Settings of a catalog are in ``bittern_settings``, which the first setting creates. Named sets are
+in two more tables, which the first set creates (``catalog/set_rows.py``).
 
 Times are microseconds since 1970, UTC. Ids are compared by their bytes.
 """
@@ -100,6 +101,28 @@ settings = sa.Table(
     sa.MetaData(),
     sa.Column("name", _BYTES, primary_key=True),
     sa.Column("value", sa.Text, nullable=False),
+)
+
+set_changes = sa.Table(
+    "bittern_set_changes",
+    sa.MetaData(),  # likewise
+    sa.Column("name", _BYTES, primary_key=True),
+    sa.Column("version", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("action", sa.SmallInteger, nullable=False),
+    sa.Column("kind", sa.SmallInteger),  # of the members of this change; null if there are none
+    sa.Column("moved", sa.BigInteger, nullable=False),  # how many these are
+    sa.Column("members", sa.BigInteger, nullable=False),  # how many the set has after it
+)
+
+set_parts = sa.Table(
+    "bittern_set_parts",
+    sa.MetaData(),  # likewise
+    sa.Column("name", _BYTES, primary_key=True),
+    sa.Column("version", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("part", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("form", sa.SmallInteger, nullable=False),
+    sa.Column("digest", sa.Text, nullable=False),
+    sa.Column("data", sa.LargeBinary, nullable=False),
 )
 
 staged = sa.Table(

@@ -24,7 +24,7 @@ each.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
@@ -55,6 +55,8 @@ REFUSED = (
 )
 #: What to do about a subscription that is damaged: ``check`` looks at its old forms too.
 REMEDY = "remove it, add it again, and forget earlier versions"
+#: Somewhere in a parameter that names a set.
+IN_SET = " IN SET "
 #: Shapes are remembered for so many texts, so that memory stays bounded.
 _SHAPES_FOR = 200_000
 
@@ -93,16 +95,21 @@ class Door:
     """Checks rows one after the other. One thread at a time.
 
     When a row has EXISTS or FORALL, ``quantifiers`` tells whether the catalog allows them; when it
-    has an unknown function, ``functions`` tells which are allowed.
+    has an unknown function, ``functions`` tells which are allowed; when it names a set, ``sets``
+    tells which there are, None: any.
     """
 
     def __init__(
         self,
         quantifiers: Callable[[], bool] = lambda: True,
         functions: Callable[[], str] = lambda: EMBEDDED,
+        sets: Callable[[], Container[str] | None] = lambda: None,
     ) -> None:
         self._quantifiers = cache(quantifiers)
         self._functions = cache(functions)
+        self._sets = cache(sets)
+        #: The sets that rows named so far.
+        self.named: set[str] = set()
         self._shapes = Shapes()
         self._read = 0
 
@@ -148,17 +155,32 @@ class Door:
         if self._read % _SHAPES_FOR == 0:
             self._shapes = Shapes()
         try:
-            shape_id, _ = self._shapes.read(text)
+            shape_id, parameters = self._shapes.read(text)
         except ExpressionError:
             if self._functions() != SPARK:
                 raise
             with any_function():
-                shape_id, _ = self._shapes.read(text)
+                shape_id, parameters = self._shapes.read(text)
         if needs_history(self._shapes.templates[shape_id]) and not self._quantifiers():
             raise ExpressionError(REFUSED, text, first_quantifier(text))
+        if any(IN_SET in parameter for parameter in parameters):
+            self._check_sets(text, parameters)
         if "\0" in text:  # which a string of the language may hold
             raise ExpressionError("a catalog cannot hold U+0000", text, text.index("\0"))
         return text
+
+    def _check_sets(self, text: str, parameters: Iterable[str]) -> None:
+        from bittern.engine.sets.named import position_of, sets_named  # noqa: PLC0415  only then
+
+        names = sets_named(parameters)
+        if not names:
+            return
+        known = self._sets()
+        for name in names:
+            if known is not None and name not in known:
+                said = f"there is no set {name!r}: define it first, without members if need be"
+                raise ExpressionError(said, text, position_of(text, name))
+        self.named.update(names)
 
 
 def checked_id(id_: Any) -> str:

@@ -220,9 +220,7 @@ def write(
         connection.execute(staged.delete())  # SQLite keeps what the last transaction staged
         asked = Stage(connection)
         stage(asked)
-        now = connection.execute(_TAKE).scalar_one()
-        if now != (connection.execute(_LAST).scalar() or 0) + 1:
-            raise DamageError(f"version {now} does not follow the last one in the list of versions")
+        now = take_version(connection)
         if under_lock is not None:
             under_lock(asked)
         merged = _merge(asked, now, sweep=sweep, progress=progress or (lambda *_: None))
@@ -230,6 +228,14 @@ def write(
             connection.rollback()
             return merged._replace(version=now - 1)
     return merged
+
+
+def take_version(connection: sa.Connection) -> int:
+    """The next version; other writers wait from here on until this one commits."""
+    now: int = connection.execute(_TAKE).scalar_one()
+    if now != (connection.execute(_LAST).scalar() or 0) + 1:
+        raise DamageError(f"version {now} does not follow the last one in the list of versions")
+    return now
 
 
 def _merge(
@@ -293,13 +299,14 @@ def _set(database: Database, name: str, value: str) -> None:
         connection.execute(settings.insert(), {"name": name, "value": value})
 
 
-def forget(database: Database, before: int) -> int:
-    """Drop the row versions that only versions before this one need."""
+def forget(database: Database, before: int, also: Callable[[sa.Connection, int], None]) -> int:
+    """Drop the row versions that only versions before this one need; ``also`` drops more."""
     with database.writing() as connection:
         # Takes the lock, and changes nothing yet.
         connection.execute(counter.update().values(oldest=counter.c.oldest))
         before = known(connection, before)
         connection.execute(counter.update().values(oldest=before))
         connection.execute(versions.delete().where(versions.c.version < before))
+        also(connection, before)
         gone = subscriptions.delete().where(subscriptions.c.until <= before)
         return connection.execute(gone).rowcount

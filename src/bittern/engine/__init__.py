@@ -7,6 +7,7 @@
     index.py          an immutable index of them       snapshot/  as it is saved and mapped
     matcher.py        batches of events against one, or against a snapshot and deltas
     live/             a matcher whose subscriptions change meanwhile
+    sets/             named sets that subscriptions look values up in
     explain.py one_value.py    why an event matched, or why it did not
     sharding/         how a catalog that outgrows a host is cut
     answers.py unanswered.py   EXISTS and FORALL: what a matcher asks a history, or does without one

@@ -7,7 +7,7 @@ these protocols, and a matcher without a history does not load it.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from importlib import import_module
 from typing import Any, Protocol
@@ -52,7 +52,13 @@ class Answering(Protocol):
         """How many events to take next."""
 
     def run(
-        self, events: Any, json: str | Sequence[str], reads: Sequence[Read], *, remember: bool
+        self,
+        events: Any,
+        json: str | Sequence[str],
+        reads: Sequence[Read],
+        sets: Mapping[str, Any],
+        *,
+        remember: bool,
     ) -> Sequence[npt.NDArray[np.uint64]]:
         """For each segment, the pairs to add to its encoded block."""
 

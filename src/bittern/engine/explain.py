@@ -132,11 +132,14 @@ class Explanation:
         return "\n".join(lines)
 
 
-def explain(index: HasExpressions, event: Any, id_: str | int) -> Explanation:
+def explain(
+    index: HasExpressions, event: Any, id_: str | int, *, sets: Mapping[str, Any] | None = None
+) -> Explanation:
     """Why ``event`` matches subscription ``id_`` of an index or live matcher, or why it does not.
 
     ``event`` is one mapping, JSON text, or an Arrow table or record batch of one row. A live
     matcher with a history compares it with the current documents, and does not add it to them.
+    ``sets`` are named sets in place of those of the index or matcher.
 
     >>> import bittern
     >>> index = bittern.Index.build({"s1": "price < 10 AND color = 'red'"})
@@ -148,7 +151,8 @@ def explain(index: HasExpressions, event: Any, id_: str | int) -> Explanation:
     """
     text = index.expression(id_)
     tree, mapping = parse(text), _as_mapping(event)
-    read = _read(tree, mapping, event)
+    known = getattr(index, "sets", {})
+    read = _read(tree, mapping, event, known if sets is None else _given(known, sets))
     asked = [node for node in walk(tree) if isinstance(node, Quantified)]
     if not asked or not isinstance(index, LiveMatcher) or index.joins is None:
         step = _evaluate(tree, read, {})
@@ -162,7 +166,15 @@ def explain(index: HasExpressions, event: Any, id_: str | int) -> Explanation:
     return Explanation(id_, text, _evaluate(tree, read, steps), str(outlook))
 
 
-def _read(tree: Expression, mapping: Mapping[str, Any], event: Any) -> _Event:
+def _given(known: Mapping[str, Any], sets: Mapping[str, Any]) -> Mapping[str, Any]:
+    from bittern.engine.sets.named import read_sets  # noqa: PLC0415  only for sets
+
+    return {**known, **read_sets(sets)}
+
+
+def _read(
+    tree: Expression, mapping: Mapping[str, Any], event: Any, sets: Mapping[str, Any]
+) -> _Event:
     """The event with what a tree asks beyond its values, under the names that stand for it."""
     leaves = [n for n in walk(tree) if not isinstance(n, And | Or | Not | Constant | Quantified)]
     own = [n.attribute for n in leaves]  # type: ignore[union-attr]
@@ -172,7 +184,7 @@ def _read(tree: Expression, mapping: Mapping[str, Any], event: Any) -> _Event:
     if terms := sorted(filter(is_derived, names)):
         from bittern.model.events.derived import term_values  # noqa: PLC0415  only for terms
 
-        values, failures = term_values(terms, source)
+        values, failures = term_values(terms, source, sets)
         read = _Event({**mapping, **values}, failures)
     if presences := sorted(filter(is_presence, names)):
         from bittern.model.events.present import present_names  # noqa: PLC0415  only then
@@ -319,8 +331,12 @@ def _predicate(node: Predicate, event: _Event) -> Step:
         return Step(text, is_missing, found)
     value = _look_up(event, node.attribute)
     if sides := sides_of(node.attribute):
-        known = ", ".join(_found(event, side) for side in sides)
-        return Step(text, None if isinstance(value, _Nothing) else outcome(node, value), known)
+        known = [_found(event, side) for side in sides]
+        if not isinstance(value, _Nothing):
+            return Step(text, outcome(node, value), ", ".join(known))
+        if len(sides) == 1 and not isinstance(_look_up(event, sides[0]), _Nothing):
+            known.append("which is of another kind than the members")
+        return Step(text, None, ", ".join(known))
     found = _found(event, node.attribute)
     if isinstance(node, IsNull):
         return Step(text, isinstance(value, _Nothing), found)

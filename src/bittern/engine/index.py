@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -48,9 +48,11 @@ from bittern.terms.unknown import EMBEDDED, SPARK
 
 if TYPE_CHECKING:
     from bittern.engine.known_schema import KnownSchema, Unknown
+    from bittern.engine.sets.members import Members
     from bittern.model.event_schema import EventSchema
 
 _NONE_TIMED: dict[str, float] = {}
+_NO_SETS: Mapping[str, Any] = {}
 
 
 class Index:
@@ -82,6 +84,8 @@ class Index:
         self.subscriptions = subscriptions
         self.subscribers = subscribers
         self._operators = dict(operators)
+        #: The sets that were given to ``build``, by name: matchers take them unless told otherwise.
+        self.sets: Mapping[str, Members] = _NO_SETS
         #: Subscriptions that ``build(..., on_error="skip")`` left out.
         self.bad: list[BadSubscription] = []
         #: What ``build(..., schema=...)`` found that the events do not have: id, attribute, reason.
@@ -107,6 +111,7 @@ class Index:
         functions: str = EMBEDDED,
         schema: pa.Schema | EventSchema | None = None,
         unknown: str = "warn",
+        sets: Mapping[str, Any] | None = None,
     ) -> Index:
         """Compile subscriptions.
 
@@ -131,6 +136,10 @@ class Index:
         Subscriptions that ask for what the events do not have are listed in ``index.unknown``, with
         a warning in the log; ``unknown="raise"`` makes them bad, ``unknown="ignore"`` looks for
         none.
+        ``sets`` are the sets that subscriptions name (``user_id IN SET vips``), from name to
+        members: a list, a set or an array. A subscription that names another set is bad then. The
+        index keeps and saves them; a matcher may be given others. Without ``sets``, the matcher
+        must be given all.
 
         All subscriptions that are bad, or that the strategy cannot hold, are raised as one
         ``SubscriptionError``. With ``on_error="skip"`` they are left out and listed in
@@ -156,6 +165,7 @@ class Index:
         one_of("functions", functions, (EMBEDDED, SPARK))
         one_of("unknown", unknown, ("warn", "raise", "ignore"))
         known = None if schema is None else _known(schema, functions)
+        named = None if sets is None else _read_sets(sets)
         started = time.perf_counter()
         shapes = Shapes()
         catalog = read_subscriptions(
@@ -182,6 +192,7 @@ class Index:
             sample=sample,
             strategy=strategy,
             parameters=given,
+            sets=named,
         )
         try:
             index = compiled(catalog)
@@ -209,14 +220,20 @@ class Index:
         strategy: str = "pivot",
         parameters: Mapping[str, Any] | None = None,
         text_ids: bool = False,
+        sets: Mapping[str, Members] | None = None,
     ) -> Index:
         """Compile subscriptions that have been read already. O(parameters).
 
         ``text_ids`` says that ids are strings, which cannot be told from an empty list of ids.
-        ``SubscriptionError`` lists all subscriptions that the strategy cannot hold.
+        ``SubscriptionError`` lists all subscriptions that the strategy cannot hold, or that name a
+        set which is not in ``sets`` (None: they may name any).
         """
         compiled = compile_catalog(templates, catalog.shape_ids, catalog.parameters)
-        mass = expected_events(compiled, sample)
+        if sets is not None:
+            from bittern.engine.sets.named import check_catalog  # noqa: PLC0415  only for sets
+
+            check_catalog(compiled.rank.attribute_names(), catalog, sets)
+        mass = expected_events(compiled, sample, sets or _NO_SETS)
         try:
             subscriptions, numbers = strategy_named(strategy).build(
                 compiled.classes, mass, compiled.rank, **(parameters or {})
@@ -240,6 +257,7 @@ class Index:
             operators=compiled.operators,
         )
         index.bad = catalog.bad
+        index.sets = sets or _NO_SETS
         terms = [name for name in compiled.rank.attribute_names() if name.startswith(TERM)]
         if terms:
             from bittern.language.derived import has_unknown_functions  # noqa: PLC0415  only then
@@ -282,6 +300,18 @@ class Index:
         same._encoder = Encoder(self.rank, self._patterns, for_sample=True)  # noqa: SLF001
         return same
 
+    @property
+    def set_names(self) -> Sequence[str]:
+        """The sets that subscriptions name, each once."""
+        derived = self.encoder.derived
+        return () if derived is None else derived.set_names
+
+    def with_sets(self, sets: Mapping[str, Any]) -> Index:
+        """The same index with these sets, in place of those of the same names that it has."""
+        same = copy.copy(self)
+        same.sets = {**self.sets, **_read_sets(sets)}
+        return same
+
     def expression(self, id_: str | int) -> str:
         """The text of a subscription."""
         position = self._ids.find(id_)
@@ -298,6 +328,8 @@ class Index:
         out |= {f"index.{k}": v for k, v in self.subscriptions.arrays().items()}
         out["class_starts"] = self.subscribers.starts
         out["subscribers"] = self.subscribers.subscribers
+        for number, members in enumerate(self.sets.values()):
+            out |= {f"sets.{number}.{k}": v for k, v in members.arrays().items()}
         return out
 
     def _other_arrays(self) -> dict[str, npt.NDArray[Any]]:
@@ -336,6 +368,8 @@ class Index:
         }
         if self.functions != EMBEDDED:
             meta["functions"] = self.functions
+        if self.sets:
+            meta["sets"] = list(self.sets)
         return self._matching_arrays() | self._other_arrays(), meta
 
     @classmethod
@@ -367,6 +401,13 @@ class Index:
             operators=meta["operators"],
         )
         index.functions = meta.get("functions", EMBEDDED)
+        if "sets" in meta:
+            from bittern.engine.sets.members import Members  # noqa: PLC0415  only for sets
+
+            index.sets = {
+                str(name): Members.from_arrays(under(arrays, f"sets.{number}."))
+                for number, name in enumerate(meta["sets"])
+            }
         return index
 
     # -- looking inside ------------------------------------------------------------------------
@@ -388,6 +429,7 @@ class Index:
             "bytes_per_subscription": round(self.nbytes / max(1, len(self)), 1),
             "predicates": dict(sorted(self._operators.items())),
             self.subscriptions.name: inner,
+            "sets": {name: len(members) for name, members in self.sets.items()},
             "arrays": {name: array.nbytes for name, array in sorted(arrays.items())},
         }
 
@@ -411,6 +453,8 @@ class Index:
         }, "there is not one channel per pattern"
         for patterns in self._patterns.values():
             patterns.check()
+        for members in self.sets.values():
+            members.check()
         self.subscriptions.check(self.rank.n_channels, self.rank.n_cells)
         n_classes = self.subscriptions.statistics()["classes"]
         assert len(starts) in (0, n_classes + 1), "classes and their subscribers differ in number"
@@ -423,12 +467,20 @@ def _known(schema: Any, functions: str) -> KnownSchema:
     return KnownSchema.of(schema, functions)
 
 
-def expected_events(compiled: Compiled, sample: Any) -> npt.NDArray[np.float64]:
+def _read_sets(sets: Mapping[str, Any]) -> dict[str, Members]:
+    from bittern.engine.sets.named import read_sets  # noqa: PLC0415  only for sets
+
+    return read_sets(sets)
+
+
+def expected_events(
+    compiled: Compiled, sample: Any, sets: Mapping[str, Members] = _NO_SETS
+) -> npt.NDArray[np.float64]:
     """The number of events to expect in each cell, from a sample if there is one."""
     if sample is None:
         return cell_mass(compiled.rank, compiled.classes, None, 0)
     encoder = Encoder(compiled.rank, compiled.patterns, for_sample=True)
-    events = encoder.encode(sample).events
+    events = encoder.encode(sample, sets=sets).events
     counts = np.zeros(compiled.rank.n_cells, dtype=np.int64)
     counts[events.cells] = np.diff(events.offsets)
     return cell_mass(compiled.rank, compiled.classes, counts, events.n_events)

@@ -24,6 +24,7 @@ from bittern.model.matches import Matches, best, concatenate, merge
 from bittern.options import whole_number
 from bittern.terms.spelling import spelling
 
+_NO_SETS: Mapping[str, Any] = {}
 #: Events matched at once: enough to visit each posting list for many, few enough for the cache.
 BLOCK = 16_384
 
@@ -32,19 +33,29 @@ class Matcher:
     """Matches batches of events against an index. Threads may share one.
 
     It has no history: subscriptions with EXISTS or FORALL match nothing, and a warning says so.
+    ``sets`` are the sets that subscriptions name, from name to members; those that are not given
+    are the index's own.
 
     >>> matcher = Matcher(Index.build({"s1": "price < 10"}))
     >>> matcher.match([{"price": 5}, {"price": 50}]).to_pylist()
     [['s1'], []]
     """
 
-    def __init__(self, index: Index, *, case_sensitive: bool = True) -> None:
-        """``case_sensitive=False`` finds ``PRICE`` in the column ``price``, as Spark does.
+    def __init__(
+        self,
+        index: Index,
+        *,
+        sets: Mapping[str, Any] | None = None,
+        case_sensitive: bool = True,
+    ) -> None:
+        """``sets`` are the sets that subscriptions name; they come in place of the index's own.
 
-        That is about columns of tables and fields of structs. Keys are what they are.
+        ``case_sensitive=False`` finds ``PRICE`` in the column ``price``, as Spark does. That is
+        about columns of tables and fields of structs. Keys are what they are.
         """
         self.index = index
         tell_unanswered(index)
+        self._sets = sets_for(index, sets)
         self._state = State.over(index)
         self._case_sensitive = case_sensitive
         #: Totals of the last call: events, candidates, matches, rejects, mistyped.
@@ -62,7 +73,8 @@ class Matcher:
         columns. Events that cannot be read match nothing and are listed in ``matches.rejects``.
         Events with a value that no subscription can compare are in ``matches.mistyped``.
         """
-        matcher = StateMatcher(self._state)  # its own, so that threads do not mix their totals
+        # Its own, so that threads do not mix their totals.
+        matcher = StateMatcher(self._state, sets=self._sets)
         with spelling(case_sensitive=self._case_sensitive):
             found = matcher.match(events, limit=limit, json=json)
         self.last_statistics = matcher.last_statistics
@@ -72,12 +84,16 @@ class Matcher:
 class StateMatcher:
     """Matches batches of events against a snapshot and deltas, as if they were one index.
 
-    Without joins, subscriptions with EXISTS or FORALL match nothing.
+    Without joins, subscriptions with EXISTS or FORALL match nothing. ``sets`` has all sets that
+    subscriptions name.
     """
 
-    def __init__(self, state: State, joins: Answering | None = None) -> None:
+    def __init__(
+        self, state: State, joins: Answering | None = None, sets: Mapping[str, Any] = _NO_SETS
+    ) -> None:
         self._state = state
         self._joins = joins
+        self._sets = sets
         self.last_statistics: dict[str, int] = {}
         #: The last events of the last call.
         self.last_block: Any = None
@@ -100,7 +116,7 @@ class StateMatcher:
         state, totals = self._state, new_totals()
         indexes = [segment.index for segment in state.segments]
         weights = state_weights(state) if limit is not None else None
-        parts, joins = [], self._joins
+        parts, joins, sets = [], self._joins, self._sets
         size: Callable[[], int] | None = None
         late: list[npt.NDArray[np.bool_]] = []
         alive = state.marks
@@ -111,11 +127,11 @@ class StateMatcher:
             size = partial(joins.block_size, BLOCK)
             before = joins.lookups
         for block in blocks(events, size):
-            reads = [index.encoder.read(block, json) for index in indexes]
+            reads = [index.encoder.read(block, json, sets) for index in indexes]
             if joins is None:
                 encoded = [read.encoded() for read in reads]
             else:
-                added = joins.run(block, json, reads, remember=remember and not at_once)
+                added = joins.run(block, json, reads, sets, remember=remember and not at_once)
                 encoded = [read.encoded(more) for read, more in zip(reads, added, strict=True)]
                 if remember and at_once:
                     late.append(joins.readable(reads))
@@ -133,6 +149,19 @@ class StateMatcher:
                 joins.history.append_some(events, json, np.concatenate(late))
         self.last_statistics = totals
         return concatenate(parts)
+
+
+def sets_for(index: Index, given: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    """The sets that match an index: its own, and those that are given in their place.
+
+    ``OptionError`` if subscriptions name another one.
+    """
+    sets = index.sets if given is None else index.with_sets(given).sets
+    if index.set_names:
+        from bittern.engine.sets.named import check_there  # noqa: PLC0415  only for sets
+
+        check_there(index.set_names, sets, "give them, as in sets={'vips': [7, 9]}")
+    return sets
 
 
 def new_totals() -> dict[str, int]:

@@ -27,7 +27,7 @@ the guards that hold).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any, NamedTuple, TypeAlias
 
@@ -55,6 +55,7 @@ from bittern.language.trees import walk
 from bittern.model.events.reads import readable_rows
 
 _Numbers: TypeAlias = tuple[int, ...]
+_NO_SETS: Mapping[str, Any] = {}
 
 
 @kernel(void, i8r, i4r, i8r, i4r, i8r, u1r, i4w, i8w)
@@ -182,7 +183,11 @@ class Guards:
         return np.unique(entries if alive is None else entries[alive[owners]]).astype(np.int64)
 
     def needed(
-        self, events: Any, json: str | Sequence[str] = (), alive: Mask | None = None
+        self,
+        events: Any,
+        json: str | Sequence[str] = (),
+        alive: Mask | None = None,
+        sets: Mapping[str, Any] = _NO_SETS,
     ) -> Needed:
         """The entries that each event of a block needs, in ascending order.
 
@@ -190,7 +195,7 @@ class Guards:
         hold).
         """
         marks = ALL_ALIVE if alive is None else alive[: len(self.index)].view(np.uint8)
-        encoded = self.index.encoder.encode(events, json)
+        encoded = self.index.encoder.encode(events, json, sets)
         held, _ = match_read(self.index, encoded, marks, new_totals())
         readable = readable_rows(len(held), held.rejects).view(np.uint8)
         always = self.always(alive)

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -207,18 +207,26 @@ class Joins:
         events: Any,
         json: str | Sequence[str],
         reads: Sequence[Read],
+        sets: Mapping[str, Any],
         *,
         remember: bool,
     ) -> list[Pairs]:
         """For each segment, the pairs to add to its encoded block.
 
-        With ``remember``, each event becomes a document that later events see.
+        ``sets`` are those that values are looked up in. With ``remember``, each event becomes a
+        document that later events see.
         """
         with self._whole():
-            return self._run(events, json, reads, remember=remember)
+            return self._run(events, json, reads, sets, remember=remember)
 
     def _run(
-        self, events: Any, json: str | Sequence[str], reads: Sequence[Read], *, remember: bool
+        self,
+        events: Any,
+        json: str | Sequence[str],
+        reads: Sequence[Read],
+        sets: Mapping[str, Any],
+        *,
+        remember: bool,
     ) -> list[Pairs]:
         n = reads[0].n_events
         asks = self.readable(reads)
@@ -232,7 +240,7 @@ class Joins:
         self.estimate = self._choice(attributes, int(active.sum()))
         needed = None
         if self.estimate.choice == CONSTANTS:
-            needed = self._all_needed(events, json, n, alive)
+            needed = self._all_needed(events, json, sets, n, alive)
             self._needed = _averaged(self._needed, len(needed.numbers), n)
         holding = self._table.run(batch, active, needed)
         return [self._pairs(each, holding) for each in self._guarded]
@@ -270,13 +278,18 @@ class Joins:
             return [bool(held) for held in np.isin(entries, found)]
 
     def _all_needed(
-        self, events: Any, json: str | Sequence[str], n: int, alive: Sequence[Mask | None]
+        self,
+        events: Any,
+        json: str | Sequence[str],
+        sets: Mapping[str, Any],
+        n: int,
+        alive: Sequence[Mask | None],
     ) -> Rows:
         """The entries that each event needs for any segment, each once."""
         found, held = [], 0
         for each, own in zip(self._guarded, alive, strict=True):
             if each is not None:
-                needed, n_held = each.guards.needed(events, json, own)
+                needed, n_held = each.guards.needed(events, json, own, sets)
                 found.append(Rows(needed.starts, each.entries[needed.numbers]))
                 held += n_held
         self._held = _averaged(self._held, held, n)

@@ -10,6 +10,7 @@ character that no name in an expression starts with. Comparing two terms is one 
     array_contains(tags, 'x')    `\1array_contains(tags, 'x')\1` IS NOT NULL
     a <=> 5                      a = 5 AND a IS NOT NULL
     isnan(a)                     `\1isnan(a)` = TRUE
+    user IN SET vips             `\1user IN SET vips` = TRUE
 
 A name with U+0001 at its end stands for an attribute that is there if the term is TRUE. It is taken
 where only that counts (not below NOT) and many such terms can be found at once: all elements that
@@ -38,6 +39,7 @@ from bittern.language.quantifiers import is_hidden, quantified_of
 from bittern.language.scalars import read_term
 from bittern.language.term_printer import print_term
 from bittern.language.trees import Branch, Draft, flatten
+from bittern.terms.members import IN_SET, set_of, sets_in
 from bittern.terms.nodes import Attribute, Call, Constant, Term, attributes_of, walk
 from bittern.terms.pattern_texts import compile_regex, like_parts
 from bittern.terms.scope import folded
@@ -52,6 +54,8 @@ _TRUTHS = ("boolean", "null")
 _FALSE = Constant(pa.scalar(False))
 #: What makes levels in the text of a term.
 _LEVELS = ("(", "[", "CASE", "->")
+#: Somewhere in every term that names a set.
+_IN_SET = " IN SET "
 #: Names that are read back; an encoder asks for each once.
 _REMEMBERED = 1 << 14
 
@@ -90,10 +94,25 @@ def element_of(name: str) -> tuple[Term, pa.Scalar] | None:
 
 
 def sides_of(name: str) -> list[str]:
-    """The attributes that are compared, if that is what an attribute stands for. O(length)."""
-    if not is_derived(name) or TERM not in name[1:-1]:
+    """The attributes that are compared or looked up in a set, if an attribute stands for that.
+
+    O(length).
+    """
+    if not is_derived(name):
         return []
-    return [_name(side) for side in _sides(name)]
+    if TERM in name[1:-1]:
+        return [_name(side) for side in _sides(name)]
+    term = _sides(name)[0] if _IN_SET in name else None
+    if not isinstance(term, Call) or set_of(term) is None:
+        return []
+    value = term.arguments[0]
+    return [] if isinstance(value, Constant) else [_name(value)]
+
+
+def sets_of(names: Iterable[str]) -> list[str]:
+    """The named sets that these attributes look values up in, each once. O(length)."""
+    asking = [name for name in names if _IN_SET in name and is_derived(name)]
+    return sets_in(term for name in asking for term in _sides(name))
 
 
 def has_unknown_functions(names: Iterable[str]) -> bool:
@@ -116,8 +135,11 @@ def operand_word(text: str) -> str | None:
     """The word of the attribute that a term's text stands for.
 
     None if it is a constant or a condition, which are not compared with everything.
+    ``user NOT IN SET vips`` is the negation of one.
     """
     term = read_term(text, hidden=True)
+    if isinstance(term, Call) and term.function == "not" and set_of(term.arguments[0]) is not None:
+        return f"(NOT {attribute_word(_name(term.arguments[0]))})"  # as it is indexed
     if isinstance(term, Constant) or _is_condition(term):
         return None
     return attribute_word(_name(term))
@@ -148,6 +170,8 @@ def _text(term: Term) -> str:
                 read_term(text)
         except LimitError as wrong:
             raise TermTooLargeError(wrong.message) from None
+    if _IN_SET in text and sets_in([term]) and (unknown := unknown_functions(term)):
+        raise ValueError(f"IN SET cannot look up what only Spark can compute: {', '.join(unknown)}")
     return text
 
 
@@ -371,7 +395,9 @@ def _folded(call: Call) -> Term:
 
 def _is_condition(term: Term) -> bool:
     """Whether a term is plainly a Boolean."""
-    return isinstance(term, Call) and (term.function in _CONDITIONS or term.function in _JUNCTIONS)
+    return isinstance(term, Call) and (
+        term.function in _CONDITIONS or term.function in _JUNCTIONS or term.function == IN_SET
+    )
 
 
 def _literals(terms: Sequence[Term]) -> tuple[syntax.Literal, ...] | None:

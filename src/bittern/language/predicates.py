@@ -212,6 +212,9 @@ class PredicateParser:
         return Between(attribute, low, high)
 
     def _in(self, attribute: str) -> In:
+        following = self._tokens[self._next]
+        if self._alias is not None and following.text.upper() == "SET":
+            self._error("IN SET stands outside of EXISTS and FORALL, not inside", following)
         self._expect("(", "'(' after IN")
         token = self._take()
         if token.kind == ")":

@@ -41,6 +41,8 @@ _ALIAS = "d"
 #: What can stand before an operator as it is: a name, or one call of a function.
 _WORD_OR_CALL = re.compile(r"[\w.]+(?:\([^()]*\))?")
 
+#: The end of a term that looks a value up in a set.
+_IN_SET = re.compile(r" IN SET (?:\w+|`(?:[^`]|``)+`)\Z")
 #: Control characters, and the line ends and invisible marks that editors and diffs mangle.
 _ESCAPED = re.compile("[\\\\'\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060\ufeff]")
 _SHORT_ESCAPES = {"\\": "\\\\", "'": "''", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
@@ -138,6 +140,8 @@ def _predicate(node: Predicate, negation: str) -> str:
         left, *right = node.attribute[1:].split(TERM)
         if right and node.operand == Literal(0):
             return f"{_operand(left)} {node.operator} {_operand(right[0])}"
+        if node.operator == "=" and node.operand.value is True and _IN_SET.search(left):
+            return left
     name = print_attribute(node.attribute)
     if isinstance(node, IsNull) and node.attribute.endswith(TERM):
         return name if negation else f"NOT {name}"  # it is there if the term is TRUE

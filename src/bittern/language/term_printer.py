@@ -16,6 +16,7 @@ from bittern.language.lexer import is_quantifier, is_type
 from bittern.language.literals import attribute_of
 from bittern.language.printer import attribute_word, print_text
 from bittern.language.scalars.tokens import NO_OPERANDS
+from bittern.terms.members import IN_SET
 from bittern.terms.nodes import Attribute, Call, Constant, Lambda, Term
 from bittern.terms.types import DAY_TIME, TIMESTAMP, type_name
 
@@ -74,6 +75,10 @@ def _call(term: Call) -> str:
     if name == "in":
         first, *others = arguments
         return f"{_inner(first)} IN ({', '.join(map(print_term, others))})"
+    if name == IN_SET:
+        value, named = arguments
+        assert isinstance(named, Constant), "the reader puts it there"
+        return f"{_inner(value)} IN SET {attribute_word(attribute_of([named.scalar.as_py()]))}"
     if name == "between":
         middle, low, high = map(_inner, arguments)
         return f"{middle} BETWEEN {low} AND {high}"
@@ -109,7 +114,7 @@ def _inner(term: Term) -> str:
         term.function in _INFIX
         or term.function in _PREFIX
         or term.function in _SUFFIX
-        or term.function in ("in", "between")
+        or term.function in ("in", "between", IN_SET)
     ):
         return f"({text})"
     if isinstance(term, Constant) and text.startswith("-"):

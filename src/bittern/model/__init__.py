@@ -6,6 +6,6 @@
     events/    events of any form, read into pairs of event and cell
     patterns/  LIKE, contains and regular expressions: which patterns a text satisfies
     event_schema.py   which attributes a schema of events has, and of which types
-    strings.py numbers.py tagged.py hashing.py   values by themselves
+    strings.py words.py numbers.py tagged.py hashing.py   values by themselves
     ids.py matches.py   the result: ids of subscriptions, for each event
 """

@@ -46,6 +46,14 @@ def parameter(text: str) -> tuple[str, Any]:
         return name, value
 
 
+def named_file(text: str) -> tuple[str, str]:
+    """Read the name of a set and the file of its members."""
+    name, equals, file = text.partition("=")
+    if not name or not equals or not file:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a set: write NAME=FILE")
+    return name, file
+
+
 class VersionAction(argparse.Action):
     """Print the release; only this option spends the time to look it up."""
 

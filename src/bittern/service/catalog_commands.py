@@ -15,6 +15,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from bittern.errors import OptionError, SubscriptionError
+from bittern.service import set_commands
 from bittern.service.arguments import positive
 from bittern.service.report import count, list_bad, say
 
@@ -28,6 +29,8 @@ _SHOWN = 50
 _ABOUT = """CATALOG is the path of an SQLite database or postgresql://user@host/database; put a
 password into ~/.pgpass or $PGPASSWORD."""
 _FORMATS = ("csv", "jsonl", "parquet")
+#: Commands that create a catalog where there is none.
+_CREATING = ("add", "load", "set")
 
 
 def add_parsers(
@@ -144,6 +147,8 @@ a text in which one letter has become another passes.
         help="from now on; existing subscriptions stay (default: print the setting)",
     )
 
+    set_commands.add_parsers(command, _version)
+
     add = command("forget", "drop rows that only early versions need", "forget shop.db 1000")
     add(
         "version",
@@ -171,8 +176,10 @@ def run(options: argparse.Namespace) -> int:
     """Run the command that was chosen."""
     import bittern  # noqa: PLC0415 (cold start)
 
-    with bittern.Catalog(options.catalog, create=options.action in ("add", "load")) as catalog:
+    with bittern.Catalog(options.catalog, create=options.action in _CREATING) as catalog:
         try:
+            if options.action in set_commands.ACTIONS:
+                return set_commands.run(catalog, options)
             return _ACTIONS[options.action](catalog, options)
         except BaseException:
             catalog.discard()  # what fails leaves no file that was not there
@@ -230,7 +237,7 @@ def _show(catalog: Catalog, options: argparse.Namespace) -> int:
             print(json_line(row, catalog).decode(), end="")
     else:
         columns = ("id", "enabled", "weight", "subscriber", "version", "expression")
-        _print_rows(columns, ([row[name] for name in columns] for row in rows))
+        print_rows(columns, ([row[name] for name in columns] for row in rows))
     if more:
         total = catalog.count(options.version, all=True)
         say(f"{len(rows):,} of {count(total, 'subscription')} shown: use --limit to see more")
@@ -312,7 +319,7 @@ def _history(catalog: Catalog, options: argparse.Namespace) -> int:
         for row in rows:
             print(json.dumps(dict(zip(columns, row, strict=True)), default=str))
     else:
-        _print_rows(columns, rows)
+        print_rows(columns, rows)
     return 0
 
 
@@ -349,7 +356,7 @@ def _forget(catalog: Catalog, options: argparse.Namespace) -> int:
     return 0
 
 
-def _print_rows(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+def print_rows(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
     """Print a table; the last column takes the room that is left."""
     cells = [list(columns), *([_cell(value) for value in row] for row in rows)]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]

@@ -135,6 +135,7 @@ def _build(options: argparse.Namespace) -> int:
             stabbing=options.stabbing,
             stabbing_memory=options.stabbing_memory,
             progress=progress,
+            sets=_sets(options),
         )
         nothing_left = bool(index.bad) and not len(index)
         identity = None if nothing_left else index.save(options.output)
@@ -172,6 +173,15 @@ def _once(given: list[tuple[str, Any]]) -> dict[str, Any]:
     return dict(given)
 
 
+def _sets(options: argparse.Namespace) -> dict[str, Any] | None:
+    """The sets of ``--set``; None if there are none."""
+    if not options.sets:
+        return None
+    from bittern.service import member_files  # noqa: PLC0415 (cold start)
+
+    return member_files.read_sets(options.sets)
+
+
 def _sample(name: str | None) -> Any:
     """Read the first events of a file, to estimate selectivities from them."""
     from bittern.service import tables  # noqa: PLC0415 (cold start)
@@ -191,7 +201,7 @@ def _match(options: argparse.Namespace) -> int:
     if options.output == "-" and output_form == "parquet":
         raise OptionError("Parquet needs a file: use --output FILE")
     history_commands.check_options(options)
-    index = _open(options.snapshot)
+    index = _with_sets(_open(options.snapshot), options)
     rejects = RejectReport()
     n_rows = n_matches = 0
     with (
@@ -216,6 +226,11 @@ def _match(options: argparse.Namespace) -> int:
     return 0
 
 
+def _with_sets(index: bittern.Index, options: argparse.Namespace) -> bittern.Index:
+    sets = _sets(options)
+    return index if sets is None else index.with_sets(sets)
+
+
 def _open(path: str) -> bittern.Index:
     """Open an index; unless it is large, check it for damage first. O(bytes) up to 256 MB."""
     try:
@@ -237,7 +252,7 @@ def _explain(options: argparse.Namespace) -> int:
             text = tables.standard_input().read().decode("utf-8-sig")
         except UnicodeDecodeError as error:
             raise BitternError(f"the event is not UTF-8: {error}") from error
-    index = _open(options.snapshot)
+    index = _with_sets(_open(options.snapshot), options)
     try:
         with history_commands.after_history(index, options) as known:
             print(bittern.explain(known, text, _as_id(options.id, index)))

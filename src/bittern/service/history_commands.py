@@ -20,6 +20,7 @@ from functools import partial
 from typing import Any
 
 import bittern
+from bittern.engine.unanswered import answered
 from bittern.errors import HistoryError, OptionError
 from bittern.history.document_file import holds_documents
 from bittern.history.history import History
@@ -47,7 +48,7 @@ def matching(
 ) -> Iterator[Callable[[Any], Matches]]:
     """A function that matches a batch, with the documents of a history or without."""
     if options.history is None:
-        if index.encoder.hidden is not None:
+        if not answered(index).all():
             raise OptionError(
                 "some subscriptions compare events with earlier documents (EXISTS, FORALL): "
                 "give --history FOLDER"

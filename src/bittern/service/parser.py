@@ -9,7 +9,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from bittern.service import catalog_commands
-from bittern.service.arguments import VersionAction, n_bytes, parameter, positive
+from bittern.service.arguments import VersionAction, n_bytes, named_file, parameter, positive
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -84,6 +84,7 @@ example:
     add("--expression-column", metavar="NAME", default="expression", help="default: expression")
     add("--weight-column", metavar="NAME", help="default: weight, if there is one")
     add("--sample", metavar="EVENTS", help="a file of typical events that the index is planned for")
+    _add_sets(command, "; the snapshot keeps it")
     add(
         "--on-error",
         choices=("fail", "skip"),
@@ -147,6 +148,7 @@ example:
         default=10_000,
         help="events matched at a time (default: 10000)",
     )
+    _add_sets(command, ", in place of the snapshot's")
     _add_history(command, "folder of the earlier documents; created if it does not exist")
     add("--batch-at-once", action="store_true", help="events of a batch do not see each other")
     add(
@@ -154,6 +156,19 @@ example:
         dest="remember",
         action="store_false",
         help="do not add the events to the history",
+    )
+
+
+def _add_sets(command: argparse.ArgumentParser, more: str) -> None:
+    command.add_argument(
+        "--set",
+        metavar="NAME=FILE",
+        dest="sets",
+        type=named_file,
+        action="append",
+        default=[],
+        help="a set that subscriptions name with IN SET: .txt or .jsonl with a member a line, or "
+        f".csv or .parquet, with :COLUMN behind if there are several{more}; may be repeated",
     )
 
 
@@ -184,6 +199,7 @@ example:
         default="-",
         help="the event as a JSON object (default: -, standard input)",
     )
+    _add_sets(command, ", in place of the snapshot's")
     _add_history(command, "folder of the earlier documents")
 
 
@@ -272,6 +288,7 @@ example:
     add("--explode", action="store_true", help="one row per match instead of one per event")
     add("--limit", metavar="K", type=positive, help="only the K matches with the highest weights")
     add("--rejects", metavar="DIR", help="write events that cannot be read here, as Parquet")
+    _add_sets(command, ", in place of the snapshot's")
     add("--history", metavar="PARQUET", help="documents that precede all events")
     add(
         "--order-by",

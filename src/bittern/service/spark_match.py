@@ -21,6 +21,7 @@ from bittern import spark as bittern_spark
 from bittern.engine.snapshot.manifest import MANIFEST
 from bittern.errors import BadSubscription, BitternError, OptionError, SnapshotError
 from bittern.files import new_temporary, only_writer, put_in_place, remove_temporary
+from bittern.service.member_files import read_sets
 from bittern.service.progress import Progress
 from bittern.service.report import SHOWN_BAD, count, list_bad, print_table, say
 from bittern.service.tables import format_of
@@ -135,6 +136,7 @@ def _match(
         "store": options.store,
         "history": options.history,
         "order_by": _names(options.order_by) or None,
+        "sets": read_sets(options.sets) if options.sets else None,
     }
     with session.watched(spark, progress, "matching"):
         found = _write(events, built, options, output, arguments)

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,3 +25,4 @@ class Asked:
     consistency: str = "snapshot"
     history: Any = None
     order_by: str | Sequence[str] | None = None
+    sets: Mapping[str, Any] | None = None

@@ -12,7 +12,7 @@ All mistakes in the arguments are found here, on the driver, before a job starts
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,9 @@ from bittern.catalog.catalog import Catalog
 from bittern.engine.index import Index
 from bittern.engine.known_schema import KnownSchema, Unknown, tell_unknown
 from bittern.engine.matcher import check_limit
+from bittern.engine.sets.named import check_there
 from bittern.errors import OptionError
+from bittern.language.derived import sets_of
 from bittern.model.event_schema import EventSchema
 from bittern.model.events.mappings import path_part
 from bittern.options import one_of
@@ -89,6 +91,45 @@ def resolve(
     ``schema`` of the events tells what they mean, or at least what they ask for in vain.
     """
     one_of("unknown", asked.unknown, ("warn", "raise", "ignore"))
+    found = _built(spark, subscriptions, asked, schema, history=history)
+    needed = sets_of(found.attributes)
+    if asked.sets is None and not needed:
+        return found
+    if isinstance(subscriptions, Catalog):
+        if asked.sets is not None:
+            raise OptionError("a catalog has its own sets: change them with catalog.sets")
+        return found
+    return _with_sets(spark, found, needed, asked)
+
+
+def _with_sets(
+    spark: SparkSession, found: Resolved, needed: Sequence[str], asked: Asked
+) -> Resolved:
+    """The subscriptions with the sets that they name; ``OptionError`` if one is missing.
+
+    The sets travel as a snapshot without subscriptions does.
+    """
+    assert isinstance(found.ref, SnapshotRef | Shards), "what is not a catalog"
+    own = attach(found.ref).sets if isinstance(found.ref, SnapshotRef) else {}
+    more = Index.build({}, sets=asked.sets or {})
+    check_there(needed, {**own, **more.sets}, "give them, as in sets={'vips': [7, 9]}")
+    if asked.sets is None:
+        return found
+    sets = publish(spark, more, asked.store)
+    if isinstance(found.ref, Shards):
+        return replace(found, ref=found.ref.with_sets(sets))
+    return replace(found, ref=replace(found.ref, more_sets=sets))
+
+
+def _built(
+    spark: SparkSession,
+    subscriptions: Any,
+    asked: Asked,
+    schema: EventSchema | None,
+    *,
+    history: bool,
+) -> Resolved:
+    """What is built from a DataFrame now, or what is there already."""
     check_workers(spark)
     if not isinstance(subscriptions, DataFrame):
         found = _resolved(spark, subscriptions, asked, history=history)
@@ -225,6 +266,8 @@ def _eventual(
     events: DataFrame, catalog: Any, keys: list[str], json: list[str], asked: Asked
 ) -> Job:
     """Match with the version that workers see; all columns cross: later versions may need any."""
+    if asked.sets is not None:
+        raise OptionError("a catalog has its own sets: change them with catalog.sets")
     if not isinstance(catalog, Catalog):
         raise OptionError(
             f'consistency="eventual" takes a bittern.Catalog, not {type(catalog).__name__}'
@@ -293,6 +336,7 @@ def match(
     consistency: str = "snapshot",
     history: DataFrame | str | Path | None = None,
     order_by: str | Sequence[str] | None = None,
+    sets: Mapping[str, Any] | None = None,
 ) -> DataFrame:
     """Find the subscriptions that each event satisfies; for batch and streaming DataFrames.
 
@@ -347,6 +391,9 @@ def match(
     order_by
         The columns that give the order of events: then each event is compared with the earlier ones
         too, in a single task. Without it, events do not see each other.
+    sets
+        The named sets that subscriptions look values up in (``user_id IN SET vips``), from name to
+        members, in place of those that an index was built with. A catalog has its own.
     """
     one_of("consistency", consistency, ("snapshot", "eventual"))
     asked = Asked(
@@ -361,6 +408,7 @@ def match(
         consistency=consistency,
         history=history,
         order_by=order_by,
+        sets=sets,
     )
     job = prepare(events, subscriptions, asked)
     gather = not explode or limit is not None

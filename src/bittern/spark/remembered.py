@@ -25,7 +25,7 @@ task at a time, so there is one history in it. O(documents) to read, then as ``L
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 from weakref import WeakKeyDictionary
@@ -161,6 +161,9 @@ class Subscribed(Protocol):
     def state(self) -> State:
         """What events are matched against, in any process."""
 
+    def sets(self) -> Mapping[str, Any]:
+        """The named sets that values are looked up in."""
+
 
 @dataclass(frozen=True)
 class AfterDocuments:
@@ -184,7 +187,11 @@ class AfterDocuments:
     def matcher(self) -> HistoryMatcher:
         """A matcher for the events of one run of a task, in any process."""
         return HistoryMatcher(
-            self.subscribed.state(), self.remembered, in_order=self.in_order, then=self.then
+            self.subscribed.state(),
+            self.remembered,
+            self.subscribed.sets(),
+            in_order=self.in_order,
+            then=self.then,
         )
 
 
@@ -195,11 +202,13 @@ class HistoryMatcher:
         self,
         state: State,
         remembered: Remembered,
+        sets: Mapping[str, Any],
         *,
         in_order: bool,
         then: Remembered | None = None,
     ) -> None:
         self._state = state
+        self._sets = sets
         self._indexes = [segment.index for segment in state.segments]
         self._remembered = remembered
         self._in_order = in_order
@@ -211,7 +220,7 @@ class HistoryMatcher:
         """Find the subscriptions that each event satisfies; see ``Matcher.match``."""
         if self.joins is None or not self._in_order:
             self.joins = joins_at(self._remembered, self._indexes)
-        return StateMatcher(self._state, self.joins).match(
+        return StateMatcher(self._state, self.joins, self._sets).match(
             events,
             limit=limit,
             json=json,

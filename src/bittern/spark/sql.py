@@ -14,7 +14,7 @@ Both send to Python what they are given: ``struct(price, seller)`` costs less th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,7 +25,7 @@ from pyspark.sql.functions import arrow_udf, arrow_udtf  # type: ignore[attr-def
 from pyspark.sql.types import ArrayType, StructField, StructType
 
 from bittern.catalog.catalog import Catalog
-from bittern.engine.matcher import Matcher, check_limit
+from bittern.engine.matcher import check_limit
 from bittern.errors import OptionError
 from bittern.spark.asked import Asked
 from bittern.spark.attributes import event_schema, names_of
@@ -40,7 +40,7 @@ from bittern.spark.operator import (
 )
 from bittern.spark.past import refuse_quantifiers
 from bittern.spark.session import is_case_sensitive
-from bittern.spark.snapshots.node_cache import SnapshotRef, attach
+from bittern.spark.snapshots.node_cache import SnapshotRef
 
 
 def register(
@@ -55,6 +55,7 @@ def register(
     store: str | None = None,
     sample: Any = None,
     on_error: str = "raise",
+    sets: Mapping[str, Any] | None = None,
 ) -> None:
     """Register ``name`` as a function and, given ``events``, as a table function.
 
@@ -71,7 +72,9 @@ def register(
         raise OptionError("event_id needs events: a DataFrame with the columns to expect")
     else:
         documents = names_of(json, "json")
-    asked = Asked(json=documents, store=store, shards=None, sample=sample, on_error=on_error)
+    asked = Asked(
+        json=documents, store=store, shards=None, sample=sample, on_error=on_error, sets=sets
+    )
     if isinstance(subscriptions, Catalog):
         raise OptionError(
             "a catalog changes, and a SQL function cannot follow it: use bittern.spark.match, or "
@@ -89,11 +92,11 @@ def register(
     function = _Function(source.ref, tuple(documents), limit, counts)
     spark.udf.register(name, arrow_udf(function.subscriptions, ArrayType(value_type)))
     if events is not None:
-        schema = StructType(
+        result = StructType(
             [*(events.schema[key] for key in keys), StructField(SUBSCRIPTION, value_type)]
         )
         operator = Operator(source.ref, tuple(keys), tuple(documents), limit, counts)
-        table_function: Any = arrow_udtf(_table_function(operator), returnType=schema)
+        table_function: Any = arrow_udtf(_table_function(operator), returnType=result)
         spark.udtf.register(name, table_function)
 
 
@@ -118,7 +121,7 @@ class _Function:
     def subscriptions(self, events: pa.Array) -> pa.Array:
         """The subscriptions of each struct; NULL is not an event and has none."""
         there = events.is_valid().to_numpy(zero_copy_only=False)
-        matcher = Matcher(attach(self.ref), case_sensitive=self.case_sensitive)
+        matcher = self.ref.matcher(case_sensitive=self.case_sensitive)
         matches = matcher.match(events.drop_null(), limit=self.limit, json=self.json)
         ids = subscription_ids(matches, 0, len(matches.subscriptions))
         offsets = np.zeros(len(events) + 1, dtype=np.int32)

@@ -125,7 +125,7 @@ def _applied(scope: Scope, call: Call, function: Lambda) -> Iterator[_Applied]:
         if len(function.parameters) > 1:
             given[function.parameters[1]] = pa.array(lists.positions, pa.int32())
         parents = lists.parents + start
-        inner = Scope(_columns(scope, function, given, parents), len(parents))
+        inner = Scope(_columns(scope, function, given, parents), len(parents), sets=scope.sets)
         values = inner.array(inner.value(function.body))
         yield _Applied(start, lists, values, inner.failures)
 
@@ -222,7 +222,7 @@ def _inside(
     scope: Scope, function: Lambda, given: Mapping[str, pa.Array], rows: Offsets, broken: Mask
 ) -> pa.Array:
     """The function's value for each of these rows; those that fail are marked as broken."""
-    inner = Scope(_columns(scope, function, given, rows), len(rows))
+    inner = Scope(_columns(scope, function, given, rows), len(rows), sets=scope.sets)
     value = inner.array(inner.value(function.body))
     for places, reason in inner.failures:
         failed = np.zeros(scope.n_rows, dtype=np.bool_)

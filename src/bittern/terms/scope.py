@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -32,8 +32,12 @@ import pyarrow as pa
 
 from bittern.terms.nodes import Attribute, Constant, Lambda, Term
 
+if TYPE_CHECKING:
+    from bittern.terms.members import NamedSets
+
 Value: TypeAlias = pa.Array | pa.Scalar
 Mask: TypeAlias = npt.NDArray[np.bool_]
+_NO_SETS: Mapping[str, Any] = {}
 
 
 class MeaninglessError(Exception):
@@ -57,10 +61,15 @@ class Scope:
         failures: list[Failure] | None = None,
         rows: npt.NDArray[np.int64] | None = None,
         repeated: frozenset[int] = frozenset(),
+        sets: NamedSets = _NO_SETS,
     ) -> None:
-        """``repeated`` are the ids of nodes whose values are asked for again, and kept."""
+        """``repeated`` are the ids of nodes whose values are asked for again, and kept.
+
+        ``sets`` are those that ``IN SET`` looks values up in.
+        """
         self.columns = columns
         self.n_rows = n_rows
+        self.sets = sets
         self.failures: list[Failure] = [] if failures is None else failures
         self._rows = rows
         self._repeated = repeated
@@ -118,7 +127,9 @@ class Scope:
             return self
         own = np.flatnonzero(mask)
         rows = own if self._rows is None else self._rows[own]
-        return Scope(_Picked(self.columns, pa.array(own)), len(own), self.failures, rows)
+        return Scope(
+            _Picked(self.columns, pa.array(own)), len(own), self.failures, rows, sets=self.sets
+        )
 
 
 class _Picked(Mapping[str, pa.Array]):
@@ -191,6 +202,7 @@ _MODULES = (
     "intervals",
     "lambdas",
     "mathematics",
+    "members",
     "numbers",
     "patterns",
     "positions",

@@ -5,5 +5,6 @@
     matcher.py      ``LiveMatcher``: subscribe, unsubscribe and replace while other threads match
     layers.py       what it holds, and when it is sealed and compacted
     delta.py        segments, states and changes, all immutable
+    sets.py         the named sets that its subscriptions look values up in
     compact.py      deltas become part of a new snapshot, in a child process (work_folder.py)
 """

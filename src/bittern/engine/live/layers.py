@@ -30,7 +30,7 @@ import os
 import shutil
 import threading
 import weakref
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Self
 
@@ -74,6 +74,8 @@ SPARE_SHAPES = 10_000
 #: Seconds that ``close`` waits for a compaction before it stops it.
 CLOSE_SECONDS = 60.0
 
+#: Somewhere in a parameter that names a set.
+_IN_SET = " IN SET "
 _NOWHERE = IdState(is_subscribed=False, row=None, segment=-1, position=-1)
 
 
@@ -91,13 +93,17 @@ class Layers:
         *,
         without_history: str = "",
         functions: str = EMBEDDED,
+        sets: Mapping[str, Any] | None = None,
     ) -> None:
         """Start with an index.
 
         ``without_history``, if given, means that there is no history, and says what to do about it:
         then a subscription with EXISTS or FORALL is bad. ``functions="spark"`` allows functions
-        that only Spark knows.
+        that only Spark knows. ``sets`` are the sets that subscriptions may name; None: any.
         """
+        self._checks_sets = sets is not None
+        #: The sets that subscriptions name, as they are now.
+        self.named_sets: Mapping[str, Any] = sets or {}
         self._any_function = functions == SPARK
         self._without_history = without_history
         self._lock = threading.RLock()
@@ -205,7 +211,16 @@ class Layers:
         template = self._shapes.templates[shape]
         if self._without_history and needs_history(template):
             raise SubscriptionError([refused(id_, expression, self._without_history)])
+        if self._checks_sets and any(_IN_SET in each for each in parameters):
+            from bittern.engine.sets.named import check_subscription  # noqa: PLC0415  only then
+
+            check_subscription(id_, expression, parameters, self.named_sets)
         return Row(id_, expression, weight, template, parameters)
+
+    def change_sets(self, change: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> None:
+        """Put other sets in place of those that there are, in one step."""
+        with self._lock:
+            self.named_sets = change(self.named_sets)
 
     def _find(self, id_: Any) -> IdState:
         return _find(self._held, id_)
@@ -242,6 +257,11 @@ class Layers:
             if self._held.changes:
                 self._held = _sealed(self._held)
             return self._held.state
+
+    def sealed_with_sets(self) -> tuple[State, Mapping[str, Any]]:
+        """The state to match on, and the sets of the same moment."""
+        with self._lock:
+            return self.seal(), self.named_sets
 
     def base(self) -> tuple[Index, int]:
         """The snapshot, and the version that it was made from."""

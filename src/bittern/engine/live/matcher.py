@@ -11,17 +11,21 @@ import contextlib
 import os
 import threading
 import time
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from bittern.engine.answers import SeenBefore, answers_from
 from bittern.engine.index import Index
 from bittern.engine.live.layers import Layers
-from bittern.engine.matcher import StateMatcher
+from bittern.engine.matcher import StateMatcher, sets_for
 from bittern.engine.unanswered import REMEDY, tell_unanswered
 from bittern.errors import OptionError
 from bittern.model.matches import Matches
 from bittern.terms.spelling import spelling
+
+if TYPE_CHECKING:
+    from bittern.engine.live.sets import LiveSets
 
 #: While a match is under way, a writer pauses after so many changes.
 CHANGES_IN_A_ROW = 24
@@ -49,14 +53,23 @@ class LiveMatcher(Layers):
         *,
         history: SeenBefore | str | os.PathLike[str] | None = None,
         case_sensitive: bool = True,
+        sets: Mapping[str, Any] | None = None,
     ) -> None:
         """Start with an index; ``history`` is a history of documents, or the folder that holds it.
 
         Without it, new EXISTS and FORALL are refused, and those in the index match nothing.
         ``case_sensitive`` is that of ``Matcher``, and holds for documents too.
+        ``sets`` are the sets that subscriptions name, from name to members: they come in place of
+        the index's own, and change later through the attribute ``sets``.
         """
-        super().__init__(index, version, without_history=REMEDY if history is None else "")
-        if history is None and index is not None:
+        index = index if index is not None else Index.build({})
+        super().__init__(
+            index,
+            version,
+            without_history=REMEDY if history is None else "",
+            sets=sets_for(index, sets),
+        )
+        if history is None:
             tell_unanswered(index)
         #: What answers quantified predicates; None without a history.
         self.joins = None if history is None else answers_from(history)
@@ -118,7 +131,8 @@ class LiveMatcher(Layers):
                 "the history of this matcher belongs to the parent process: make a LiveMatcher "
                 "with its own history in this process"
             )
-        matcher = StateMatcher(self.seal(), self.joins)
+        state, sets = self.sealed_with_sets()
+        matcher = StateMatcher(state, self.joins, sets)
         with self._counting:
             self._matching += 1
         try:
@@ -132,6 +146,20 @@ class LiveMatcher(Layers):
                 self._matching -= 1
         self.last_statistics, self.sample = matcher.last_statistics, matcher.last_block
         return found
+
+    @property
+    def sets(self) -> LiveSets:
+        """The sets that subscriptions name: ``live.sets["vips"] = [7, 9]`` (``live/sets.py``).
+
+        A change counts in every match that begins after it, and compiles no subscription.
+        """
+        from bittern.engine.live.sets import LiveSets  # noqa: PLC0415  only for sets
+
+        return LiveSets(self)
+
+    def save(self, path: str | os.PathLike[str]) -> str:
+        """Compact, then write the snapshot with all sets to ``path``; returns its id."""
+        return self.compact().with_sets(self.named_sets).save(Path(path))
 
     def close(self) -> None:
         """Stop background work, and release the history."""

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from bittern.errors import LimitError
 from bittern.language.lexer import MISSING, Token, without_comments
 from bittern.language.limits import MAX_TERM_DEPTH
-from bittern.language.literals import MARKS
+from bittern.language.literals import MARKS, attribute_parts
 from bittern.language.presence import presence_of
 from bittern.language.scalars.values import ValueReader
+from bittern.terms.members import IN_SET, set_of
 from bittern.terms.nodes import Attribute, Call, Constant, Term
 
 if TYPE_CHECKING:
@@ -99,9 +102,13 @@ class _Reader(ValueReader):
                 if negated:
                     self._fail(token, "IN, BETWEEN, LIKE or RLIKE after NOT")
                 return term
+            noted = len(self.operands)
             self._note_operand(first)
             self._next += 1 + negated
             term = read(term, word)
+            if set_of(term) is not None:  # an operand as a whole: as an attribute, it is there
+                del self.operands[noted:]
+                self._note_operand(first)
             if negated:
                 term = self._denied(term)
 
@@ -134,10 +141,21 @@ class _Reader(ValueReader):
         return Constant(self._error(message, token))
 
     def _in(self, term: Term, _word: str) -> Term:
-        self._expect("(", "'(' after IN")
+        if self._word("set"):
+            return self._call(IN_SET, [term, self._set_name()])
+        self._expect("(", "'(' or SET after IN")
         if self._peek().kind == ")":
             self._error("IN needs at least one value", self._peek())
         return self._call("in", [term, *self._list(")")])
+
+    def _set_name(self) -> Term:
+        token = self._take()
+        if token.kind != "attribute":
+            self._fail(token, "the name of a set after IN SET")
+        parts = attribute_parts(self._name(token))
+        if len(parts) > 1:
+            self._error("the name of a set is one name: put it into back quotes", token)
+        return Constant(pa.scalar(parts[0]))
 
     def _between(self, term: Term, _word: str) -> Term:
         low = self._value(1)

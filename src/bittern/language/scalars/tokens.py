@@ -160,7 +160,7 @@ class TokenReader:
     def _collated(self, name: str, arguments: list[Term]) -> list[Term]:
         """The arguments of a comparison, one of which is collated: all are, and case is folded."""
         if name not in _COLLATED:
-            self._error(f"COLLATE stands beside a comparison, not in {name}", self._peek())
+            self._error(f"COLLATE stands beside a comparison, not in {name.upper()}", self._peek())
         texts = 2 if name in ("like", "ilike") else len(arguments)  # the third is the escape
         found: list[Term] = []
         for each in arguments[:texts]:

@@ -31,7 +31,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bittern.errors import OptionError
-from bittern.language.derived import element_of, has_unknown_functions, is_derived, term_of
+from bittern.language.derived import element_of, has_unknown_functions, is_derived, sets_of, term_of
 from bittern.language.literals import TERM, attribute_parts
 from bittern.language.printer import print_attribute
 from bittern.model import tagged
@@ -46,6 +46,7 @@ from bittern.model.events.variant_values import LongDecimals
 from bittern.model.numbers import Number
 from bittern.model.strings import gather_strings
 from bittern.model.tagged import TaggedValues
+from bittern.terms.members import NamedSets
 from bittern.terms.nested import field_of, parts_of, settled_nested
 from bittern.terms.nodes import Term, attributes_of, shared
 from bittern.terms.scope import MeaninglessError, Scope
@@ -56,7 +57,7 @@ Failures = list[tuple[int, str]]
 #: The name of the column of reasons.
 REASONS = TERM
 _MARK = {b"bittern": b"term"}
-_NONE: Mapping[str, pa.Array] = {}
+_NONE: Mapping[str, Any] = {}
 #: What Arrow raises where it has no kernel for a type, or no room: no event stops a batch.
 _REFUSALS = (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError)
 
@@ -125,6 +126,8 @@ class DerivedAttributes:
             for read in derived.reads:
                 names.setdefault(read, []).append(derived.term)
         self._fields = [named_fields(terms) for terms in names.values()]
+        #: The named sets that values are looked up in; for typical events, none is needed.
+        self.set_names = [] if for_sample else sets_of(numbers)
         #: Where the attributes that terms read are found in events.
         self.found_as = Attributes(list(names))
 
@@ -142,20 +145,22 @@ class DerivedAttributes:
         n_events: int,
         sink: RepeatingSink,
         computed: Mapping[str, pa.Array] = _NONE,
+        sets: NamedSets = _NONE,
     ) -> Failures:
         """Evaluate every term over what was gathered from a batch; returns (row, reason).
 
         Terms that Spark has ``computed`` are taken as they are. Others must not have functions that
-        only Spark knows.
+        only Spark knows. Values are looked up in ``sets``.
         """
         columns = gathered.typed(n_events)
         failures: Failures = []
         # Parts that terms have in common are computed once, where each attribute has one type.
         first = {name: typed.arrays[0] for name, typed in columns.items()}
-        scope = Scope(first, n_events, repeated=self._repeated)
+        scope = Scope(first, n_events, repeated=self._repeated, sets=sets)
         repeated = Repeats(
             {name: typed.arrays[0] for name, typed in columns.items() if typed.codes is None},
             self._repeated,
+            sets,
         )
         if REASONS in computed:
             reasons = computed[REASONS].to_pylist()
@@ -200,7 +205,9 @@ def only_spark_knows(name: str, functions: Sequence[str]) -> str:
     )
 
 
-def term_values(names: Sequence[str], events: Any) -> tuple[dict[str, Any], dict[str, str]]:
+def term_values(
+    names: Sequence[str], events: Any, sets: NamedSets = _NONE
+) -> tuple[dict[str, Any], dict[str, str]]:
     """The values of derived attributes for one event, in plain Python, and why others have none."""
     from bittern.model.events.encoder import EventReader  # noqa: PLC0415  it imports this
 
@@ -208,7 +215,7 @@ def term_values(names: Sequence[str], events: Any) -> tuple[dict[str, Any], dict
     derived, results = DerivedAttributes(numbers), Gathered(names)
     gathered = derived.columns()
     n_events = EventReader(derived.found_as, gathered, ()).read(events)
-    failures = {why for _, why in derived.add(gathered, n_events, results)}
+    failures = {why for _, why in derived.add(gathered, n_events, results, sets=sets)}
     found: dict[str, Any] = {}
     for name, typed in results.typed(n_events).items():
         for array in typed.arrays:
@@ -245,7 +252,7 @@ def _evaluated(
         for name, code in zip(mixed, groups[:, group].tolist(), strict=True):
             own[name] = columns[name].arrays[code]
         own = {name: array.take(picked) for name, array in own.items()}
-        found += _piece(derived, Scope(own, len(rows)), rows, failures)
+        found += _piece(derived, Scope(own, len(rows), sets=scope.sets), rows, failures)
     return found
 
 

@@ -69,7 +69,9 @@ from bittern.model.tagged import TaggedValues
 if TYPE_CHECKING:
     from bittern.model.events.derived import DerivedAttributes
     from bittern.model.events.present import PresentAttributes
+    from bittern.terms.members import NamedSets
 
+_NO_SETS: Mapping[str, Any] = {}
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -97,14 +99,17 @@ class Encoder(Attributes):
         arrays = self.constants.arrays
         return int(arrays.bases[arrays.channels[self.names.numbers[name], ANY]])
 
-    def encode(self, events: Any, json: str | Sequence[str] = ()) -> Encoded:
+    def encode(
+        self, events: Any, json: str | Sequence[str] = (), sets: NamedSets = _NO_SETS
+    ) -> Encoded:
         """Read a batch in any of the forms above. O(values).
 
-        ``json`` names columns of a table that hold JSON objects as text.
+        ``json`` names columns of a table that hold JSON objects as text. ``sets`` are those that
+        values are looked up in.
         """
-        return self.read(events, json).encoded()
+        return self.read(events, json, sets).encoded()
 
-    def read(self, events: Any, json: str | Sequence[str] = ()) -> Read:
+    def read(self, events: Any, json: str | Sequence[str] = (), sets: NamedSets = _NO_SETS) -> Read:
         """The first half of ``encode``, for callers that have pairs to add."""
         batch = PairBatch(self.constants)
         reader = EventReader(self, batch, json, self.kinds)
@@ -114,7 +119,7 @@ class Encoder(Attributes):
         if self.hidden is not None:
             pairs = pairs[~self.hidden[cells_of(pairs)]]
         if self.derived is not None:
-            more, failures = self._derive(events, json, n_events)
+            more, failures = self._derive(events, json, n_events, sets)
             pairs, strays = np.concatenate((pairs, more)), strays.with_failures(failures)
         if self.present is not None:
             present = PairBatch(self.constants)
@@ -127,7 +132,7 @@ class Encoder(Attributes):
         return Read(pairs, n_events, rejects, strays, self.constants.arrays.bases)
 
     def _derive(
-        self, events: Any, json: str | Sequence[str], n_events: int
+        self, events: Any, json: str | Sequence[str], n_events: int, sets: NamedSets
     ) -> tuple[Pairs, list[tuple[int, str]]]:
         """The pairs of attributes that stand for terms, and the rows for which some has no value.
 
@@ -141,7 +146,7 @@ class Encoder(Attributes):
         gathered, batch = self.derived.columns(), PairBatch(self.constants)
         if not self.derived.are_all_in(computed):
             EventReader(self.derived.found_as, gathered, json).read(events)
-        failures = self.derived.add(gathered, n_events, batch, computed)
+        failures = self.derived.add(gathered, n_events, batch, computed, sets)
         return batch.pairs(), failures
 
     def mistyped_columns(

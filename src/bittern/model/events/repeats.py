@@ -21,6 +21,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from bittern.terms.members import NamedSets
 from bittern.terms.scope import Scope
 
 #: In smaller batches there is nothing to gain.
@@ -53,10 +54,13 @@ class Repeated(NamedTuple):
 class Repeats:
     """The columns of a batch that terms read, each with one type."""
 
-    def __init__(self, columns: Mapping[str, pa.Array], kept: frozenset[int]) -> None:
+    def __init__(
+        self, columns: Mapping[str, pa.Array], kept: frozenset[int], sets: NamedSets
+    ) -> None:
         """``kept`` are the ids of nodes whose values are asked for again (``terms/scope.py``)."""
         self._columns = columns
         self._kept = kept
+        self._sets = sets
         self._found: dict[str, Repeated | None] = {}
 
     def of(self, reads: tuple[str, ...]) -> Repeated | None:
@@ -78,7 +82,8 @@ class Repeats:
         encoded = pc.dictionary_encode(column, null_encoding="encode")
         if _ROWS_EACH * len(encoded.dictionary) > len(column):
             return None
-        scope = Scope({name: encoded.dictionary}, len(encoded.dictionary), repeated=self._kept)
+        values = encoded.dictionary
+        scope = Scope({name: values}, len(values), repeated=self._kept, sets=self._sets)
         return Repeated(scope, encoded.indices.to_numpy().astype(np.int64))
 
 

@@ -51,6 +51,7 @@ from bittern.engine.live.layers import COMPACT_ROWS, COMPACT_SHARE, Layers
 from bittern.engine.snapshot.folder import read_snapshot
 from bittern.engine.subscriptions import read_subscriptions
 from bittern.errors import BadSubscription, CatalogError, OptionError, SnapshotError
+from bittern.language.derived import sets_of
 from bittern.language.shapes import Shapes
 from bittern.spark.catalogs.views import View, view_of
 from bittern.spark.past import REMEDY, has_quantifiers, lacks_history, without_quantifiers
@@ -115,6 +116,8 @@ class Builder:
         self._is_plain = False  # has something been left out for want of a history?
         self._layers: Layers | None = None
         self._registered = -1
+        #: Named sets: in which version each took its form, and an index that has nothing else.
+        self._sets: dict[str, tuple[int, Index]] = {}
         self._published: list[str] = []  # bases, the newest last
         self.bad: dict[str | int, BadSubscription] = {}
         self._unnamed = 0  # left out of the base, and not named in its note
@@ -141,7 +144,26 @@ class Builder:
             ref = self._publish(base)
             self._register(ref, base_version)
             self._release_all_but(ref)
-        return view_of(state, version, self._publish, carry=carry)
+        return view_of(state, version, self._publish, self._sets_at(version), carry=carry)
+
+    def _sets_at(self, version: int) -> list[Index]:
+        """The sets that subscriptions name, each in an index of its own. O(members that changed).
+
+        A set that the catalog lacks, whoever wrote that, is left out: nothing is known of it.
+        """
+        names = sets_of(self.attributes())
+        known, self._sets = self._sets, {}
+        versions = self._catalog.sets.versions(version) if names else {}
+        for name in names:
+            if name not in versions:
+                logger.warning("bittern: subscriptions name the set %r, which there is not", name)
+                continue
+            since, index = known.get(name, (-1, None))
+            if index is None or since != versions[name].version:
+                members = self._catalog.sets.members(name, version)
+                since, index = versions[name].version, Index.build({}, sets={name: members})
+            self._sets[name] = since, index
+        return [index for _, index in self._sets.values()]
 
     def attributes(self) -> tuple[str, ...]:
         """The attributes that the subscriptions of the last view mention."""

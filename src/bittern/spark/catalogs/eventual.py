@@ -96,7 +96,11 @@ def _parse(told: dict[str, Any], folder: str) -> View:
             raise ValueError(f"{each['uri']!r:.200} is not {uri}")
         dead = base64.b64decode(words(each["dead"]), validate=True)
         layers.append(CarriedLayer(SnapshotRef(identity, uri), dead))
-    return View(whole(told["version"]), tuple(layers))
+    sets = []
+    for each in told.get("sets", ()):
+        identity = component(each)
+        sets.append(SnapshotRef(identity, transport.child(folder, identity)))
+    return View(whole(told["version"]), tuple(layers), tuple(sets))
 
 
 class CatalogFollower(threading.Thread):
@@ -153,20 +157,24 @@ class CatalogFollower(threading.Thread):
             }
             for layer in view.layers
         ]
-        text = json.dumps({"version": view.version, "layers": layers}).encode()
+        sets = [each.id for each in view.named_sets]
+        text = json.dumps({"version": view.version, "layers": layers, "sets": sets}).encode()
         try:
             transport.write_file(self.following.pointer, text)
         except OSError as error:
             raise SnapshotError(f"cannot write {self.following.pointer}: {error}") from error
 
     def _retire(self, view: View) -> None:
-        """Note which deltas are no longer current; bases stay, for drivers that start later."""
+        """Note which deltas and sets are no longer current; bases stay, for later drivers."""
         now, kept = time.monotonic(), {layer.index.id for layer in view.layers}
+        kept |= {each.id for each in view.named_sets}
         for identity in kept & self._old.keys():
             del self._old[identity]
-        for layer in () if self._current is None else self._current.layers[1:]:
-            if layer.index.id not in kept:
-                self._old[layer.index.id] = now, 0
+        if self._current is not None:
+            before = [layer.index for layer in self._current.layers[1:]]
+            for each in (*before, *self._current.named_sets):
+                if each.id not in kept:
+                    self._old[each.id] = now, 0
 
     def _remove_old(self) -> None:
         now = time.monotonic()

@@ -7,7 +7,9 @@ can be removed, and a worker reads it once however many batches use it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from pyspark import Broadcast
 from pyspark.sql import SparkSession
@@ -34,6 +36,10 @@ class Sent:
     def state(self) -> State:
         """The version as a state, for callers that match with more than it."""
         return self.view.value.state()
+
+    def sets(self) -> Mapping[str, Any]:
+        """The named sets of the version."""
+        return self.view.value.sets()
 
 
 class Sender:

@@ -7,11 +7,15 @@
                 dead 17, 90210        positions in it that were removed or replaced since
       layer 1   Carried 77c0...       the 9,000 that were added since, as bytes in the closure
       layer 2   Carried 01de...       the last 300
+      set       SnapshotRef 90ab...   vips: 2,000,000 members, as version 4711 has them
 
 It is a state of ``engine/live/layers.py`` for other processes. The snapshot changes only at a
 compaction, but the deltas with every version, so these travel with the task: a thousand
 subscriptions are some 100 KB, and no file has to be written or removed. A delta of more than
 ``CARRIED`` bytes is published like a snapshot.
+
+Each named set that subscriptions look values up in is a snapshot without subscriptions, or carried
+if it is small: when a set changes, nothing else is sent anew.
 
 Two processes that match against views of the same version find the same, whatever their layers.
 Cost: a process decodes a delta once, and joins the ids once for each view: O(subscriptions) bytes.
@@ -24,10 +28,10 @@ import pickle
 import threading
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
-from typing import TypeVar
+from functools import cached_property, partial
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -41,13 +45,16 @@ from bittern.spark.snapshots.node_cache import SnapshotRef, attach
 
 #: A delta of more bytes is published like a snapshot.
 CARRIED = 4 << 20
-# What a process keeps decoded: deltas, and views, each of which may have joined all ids.
-_KEPT_DELTAS, _KEPT_VIEWS = 8, 3
+#: So is a named set: it changes less often than deltas do, and is sent with every task.
+CARRIED_SET = 1 << 16
+# What a process keeps decoded: deltas, views, each of which may have joined all ids, and sets.
+_KEPT_DELTAS, _KEPT_VIEWS, _KEPT_SETS = 8, 3, 64
 
 _Made = TypeVar("_Made")
 _mutex = threading.Lock()
 _indexes: OrderedDict[str, Index] = OrderedDict()
 _states: OrderedDict[str, State] = OrderedDict()
+_sets: OrderedDict[str, Mapping[str, Any]] = OrderedDict()
 # What the driver has sent of an index, so that it is packed or published once.
 _sent: weakref.WeakKeyDictionary[Index, SnapshotRef | Carried] = weakref.WeakKeyDictionary()
 
@@ -90,10 +97,18 @@ class View:
 
     version: int
     layers: tuple[CarriedLayer, ...]
+    #: Snapshots without subscriptions, with a named set each.
+    named_sets: tuple[SnapshotRef | Carried, ...] = ()
 
     @cached_property
     def id(self) -> str:
         """A hash of what the view consists of."""
+        parts = [self._state_id, *(each.id for each in self.named_sets)]
+        return hashlib.blake2b(" ".join(parts).encode(), digest_size=16).hexdigest()
+
+    @cached_property
+    def _state_id(self) -> str:
+        """A hash of its layers."""
         digest = hashlib.blake2b(digest_size=16)
         for layer in self.layers:
             digest.update(layer.index.id.encode())
@@ -104,16 +119,25 @@ class View:
     @property
     def nbytes(self) -> int:
         """What it carries itself."""
-        carried = (each.index for each in self.layers if isinstance(each.index, Carried))
-        return sum(len(each.data) for each in carried) + sum(len(e.dead) for e in self.layers)
+        parts = (*(each.index for each in self.layers), *self.named_sets)
+        carried = sum(len(each.data) for each in parts if isinstance(each, Carried))
+        return carried + sum(len(layer.dead) for layer in self.layers)
 
     def matcher(self) -> StateMatcher:
         """A matcher for this version, in any process."""
-        return StateMatcher(self.state())
+        return StateMatcher(self.state(), sets=self.sets())
 
     def state(self) -> State:
         """The version as a state, for callers that match with more than it."""
-        return _kept(_states, self.id, _KEPT_VIEWS, self._opened)
+        return _kept(_states, self._state_id, _KEPT_VIEWS, self._opened)
+
+    def sets(self) -> Mapping[str, Any]:
+        """The named sets of the version."""
+        found: dict[str, Any] = {}
+        for each in self.named_sets:
+            opened = _kept(_sets, each.id, _KEPT_SETS, partial(_sets_in, each))
+            found.update(opened)
+        return found
 
     def _opened(self) -> State:
         opened = [layer.open() for layer in self.layers]
@@ -124,26 +148,40 @@ class View:
         return State(segments, tuple(alive for _, alive in opened), ids)
 
 
+def _sets_in(ref: SnapshotRef | Carried) -> Mapping[str, Any]:
+    return (attach(ref) if isinstance(ref, SnapshotRef) else ref.open()).sets
+
+
 def view_of(
-    state: State, version: int, send: Callable[[Index], SnapshotRef], *, carry: bool = True
+    state: State,
+    version: int,
+    send: Callable[[Index], SnapshotRef],
+    sets: Iterable[Index] = (),
+    *,
+    carry: bool = True,
 ) -> View:
-    """The view of a state, on the driver; ``send`` publishes what is too large to be carried."""
+    """The view of a state, on the driver; ``send`` publishes what is too large to be carried.
+
+    ``sets`` are indexes without subscriptions, with a named set each.
+    """
     layers = []
     for segment, marks in zip(state.segments, state.marks, strict=True):
         dead = np.flatnonzero(marks == 0).astype(np.int32).tobytes()
-        layers.append(CarriedLayer(_reference(segment, send, carry=carry), dead))
-    return View(version, tuple(layers))
+        is_small = carry and segment.rows is not None
+        layers.append(CarriedLayer(_reference(segment.index, send, carry=is_small), dead))
+    own = [_reference(each, send, carry=carry and each.nbytes <= CARRIED_SET) for each in sets]
+    return View(version, tuple(layers), tuple(own))
 
 
 def _reference(
-    segment: Segment, send: Callable[[Index], SnapshotRef], *, carry: bool
+    index: Index, send: Callable[[Index], SnapshotRef], *, carry: bool
 ) -> SnapshotRef | Carried:
-    found = _sent.get(segment.index)
+    found = _sent.get(index)
     if isinstance(found, SnapshotRef) or (carry and found is not None):
         return found
-    packed = _packed(segment.index) if carry and segment.rows is not None else None
-    found = send(segment.index) if packed is None or len(packed.data) > CARRIED else packed
-    _sent[segment.index] = found
+    packed = _packed(index) if carry else None
+    found = send(index) if packed is None or len(packed.data) > CARRIED else packed
+    _sent[index] = found
     return found
 
 

@@ -55,7 +55,6 @@ from pyspark.sql.types import (
 )
 
 from bittern.arrays import Int64s
-from bittern.engine.matcher import Matcher
 from bittern.engine.sharding.regions import REGION_BITS
 from bittern.language.derived import has_unknown_functions, is_derived
 from bittern.model.events.reads import readable_rows
@@ -80,7 +79,7 @@ from bittern.spark.operator import (
 from bittern.spark.session import is_case_sensitive
 from bittern.spark.sharded.gathering import check_gathering, gathered, is_loose
 from bittern.spark.sharded.shards import Shards
-from bittern.spark.snapshots.node_cache import SnapshotRef, attach
+from bittern.spark.snapshots.node_cache import SnapshotRef
 
 _SHARD, _TASK, _READABLE = "shard", "task", "is_readable"
 
@@ -139,7 +138,7 @@ class Router:
         """For each struct its shards, ascending, whether it could be read, and what is wrong."""
         fields = [named_field(field, field.name) for field in events.type]
         events = pa.StructArray.from_arrays(events.flatten(), fields=fields)
-        matcher = Matcher(attach(self.ref), case_sensitive=self.case_sensitive)
+        matcher = self.ref.matcher(case_sensitive=self.case_sensitive)
         matches = matcher.match(events, json=self.json)
         rows, numbers = routes(matches)
         offsets = np.searchsorted(rows, np.arange(len(matches) + 1)).astype(np.int32)
@@ -309,7 +308,7 @@ class Visitor:
         for ref, mask in visits:
             own = np.flatnonzero(mask)
             some = events if len(own) == len(mask) else events.take(pa.array(own))
-            matcher = Matcher(attach(ref), case_sensitive=self.case_sensitive)
+            matcher = ref.matcher(case_sensitive=self.case_sensitive)
             # In order, so that a piece does not depend on what else is in the batch: see gathering.
             matches = matcher.match(some, limit=self.limit, json=self.json).ordered()
             rows.append(np.repeat(own, matches.counts))

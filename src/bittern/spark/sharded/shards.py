@@ -18,7 +18,7 @@ regions. A region's id is ``shard << REGION_BITS | k``; ids above those of all s
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -39,3 +39,12 @@ class Shards:
     integer_ids: bool  # all subscription ids are integers: matches are array<bigint>, not <string>
     attributes: tuple[str, ...]  # canonical names of those that any part looks at
     routed_by: tuple[str, ...]  # of those that regions look at
+
+    def with_sets(self, sets: SnapshotRef) -> Shards:
+        """The same parts, each of which looks values up in these named sets."""
+        return replace(
+            self,
+            router=replace(self.router, more_sets=sets),
+            home=None if self.home is None else replace(self.home, more_sets=sets),
+            shards=tuple(replace(shard, more_sets=sets) for shard in self.shards),
+        )

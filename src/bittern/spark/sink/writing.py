@@ -22,7 +22,7 @@ import contextlib
 import json as json_text
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -105,6 +105,7 @@ def write(
     unknown: str = "warn",
     history: Any = None,
     order_by: str | Sequence[str] | None = None,
+    sets: Mapping[str, Any] | None = None,
 ) -> Written:
     """Match a batch of events and write what ``match`` returns to a folder of Parquet files.
 
@@ -136,6 +137,7 @@ def write(
             unknown=unknown,
             history=history,
             order_by=order_by,
+            sets=sets,
         )
         job = prepare(events, subscriptions, asked)
         ref = job.source.ref

@@ -21,8 +21,10 @@ import socket
 import threading
 import weakref
 from collections import OrderedDict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from bittern.engine.index import Index
 from bittern.engine.live.delta import ALL_ALIVE, Segment, State
@@ -47,10 +49,17 @@ class SnapshotRef:
     uri: str | None = None
     #: Name of the file (a tar) that Spark ships to the executors, if it does.
     artifact: str | None = None
+    #: A snapshot of named sets, which come in place of its own.
+    more_sets: SnapshotRef | None = None
 
-    def matcher(self) -> Matcher:
+    def matcher(self, *, case_sensitive: bool = True) -> Matcher:
         """A matcher for the snapshot, in any process."""
-        return Matcher(attach(self))
+        return Matcher(attach(self), sets=self.sets(), case_sensitive=case_sensitive)
+
+    def sets(self) -> Mapping[str, Any]:
+        """The named sets that its subscriptions look values up in."""
+        own = attach(self).sets
+        return own if self.more_sets is None else {**own, **attach(self.more_sets).sets}
 
     def state(self) -> State:
         """The snapshot as a state, for callers that match with more than it."""

@@ -29,7 +29,13 @@ from pyspark.sql.types import (
 )
 
 from bittern.errors import OptionError
-from bittern.language.derived import element_of, has_unknown_functions, is_derived, term_of
+from bittern.language.derived import (
+    element_of,
+    has_unknown_functions,
+    is_derived,
+    sets_of,
+    term_of,
+)
 from bittern.language.literals import TERM, attribute_parts
 from bittern.language.printer import print_attribute
 from bittern.language.term_printer import print_term
@@ -71,7 +77,7 @@ def plan_terms(
     What it cannot is evaluated by workers, if they know all its functions; else ``on_refused`` gets
     it, and it is NULL if that returns. A few questions to the analyzer for each term.
     """
-    names = [name for name in attributes if is_derived(name) and not _is_element(name)]
+    names = [name for name in attributes if is_derived(name) and not _is_for_workers(name)]
     if not names:
         return TermPlan()
     schema_of = Columns(schema, json, case_sensitive=is_case_sensitive(spark))
@@ -92,8 +98,13 @@ def plan_terms(
     return _planned(frame, terms)
 
 
-def _is_element(name: str) -> bool:
-    """Whether it says that an array has some constant: workers look for all of these at once."""
+def _is_for_workers(name: str) -> bool:
+    """Whether workers evaluate it: they look for all elements of an array at once, and into sets.
+
+    ``language/derived.py`` refuses to look up what only Spark can compute.
+    """
+    if sets_of([name]):
+        return True
     return element_of(name) is not None and not has_unknown_functions([name])
 
 
