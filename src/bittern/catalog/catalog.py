@@ -22,7 +22,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import pyarrow as pa
 
 from bittern.catalog import files
-from bittern.catalog.rows import CatalogRow, Door, Subscription, checked_id
+from bittern.catalog.rows import (
+    CatalogRow,
+    Door,
+    Subscription,
+    all_valid,
+    asked_id,
+    asked_ids,
+    is_id,
+)
 from bittern.catalog.sources import row_of, rows_of
 from bittern.engine.subscriptions import REPEATED, OnProgress
 from bittern.errors import (
@@ -140,7 +148,7 @@ class Catalog:
         ``SubscriptionError`` if it is not valid, or if the id is taken and ``replace`` is false.
         """
         door = self._door()
-        row = _valid([door.check((id, expression, subscriber, weight, metadata, enabled))])
+        row = all_valid([door.check((id, expression, subscriber, weight, metadata, enabled))])
 
         def check_free(stage: Stage) -> None:
             self._check_sets(stage, door)
@@ -154,7 +162,7 @@ class Catalog:
 
         Returns the version that no longer has them.
         """
-        names = _ids(id)
+        names = asked_ids(id)
 
         def check_there(stage: Stage) -> None:
             for name in names:
@@ -172,7 +180,7 @@ class Catalog:
 
         A disabled subscription is kept but not matched.
         """
-        names = _ids(id)
+        names = asked_ids(id)
         true_or_false("enabled", enabled)
 
         def change(stage: Stage) -> None:
@@ -189,7 +197,7 @@ class Catalog:
                     raise UnknownSubscriptionError(f"no subscription has the id {name!r}")
                 changed = (*row[:5], enabled)
                 rows.append(door.check(changed) if enabled else (*changed, 0))
-            stage.put(_valid(rows))
+            stage.put(all_valid(rows))
 
         return self._write(lambda _: None, under_lock=change).version
 
@@ -202,7 +210,7 @@ class Catalog:
         door = self._door()
         rows = [row_of(each, number, strict=True) for number, each in enumerate(puts)]
         checked = [row if isinstance(row, BadSubscription) else door.check(row) for row in rows]
-        ids = list(dict.fromkeys(map(_id, removes)))
+        ids = list(dict.fromkeys(map(asked_id, removes)))
         seen = set(ids)
         for place, row in enumerate(checked):
             if not isinstance(row, BadSubscription):
@@ -210,7 +218,7 @@ class Catalog:
                     said = "this id is put twice, or both put and removed"
                     checked[place] = BadSubscription(row[0], 0, said)
                 seen.add(row[0])
-        good = _valid(checked)
+        good = all_valid(checked)
 
         def stage(stage: Stage) -> None:
             stage.put(good)
@@ -258,7 +266,7 @@ class Catalog:
                     f"the source has no {'valid ' if bad else ''}subscription, so replacing would "
                     f"remove all of them: if you mean that, remove them by their ids"
                 )
-            stage.keep({each.id for each in bad if isinstance(each.id, str) and _is_id(each.id)})
+            stage.keep({each.id for each in bad if isinstance(each.id, str) and is_id(each.id)})
 
         check = partial(self._check_sets, door=door)
         merged = self._write(stage, under_lock=check, sweep=mode == "replace", progress=report)
@@ -329,7 +337,7 @@ class Catalog:
 
     def get(self, id: str | int, version: int | None = None) -> Subscription:  # noqa: A002
         """One subscription, of the newest version if none is given. O(log rows)."""
-        return self._reading.read_one(self._database, _id(id), version)
+        return self._reading.read_one(self._database, asked_id(id), version)
 
     def count(self, version: int | None = None, *, all: bool = False) -> int:  # noqa: A002
         """The number of enabled subscriptions, or with ``all`` of all subscriptions. O(rows)."""
@@ -360,11 +368,11 @@ class Catalog:
 
     def details(self, ids: Iterable[str | int], version: int | None = None) -> pa.Table:
         """Columns id, subscriber, weight and metadata of those ids that the version has. O(ids)."""
-        return self._reading.read_details(self._database, map(_id, ids), version)
+        return self._reading.read_details(self._database, map(asked_id, ids), version)
 
     def history(self, id: str | int) -> list[Subscription]:  # noqa: A002
         """Every form of one subscription that is not forgotten, oldest first."""
-        return self._reading.read_history(self._database, _id(id))
+        return self._reading.read_history(self._database, asked_id(id))
 
     def versions(self, limit: int = 20) -> list[Version]:
         """The last versions with their times and numbers of changes, newest first."""
@@ -415,35 +423,8 @@ def _reopened(url: str, timeout: float) -> Catalog:
     return Catalog(url, create=False, timeout=timeout)
 
 
-def _valid(checked: list[CatalogRow | BadSubscription]) -> list[CatalogRow]:
-    bad = [row for row in checked if isinstance(row, BadSubscription)]
-    if bad:
-        raise SubscriptionError(bad)
-    return [row for row in checked if not isinstance(row, BadSubscription)]
-
-
-def _id(id_: Any) -> str:
-    try:
-        return checked_id(id_)
-    except ValueError as wrong:
-        raise OptionError(str(wrong)) from None
-
-
-def _ids(given: Any) -> list[str]:
-    """One id or several, each once."""
-    several = isinstance(given, Iterable) and not isinstance(given, str | bytes)
-    return list(dict.fromkeys(map(_id, given if several else [given])))
-
-
 def _limit(limit: Any) -> Any:
     return None if limit is None else whole_number("limit", limit, 0, 2**63 - 1)
-
-
-def _is_id(id_: str) -> bool:
-    try:
-        return bool(checked_id(id_))
-    except ValueError:
-        return False
 
 
 def _good(

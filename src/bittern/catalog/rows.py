@@ -32,7 +32,7 @@ from typing import Any
 
 from bittern.engine.subscriptions import weight_problem
 from bittern.engine.unanswered import first_quantifier, needs_history
-from bittern.errors import BadSubscription, ExpressionError, brief
+from bittern.errors import BadSubscription, ExpressionError, OptionError, SubscriptionError, brief
 from bittern.language.shapes import Shapes
 from bittern.model.ids import id_problem, normal_id
 from bittern.terms.unknown import EMBEDDED, SPARK, any_function
@@ -189,6 +189,36 @@ def checked_id(id_: Any) -> str:
     if not name:
         raise ValueError("an id cannot be empty")
     return name
+
+
+def is_id(id_: str) -> bool:
+    """Whether a catalog may have a subscription with this id."""
+    try:
+        return bool(checked_id(id_))
+    except ValueError:
+        return False
+
+
+def asked_id(id_: Any) -> str:
+    """An id that a caller asks for; ``OptionError`` says what is wrong with it."""
+    try:
+        return checked_id(id_)
+    except ValueError as wrong:
+        raise OptionError(str(wrong)) from None
+
+
+def asked_ids(given: Any) -> list[str]:
+    """One id or several, each once."""
+    several = isinstance(given, Iterable) and not isinstance(given, str | bytes)
+    return list(dict.fromkeys(map(asked_id, given if several else [given])))
+
+
+def all_valid(checked: list[CatalogRow | BadSubscription]) -> list[CatalogRow]:
+    """The rows, if none is bad; ``SubscriptionError`` has all that are."""
+    bad = [row for row in checked if isinstance(row, BadSubscription)]
+    if bad:
+        raise SubscriptionError(bad)
+    return [row for row in checked if not isinstance(row, BadSubscription)]
 
 
 def _name(value: Any, what: str) -> str:
