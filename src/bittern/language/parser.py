@@ -20,7 +20,7 @@ from bittern.errors import ExpressionError, LimitError, brief
 from bittern.language.complaints import explain_token
 from bittern.language.durations import duration_value
 from bittern.language.lexer import QUANTIFIERS, Token, is_bare, without_comments
-from bittern.language.limits import MAX_DEPTH, MAX_LENGTH, MAX_WINDOW_COUNT
+from bittern.language.limits import MAX_DEPTH, MAX_LENGTH, MAX_TERMS, MAX_WINDOW_COUNT
 from bittern.language.predicates import PredicateParser
 from bittern.language.syntax import And, Expression, Not, Or, Quantified, Window
 from bittern.language.trees import Branch, Draft, flatten
@@ -50,7 +50,7 @@ def parse_with_terms(text: str, wrong: ExpressionError, *, hidden: bool = False)
     Of two complaints, the one that comes later in the text is of the parser that understood more.
     """
     # Only for terms.
-    from bittern.language.derived import condition_of  # noqa: PLC0415
+    from bittern.language.derived import condition_of, count_terms  # noqa: PLC0415
     from bittern.language.scalars import FunctionCallError, read_term  # noqa: PLC0415
 
     try:
@@ -60,12 +60,16 @@ def parse_with_terms(text: str, wrong: ExpressionError, *, hidden: bool = False)
     except ExpressionError as other:
         raise (other if other.position > wrong.position else wrong) from None
     try:
-        return condition_of(term)
+        tree = condition_of(term)
     except ValueError as meaningless:
         message = str(meaningless)
         at = wrong.position if message == wrong.message else 0
         kind = LimitError if isinstance(meaningless, RegexTooLargeError) else ExpressionError
         raise kind(message, text, at) from None
+    if count_terms(tree) > MAX_TERMS:
+        message = f"an expression has at most {MAX_TERMS} distinct terms: make it several"
+        raise LimitError(message, text, 0)
+    return tree
 
 
 def check_text(text: str) -> None:
