@@ -363,8 +363,9 @@ def test_many_elements_are_taken_in_turns(monkeypatch: pytest.MonkeyPatch) -> No
     assert failures("exists(a, e -> e = 4 AND w = 'x')", **given) == [3, 50]
     doubled = [None if i == 50 else [[e] for e in each] for i, each in enumerate(a)]
     assert value("transform(a, e -> array(e))", **given) == doubled
+    # What is repeated for each element counts, too.
     assert value("exists(array(1, 2, 3), e -> e = size(a))", **given) == [
-        len(each) in (1, 2, 3) for each in a
+        None if 3 * (1 + len(each)) > 10 else len(each) in (1, 2, 3) for each in a
     ]
 
 

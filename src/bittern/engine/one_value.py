@@ -12,11 +12,15 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
+
 from bittern.language.syntax import Between, Compare, In, Like, Literal, Predicate, Regex
 from bittern.model.numbers import exact
 from bittern.terms.pattern_texts import Wildcard, compile_regex, like_parts
 
 Truth = bool | None
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+_MICROSECOND = dt.timedelta(microseconds=1)
 
 
 def kind_name(value: Any) -> str:
@@ -27,7 +31,7 @@ def kind_name(value: Any) -> str:
         return "number"
     if isinstance(value, str):
         return "string"
-    return "time" if isinstance(value, dt.date) else "value that can be compared"
+    return "time" if isinstance(value, dt.date | np.datetime64) else "value that can be compared"
 
 
 def wanted_kind(node: Predicate) -> str:
@@ -82,10 +86,13 @@ def _key(value: Any) -> Any:
         return value.encode("utf-8", "surrogatepass")
     if isinstance(value, bool):
         return value
+    if isinstance(value, np.datetime64):
+        return int(value.astype("datetime64[us]").astype(np.int64))
+    if isinstance(value, dt.date) and not isinstance(value, dt.datetime):
+        value = dt.datetime(value.year, value.month, value.day, tzinfo=dt.UTC)
     if isinstance(value, dt.datetime):
-        return value if value.tzinfo else value.replace(tzinfo=dt.UTC)
-    if isinstance(value, dt.date):
-        return dt.datetime(value.year, value.month, value.day, tzinfo=dt.UTC)
+        aware = value if value.tzinfo else value.replace(tzinfo=dt.UTC)
+        return (aware - _EPOCH) // _MICROSECOND
     if isinstance(value, float | Decimal) and not math.isfinite(value):
         return (2, 0) if math.isnan(value) else (1 if value > 0 else -1, 0)
     return (0, exact(value))

@@ -20,6 +20,7 @@ from typing import TypeAlias
 
 from bittern.errors import ExpressionError
 from bittern.language.lexer import WORD, word_kind
+from bittern.language.limits import MAX_TERMS
 
 #: A place in a text: a gap between two of its words, and how many characters of it are before.
 Place: TypeAlias = tuple[int, int]
@@ -51,8 +52,10 @@ def _place(ends: list[int], position: int) -> Place:
 def put_words(parts: list[str], cuts: tuple[Cut, ...], words: dict[str, str]) -> str | None:
     """The text of these parts with words in place of its terms; new ones are remembered.
 
-    None if one of them is no term, or a constant.
+    None if one of them is no term, or a constant, or if there may be too many of them.
     """
+    if len(cuts) > MAX_TERMS:
+        return None
     pieces, at = [], (0, 0)
     for start, stop in cuts:
         piece = _between(parts, start, stop)

@@ -30,7 +30,7 @@ import pyarrow as pa
 from bittern.errors import LimitError
 from bittern.language import syntax
 from bittern.language.constants import literal_of
-from bittern.language.limits import MAX_TERM_COPIES, MAX_TERM_DEPTH
+from bittern.language.limits import MAX_TERM_COPIES, MAX_TERM_DEPTH, MAX_TERM_LENGTH
 from bittern.language.literals import TERM, kind_of
 from bittern.language.predicates import FLIPPED
 from bittern.language.presence import is_presence
@@ -39,6 +39,7 @@ from bittern.language.quantifiers import is_hidden, quantified_of
 from bittern.language.scalars import read_term
 from bittern.language.term_printer import print_term
 from bittern.language.trees import Branch, Draft, flatten
+from bittern.language.trees import walk as walk_tree
 from bittern.terms.members import IN_SET, set_of, sets_in
 from bittern.terms.nodes import Attribute, Call, Constant, Term, attributes_of, walk
 from bittern.terms.pattern_texts import compile_regex, like_parts
@@ -131,6 +132,12 @@ def condition_of(term: Term) -> syntax.Expression:
     return flatten(_condition(term))
 
 
+def count_terms(tree: syntax.Expression) -> int:
+    """How many distinct terms a tree has; what elements an array has is looked up together."""
+    names = {getattr(node, "attribute", "") for node in walk_tree(tree)}
+    return sum(is_derived(name) and not stands_for_truth(name) for name in names)
+
+
 def operand_word(text: str) -> str | None:
     """The word of the attribute that a term's text stands for.
 
@@ -161,6 +168,8 @@ def _text(term: Term) -> str:
     if any(is_presence(name) for name in attributes_of(term)):
         raise ValueError("IS MISSING stands by itself, not inside a term")
     text = print_term(term)
+    if len(text) > MAX_TERM_LENGTH:
+        raise ValueError(f"a term has at most {MAX_TERM_LENGTH:,} characters once it is computed")
     if TERM in text:
         raise ValueError("an attribute name in a term cannot have U+0001 in it")
     # It will be read back, and may have more levels than what was written: --a is -(-a).

@@ -31,6 +31,20 @@ MAX_WINDOW_DAYS = 1_000_000
 #: Levels of calls and parentheses inside each other in a term.
 MAX_TERM_DEPTH = 50
 
+#: Constants, attributes and calls without arguments in an expression with terms.
+MAX_OPERANDS = 4 * MAX_PREDICATES
+
+#: Bytes of a text that is computed when it is read, and of an array. A larger one is computed for
+#: each batch: it would be part of the term's name.
+MAX_FOLDED_BYTES = 8_192
+MAX_FOLDED_ARRAY_BYTES = 65_536
+
+#: Characters of a term with the constants that were computed.
+MAX_TERM_LENGTH = 4 * MAX_LENGTH
+
+#: Distinct terms of one expression: each takes time and memory of its own for every batch.
+MAX_TERMS = 256
+
 #: Levels of calls and operators: ``a + b + c`` has two.
 MAX_TERM_HEIGHT = 100
 

@@ -20,7 +20,13 @@ from bittern.errors import ExpressionError, LimitError, brief
 from bittern.language.complaints import explain_token
 from bittern.language.durations import duration_value
 from bittern.language.lexer import QUANTIFIERS, Token, is_bare, without_comments
-from bittern.language.limits import MAX_DEPTH, MAX_LENGTH, MAX_PREDICATES, MAX_WINDOW_COUNT
+from bittern.language.limits import (
+    MAX_DEPTH,
+    MAX_LENGTH,
+    MAX_PREDICATES,
+    MAX_TERMS,
+    MAX_WINDOW_COUNT,
+)
 from bittern.language.predicates import PredicateParser, too_many_predicates
 from bittern.language.syntax import And, Expression, In, Not, Or, Quantified, Window
 from bittern.language.trees import Branch, Draft, flatten, walk
@@ -50,7 +56,11 @@ def parse_with_terms(text: str, wrong: ExpressionError, *, hidden: bool = False)
     Of two complaints, the one that comes later in the text is of the parser that understood more.
     """
     # Only for terms.
-    from bittern.language.derived import TermTooLargeError, condition_of  # noqa: PLC0415
+    from bittern.language.derived import (  # noqa: PLC0415
+        TermTooLargeError,
+        condition_of,
+        count_terms,
+    )
     from bittern.language.scalars import FunctionCallError, read_term  # noqa: PLC0415
 
     try:
@@ -69,6 +79,9 @@ def parse_with_terms(text: str, wrong: ExpressionError, *, hidden: bool = False)
     leaves = [node for node in walk(tree) if not isinstance(node, And | Or | Not)]
     if sum(len(leaf.values) if isinstance(leaf, In) else 1 for leaf in leaves) > MAX_PREDICATES:
         raise too_many_predicates(text, 0)
+    if count_terms(tree) > MAX_TERMS:
+        message = f"an expression has at most {MAX_TERMS} distinct terms: make it several"
+        raise LimitError(message, text, 0)
     return tree
 
 

@@ -38,6 +38,8 @@ from bittern.language.syntax import (
 from bittern.language.trees import walk
 
 _ALIAS = "d"
+#: Characters of a term in a message.
+_SHORT = 300
 #: What can stand before an operator as it is: a name, or one call of a function.
 _WORD_OR_CALL = re.compile(r"[\w.]+(?:\([^()]*\))?")
 
@@ -179,6 +181,12 @@ def print_attribute(name: str) -> str:
         left, *right = name[1:].split(TERM)
         return f"compare({left}, {right[0]})" if right and right[0] else left
     return attribute_word(name)
+
+
+def print_short(name: str) -> str:
+    """The same for messages about many events: only the beginning of a long term."""
+    text = print_attribute(name)
+    return text if len(text) <= _SHORT else f"{text[: _SHORT - 3]}..."
 
 
 def attribute_word(name: str) -> str:

@@ -63,7 +63,8 @@ def _chr(scope: Scope, _call: Call, value: Value) -> Value:
     return where(codes.is_valid(), found)
 
 
-_DIGITS = np.frombuffer(b"".join(b"%02X" % byte for byte in range(256)), dtype=np.uint8)
+#: The two digits of each byte, as one number.
+_DIGITS = np.frombuffer(b"".join(b"%02X" % byte for byte in range(256)), dtype=np.uint16)
 
 
 @TABLE.add("hex", least=1)
@@ -76,7 +77,7 @@ def _hex(scope: Scope, _call: Call, value: Value) -> Value:
     array = where(within_limits(scope, 2 * sizes(scope, array)), array)
     characters = Characters(array)
     low, high = characters.offsets[0], characters.offsets[-1]
-    digits = _DIGITS.reshape(256, 2)[characters.data[low:high]].reshape(-1)
+    digits = _DIGITS[characters.data[low:high]].view(np.uint8)
     return assembled(array, 2 * (characters.offsets - low), digits).cast(pa.string())
 
 

@@ -11,8 +11,8 @@ whose rows are the elements::
     exists      row 0 TRUE, row 1 FALSE, row 2 NULL
 
 Only what the body reads is made: columns of the elements' fields, and attributes of the event
-repeated. Rows are taken together as long as they have at most ``MAX_ELEMENTS`` elements, and
-repeated texts count too. O(elements x nodes of the body).
+repeated. Rows are taken together as long as they have at most ``_TOGETHER`` elements, and
+repeated texts and arrays count too. O(elements x nodes of the body).
 """
 
 from __future__ import annotations
@@ -28,17 +28,20 @@ import pyarrow.compute as pc
 
 from bittern.terms.casts import widened
 from bittern.terms.conditions import truth
-from bittern.terms.nested import Lists, Offsets, field_of, list_parts, path_parts
+from bittern.terms.limits import MAX_ELEMENTS
+from bittern.terms.nested import Lists, Offsets, field_of, list_parts, parts_of, path_parts
 from bittern.terms.nodes import Call, Lambda, attributes_of
 from bittern.terms.scope import Failure, Mask, MeaninglessError, Scope, Table, Value
 
 TABLE = Table()
-#: How many elements are taken at a time.
-MAX_ELEMENTS = 10_000_000
+#: Elements that are taken together, if they are not of one row.
+_TOGETHER = 1 << 21
 #: Bytes of a repeated text that count as one element.
 _TEXT_UNIT = 16
 #: Steps of ``aggregate``, which takes one element of every row in each.
 _MAX_STEPS = 10_000
+#: Elements that take as long as one step.
+_STEP = 1_000
 
 
 class _Applied(NamedTuple):
@@ -78,7 +81,7 @@ def _columns(
 
 
 def _weights(scope: Scope, function: Lambda, value: Value) -> Offsets:
-    """How much each row counts: its elements, and the texts that are repeated for them."""
+    """How much each row counts: its elements, and what is repeated for them."""
     if isinstance(value, pa.Scalar):
         lengths = np.full(scope.n_rows, len(value) if value.is_valid else 0, dtype=np.int64)
     else:
@@ -90,6 +93,8 @@ def _weights(scope: Scope, function: Lambda, value: Value) -> Offsets:
         if column is not None and column.type in (pa.string(), pa.binary()):
             sizes = pc.fill_null(pc.binary_length(column), 0).cast(pa.int64())
             texts += np.asarray(sizes) // _TEXT_UNIT
+        elif column is not None and (pa.types.is_list(column.type) or pa.types.is_map(column.type)):
+            texts += parts_of(column).lengths
     return lengths * texts
 
 
@@ -98,7 +103,8 @@ def _pieces(weights: Offsets) -> Iterator[tuple[int, int]]:
     ends, start = np.cumsum(weights), 0
     while True:
         before = ends[start - 1] if start else 0
-        stop = max(int(np.searchsorted(ends, before + MAX_ELEMENTS, "right")), start + 1)
+        most = min(_TOGETHER, MAX_ELEMENTS)
+        stop = max(int(np.searchsorted(ends, before + most, "right")), start + 1)
         yield start, min(stop, len(weights))
         start = stop
         if start >= len(weights):
@@ -120,12 +126,19 @@ def _applied(scope: Scope, call: Call, function: Lambda) -> Iterator[_Applied]:
         weights = np.where(over, 0, weights)
     for start, stop in _pieces(weights):
         own = value.slice(start, stop - start) if isinstance(value, pa.Array) else value
+        scope.spent.elements += int(weights[start:stop].sum())
+        if not scope.spent.are_elements_left:
+            rows = np.arange(scope.n_rows)
+            left = (rows >= start) & (rows < stop) & (weights > 0)
+            scope.fail(left, f"{call.function} has too many elements to go through")
+            own = pa.scalar(None, value.type)
         lists = list_parts(Scope({}, stop - start), own, call.function)
         given = {function.parameters[0]: lists.values}
         if len(function.parameters) > 1:
             given[function.parameters[1]] = pa.array(lists.positions, pa.int32())
         parents = lists.parents + start
-        inner = Scope(_columns(scope, function, given, parents), len(parents), sets=scope.sets)
+        columns = _columns(scope, function, given, parents)
+        inner = Scope(columns, len(parents), spent=scope.spent, sets=scope.sets)
         values = inner.array(inner.value(function.body))
         yield _Applied(start, lists, values, inner.failures)
 
@@ -194,6 +207,11 @@ def _aggregate(scope: Scope, call: Call) -> Value:
     lengths = lists.lengths
     long = lengths > _MAX_STEPS
     scope.fail(long, f"{call.function} takes at most {_MAX_STEPS:,} elements")
+    steps = int(np.where(long, 0, lengths).max(initial=0))
+    scope.spent.elements += max(steps * _STEP, int(lengths[~long].sum()))
+    if not scope.spent.are_elements_left:
+        scope.fail((lengths > 0) & ~long, f"{call.function} has too many elements to go through")
+        long |= lengths > 0
     lengths = np.where(long, 0, lengths)
     so_far, rows = scope.array(scope.value(call.arguments[1])), np.arange(scope.n_rows)
     kind, broken = so_far.type, long
@@ -222,7 +240,8 @@ def _inside(
     scope: Scope, function: Lambda, given: Mapping[str, pa.Array], rows: Offsets, broken: Mask
 ) -> pa.Array:
     """The function's value for each of these rows; those that fail are marked as broken."""
-    inner = Scope(_columns(scope, function, given, rows), len(rows), sets=scope.sets)
+    columns = _columns(scope, function, given, rows)
+    inner = Scope(columns, len(rows), spent=scope.spent, sets=scope.sets)
     value = inner.array(inner.value(function.body))
     for places, reason in inner.failures:
         failed = np.zeros(scope.n_rows, dtype=np.bool_)

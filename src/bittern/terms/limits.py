@@ -9,6 +9,21 @@ from __future__ import annotations
 MAX_VALUE_BYTES = 1 << 20
 MAX_COLUMN_BYTES = 64 << 20
 
+#: Bytes of computed columns that are held at a time to evaluate one term, and of columns that are
+#: kept because several terms share them.
+MAX_HELD_BYTES = 256 << 20
+MAX_KEPT_BYTES = 256 << 20
+
+#: Bytes that functions build in all to evaluate one term, and more for each row.
+MAX_BUILT_BYTES = 1 << 30
+MAX_BUILT_BYTES_PER_ROW = 1 << 16
+
+#: Elements that a function is applied to for one row; and in all to evaluate one term, with more
+#: for each row: a function inside another goes through its array for each element of the other's.
+MAX_ELEMENTS = 10_000_000
+MAX_TERM_ELEMENTS = 1 << 24
+MAX_TERM_ELEMENTS_PER_ROW = 10_000
+
 #: Characters of a regular expression, or of a LIKE pattern with wildcards inside.
 MAX_REGEX_LENGTH = 1_000
 

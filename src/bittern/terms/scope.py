@@ -24,13 +24,22 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from bittern.terms.nodes import Attribute, Constant, Lambda, Term
+from bittern.terms.limits import (
+    MAX_BUILT_BYTES,
+    MAX_BUILT_BYTES_PER_ROW,
+    MAX_HELD_BYTES,
+    MAX_KEPT_BYTES,
+    MAX_TERM_ELEMENTS,
+    MAX_TERM_ELEMENTS_PER_ROW,
+)
+from bittern.terms.nodes import Attribute, Call, Constant, Lambda, Term
 
 if TYPE_CHECKING:
     from bittern.terms.members import NamedSets
@@ -51,6 +60,26 @@ class Failure(NamedTuple):
     reason: str
 
 
+@dataclass
+class Spent:
+    """What evaluating a term over some rows has taken so far, of what ``limits.py`` allows."""
+
+    n_rows: int
+    held: int = 0  # bytes of computed columns that wait for others, to be put together
+    built: int = 0  # bytes of all texts that were made
+    elements: int = 0  # that functions were applied to
+
+    @property
+    def bytes_left(self) -> int:
+        """How many bytes functions may still build."""
+        return MAX_BUILT_BYTES + MAX_BUILT_BYTES_PER_ROW * self.n_rows - self.built
+
+    @property
+    def are_elements_left(self) -> bool:
+        """Whether there are not too many elements yet."""
+        return self.elements <= MAX_TERM_ELEMENTS + MAX_TERM_ELEMENTS_PER_ROW * self.n_rows
+
+
 class Scope:
     """Some rows of a batch: the columns that terms read, each settled (``terms/types.py``)."""
 
@@ -62,10 +91,12 @@ class Scope:
         rows: npt.NDArray[np.int64] | None = None,
         repeated: frozenset[int] = frozenset(),
         sets: NamedSets = _NO_SETS,
+        spent: Spent | None = None,
     ) -> None:
         """``repeated`` are the ids of nodes whose values are asked for again, and kept.
 
-        ``sets`` are those that ``IN SET`` looks values up in.
+        ``sets`` are those that ``IN SET`` looks values up in. ``spent`` is that of the scope
+        around, if these are some of its rows or their elements.
         """
         self.columns = columns
         self.n_rows = n_rows
@@ -74,6 +105,8 @@ class Scope:
         self._rows = rows
         self._repeated = repeated
         self._kept: dict[int, tuple[Value, list[Failure]]] = {}
+        self._kept_bytes = 0
+        self.spent = Spent(n_rows) if spent is None else spent
 
     def value(self, term: Term) -> Value:
         """The value of a term for each row."""
@@ -92,11 +125,30 @@ class Scope:
         meaning = functions().get(term.function)
         if meaning is None:
             raise MeaninglessError(f"only Spark knows the function {term.function}")
-        arguments = () if meaning.is_lazy else map(self.value, term.arguments)
-        value = meaning.evaluate(self, term, *arguments)
+        value = meaning.evaluate(self, term, *(() if meaning.is_lazy else self._arguments(term)))
         if id(term) in self._repeated:
-            self._kept[id(term)] = value, self.failures[before:]
+            self._keep(term, value, self.failures[before:])
         return value
+
+    def _arguments(self, call: Call) -> list[Value]:
+        """The values of a call's arguments, which are all held until the last is computed."""
+        found: list[Value] = []
+        before = self.spent.held
+        for argument in call.arguments:
+            value = self.value(argument)
+            found.append(value)
+            if isinstance(argument, Call) and isinstance(value, pa.Array):
+                self.spent.held += value.nbytes
+                if self.spent.held > MAX_HELD_BYTES:
+                    raise MeaninglessError("the values that it is computed from are too large")
+        self.spent.held = before
+        return found
+
+    def _keep(self, term: Term, value: Value, failures: list[Failure]) -> None:
+        size = value.nbytes if isinstance(value, pa.Array) else 0
+        if self._kept_bytes + size <= MAX_KEPT_BYTES:  # else it is computed again
+            self._kept_bytes += size
+            self._kept[id(term)] = value, failures
 
     def array(self, value: Value) -> pa.Array:
         """The value with one element per row."""
@@ -127,9 +179,8 @@ class Scope:
             return self
         own = np.flatnonzero(mask)
         rows = own if self._rows is None else self._rows[own]
-        return Scope(
-            _Picked(self.columns, pa.array(own)), len(own), self.failures, rows, sets=self.sets
-        )
+        columns = _Picked(self.columns, pa.array(own))
+        return Scope(columns, len(own), self.failures, rows, sets=self.sets, spent=self.spent)
 
 
 class _Picked(Mapping[str, pa.Array]):

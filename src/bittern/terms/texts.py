@@ -124,7 +124,9 @@ def sizes(scope: Scope, value: Value) -> Integers:
 def within_limits(scope: Scope, lengths: Integers) -> Mask:
     """The rows whose results, of so many bytes, fit into a value and a column; the others fail."""
     fits = lengths <= MAX_VALUE_BYTES
-    fits &= np.cumsum(np.where(fits, lengths, 0)) <= MAX_COLUMN_BYTES
+    room = min(MAX_COLUMN_BYTES, scope.spent.bytes_left)
+    fits &= np.cumsum(np.where(fits, lengths, 0)) <= room
+    scope.spent.built += int(lengths[fits].sum())
     scope.fail(~fits, TOO_LONG)
     return fits
 

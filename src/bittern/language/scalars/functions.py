@@ -79,10 +79,13 @@ class FunctionReader(TokenReader):
             collation = self._take()
             self._expect(")", "')'")
             return self._with_collation(term, collation)
-        elif name == "trim" and (special := self._trim()) is not None:
-            name, arguments = special
+        elif name == "trim" and self._peek().kind != ")":
+            name, arguments = self._trim()
+        elif self._accept(")"):
+            arguments = []
         else:
-            arguments = self._arguments(name)
+            first = self._value(0) if name == "position" else self._argument()
+            arguments = self._arguments(name, first)
         if name in ("date_part", "datepart"):
             name = "extract"
         if name == "position" and len(arguments) == 1:
@@ -103,33 +106,30 @@ class FunctionReader(TokenReader):
             )
         return Constant(pa.scalar(name.lower()))
 
-    def _trim(self) -> tuple[str, list[Term]] | None:
-        """TRIM([BOTH | LEADING | TRAILING] [characters] FROM text)."""
+    def _trim(self) -> tuple[str, list[Term]]:
+        """TRIM([BOTH | LEADING | TRAILING] [characters] FROM text), or a call like any other."""
         sides = {"both": "trim", "leading": "ltrim", "trailing": "rtrim"}
-        start = self._next
         side = self._peek().text.lower()
-        name = "trim"
-        if side in sides and self._peek(1).kind not in (")", ","):
+        is_sided = side in sides and self._peek(1).kind not in (")", ",")
+        if is_sided:
             self._take()
-            name = sides[side]
         characters = [] if self._is_word("from") else [self._condition()]
         if not self._word("from"):
-            self._next = start
-            return None
+            if is_sided:
+                self._fail(self._peek(), "FROM in TRIM")
+            return "trim", self._arguments("trim", characters[0])  # and nothing is read twice
         text = self._condition()
         self._expect(")", "')'")
-        return name, [*characters, text]
+        return sides[side] if is_sided else "trim", [*characters, text]
 
-    def _arguments(self, name: str) -> list[Term]:
+    def _arguments(self, name: str, first: Term) -> list[Term]:
         """The arguments up to ``)``; SUBSTRING has FROM and FOR, POSITION IN, OVERLAY PLACING."""
-        if self._accept(")"):
-            return []
         between = {
             "substring": ("from", "for"),
             "substr": ("from", "for"),
             "overlay": ("placing", "from", "for"),
         }.get(name, ())
-        arguments = [self._value(0) if name == "position" else self._argument()]
+        arguments = [first]
         while True:
             token = self._take()
             if token.kind == ")":

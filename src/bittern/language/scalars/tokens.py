@@ -4,10 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
+import pyarrow as pa
+
 from bittern.errors import ExpressionError, LimitError
 from bittern.language.complaints import incomplete
 from bittern.language.lexer import Token, is_complete, tokens
-from bittern.language.limits import MAX_PARTS, MAX_TERM_COPIES, MAX_TERM_DEPTH, MAX_TERM_HEIGHT
+from bittern.language.limits import (
+    MAX_FOLDED_ARRAY_BYTES,
+    MAX_FOLDED_BYTES,
+    MAX_OPERANDS,
+    MAX_PARTS,
+    MAX_TERM_COPIES,
+    MAX_TERM_DEPTH,
+    MAX_TERM_HEIGHT,
+)
 from bittern.language.literals import (
     MARKS,
     TERM,
@@ -50,6 +60,7 @@ class TokenReader:
         self._next = 0
         self._depth = 0
         self._copies = 0
+        self._n_operands = 0
         #: From where to where in the text the left operands of predicates are.
         self.operands: list[tuple[int, int]] = []
 
@@ -103,6 +114,12 @@ class TokenReader:
         if not is_complete(token.text):
             self._error(incomplete(token), token)
         return str(self._read(token, string_value))
+
+    def _count_operand(self, token: Token) -> None:
+        self._n_operands += 1
+        if self._n_operands > MAX_OPERANDS:
+            message = f"an expression with terms has at most {MAX_OPERANDS:,} operands"
+            raise LimitError(message, self.text, token.position)
 
     def _too_deep(self, token: Token) -> Any:
         raise LimitError(
@@ -177,7 +194,7 @@ class TokenReader:
             constant.as_py()  # which has to be, to be written and compared
         except (ValueError, OverflowError):
             return call
-        return Constant(constant)
+        return call if _is_large(constant) else Constant(constant)
 
     def _check(self, term: Term) -> None:
         """Refuse a term that is too high, or has a collation outside of a comparison."""
@@ -191,6 +208,16 @@ class TokenReader:
             below = node.arguments if isinstance(node, Call) else ()
             below = (node.body,) if isinstance(node, Lambda) else below
             heights.extend((each, height + 1) for each in below)
+
+
+def _is_large(constant: pa.Scalar) -> bool:
+    """Whether a computed constant would make the name of its term too long."""
+    kind = constant.type
+    if not constant.is_valid:
+        return False
+    if pa.types.is_string(kind) or pa.types.is_binary(kind):
+        return len(constant.as_buffer()) > MAX_FOLDED_BYTES
+    return bool(pa.types.is_list(kind) and constant.values.nbytes > MAX_FOLDED_ARRAY_BYTES)
 
 
 def _signs_apart(found: list[Token]) -> list[Token]:

@@ -140,6 +140,7 @@ class ValueReader(FunctionReader):
 
     def _primary(self) -> Term:
         token = self._take()
+        self._count_operand(token)
         kind = token.kind
         if kind in VALUES:
             return constant_of(VALUES[kind])

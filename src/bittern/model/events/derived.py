@@ -33,7 +33,7 @@ import pyarrow.compute as pc
 from bittern.errors import OptionError
 from bittern.language.derived import element_of, has_unknown_functions, is_derived, sets_of, term_of
 from bittern.language.literals import TERM, attribute_parts
-from bittern.language.printer import print_attribute
+from bittern.language.printer import print_short
 from bittern.model import tagged
 from bittern.model.events.attributes import Attributes
 from bittern.model.events.batch import EventRows
@@ -49,7 +49,7 @@ from bittern.model.tagged import TaggedValues
 from bittern.terms.members import NamedSets
 from bittern.terms.nested import field_of, parts_of, settled_nested
 from bittern.terms.nodes import Term, attributes_of, shared
-from bittern.terms.scope import MeaninglessError, Scope
+from bittern.terms.scope import MeaninglessError, Scope, Spent
 from bittern.terms.types import TIMESTAMP
 from bittern.terms.unknown import unknown_functions
 
@@ -200,7 +200,7 @@ def only_spark_knows(name: str, functions: Sequence[str]) -> str:
     """Why a derived attribute with these functions cannot be evaluated here."""
     several = "s" * (len(functions) > 1)
     return (
-        f"{print_attribute(name)} has the function{several} {', '.join(functions)}, which only "
+        f"{print_short(name)} has the function{several} {', '.join(functions)}, which only "
         f"Spark knows: match it with bittern.spark"
     )
 
@@ -220,11 +220,19 @@ def term_values(
     for name, typed in results.typed(n_events).items():
         for array in typed.arrays:
             if array[0].is_valid:
-                found[name] = array[0].as_py()
-    starts = {name: f"{print_attribute(name)} has no value: " for name in names}
+                found[name] = _in_python(array[0])
+    starts = {name: f"{print_short(name)} has no value: " for name in names}
     return found, {
         name: why for name, start in starts.items() for why in failures if why.startswith(start)
     }
+
+
+def _in_python(value: pa.Scalar) -> Any:
+    """A value in Python; a time that Python's calendar cannot hold as NumPy has it."""
+    try:
+        return value.as_py()
+    except (OverflowError, ValueError):
+        return pa.array([value]).to_numpy(zero_copy_only=False)[0]
 
 
 class _Typed(NamedTuple):
@@ -259,7 +267,7 @@ def _evaluated(
 def _piece(
     derived: _Derived, scope: Scope, rows: EventRows | None, failures: Failures
 ) -> list[tuple[EventRows | None, pa.Array]]:
-    before = len(scope.failures)
+    before, scope.spent = len(scope.failures), Spent(scope.n_rows)
     try:
         array = scope.array(scope.value(derived.term))
     except (MeaninglessError, *_REFUSALS) as wrong:
@@ -281,7 +289,7 @@ def _piece(
 def _list(
     failures: Failures, failed: EventRows, rows: EventRows | None, name: str, why: str
 ) -> None:
-    reason = f"{print_attribute(name)} has no value: {why}"
+    reason = f"{print_short(name)} has no value: {why}"
     failures += [(row, reason) for row in (failed if rows is None else rows[failed]).tolist()]
 
 

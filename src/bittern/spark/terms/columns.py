@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from bittern.language.printer import print_attribute, print_text
+from bittern.language.printer import print_short, print_text
 from bittern.language.term_printer import print_term
 from bittern.model.events.derived import REASONS
 from bittern.terms.nodes import Attribute, Call, Constant, Term, walk
@@ -85,7 +85,7 @@ class ComputedTerm:
         )
         causes = dict.fromkeys(_CAUSES[name] for name in calls if name in _CAUSES)
         why = " or ".join(causes) or "it is not defined"
-        return f"{print_attribute(self.name)} has no value: {why}, where Spark fails the query"
+        return f"{print_short(self.name)} has no value: {why}, where Spark fails the query"
 
 
 @dataclass(frozen=True)
