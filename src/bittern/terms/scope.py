@@ -30,7 +30,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from bittern.terms.nodes import Attribute, Constant, Lambda, Term
+from bittern.terms.nodes import Attribute, Call, Constant, Lambda, Term, walk
 
 Value: TypeAlias = pa.Array | pa.Scalar
 Mask: TypeAlias = npt.NDArray[np.bool_]
@@ -193,6 +193,24 @@ def functions() -> Functions:
             found |= importlib.import_module(f"bittern.terms.{name}").TABLE.functions
         _all.update(found)
     return _all
+
+
+#: Functions that are NULL where an argument is, of whatever type that is. Not all of them.
+_STRICT = frozenset(
+    "compare = != < <= > >= + - * / % div & | ^ ~ || negative positive not like ilike rlike "  # noqa: SIM905
+    "cast try_cast abs sign sqrt round floor ceil ceiling pow power mod pmod lower upper lcase "
+    "ucase trim ltrim rtrim btrim length len char_length substr substring left right replace "
+    "concat reverse initcap startswith endswith contains instr year month day hour minute second "
+    "extract date_trunc datediff date_add date_sub size cardinality [] .".split()
+)
+
+
+def is_strict(term: Term) -> bool:
+    """Whether a term is plainly NULL where one of its attributes is. O(nodes)."""
+    return all(
+        node.function in _STRICT if isinstance(node, Call) else not isinstance(node, Lambda)
+        for node in walk(term)
+    )
 
 
 def evaluate(
