@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import json
 from typing import Any
 
@@ -19,6 +21,7 @@ from bittern.language.printer import print_expression
 from bittern.language.scalars import read_term
 from bittern.language.shapes import Shapes
 from bittern.language.term_printer import print_term
+from bittern.terms import scope
 from bittern.terms.nodes import Attribute, Call, Constant, Lambda, Term
 from bittern.terms.scope import evaluate
 from effort import examples
@@ -224,6 +227,71 @@ def test_a_condition_is_what_its_term_is(text: str) -> None:
     assert not failures
     found = bittern.Matcher(bittern.Index.build({"s": text})).match(pa.table(columns))
     assert [bool(each) for each in found.to_pylist()] == [v is True for v in values.to_pylist()]
+
+
+def test_what_an_event_lacks_has_no_type_from_others() -> None:
+    texts = {
+        "first": "coalesce(a, b) = 'x'",
+        "text": "CAST(coalesce(a, b) AS STRING) = '5'",
+        "exact": "nvl(a, b) = 9007199254740993",
+        "choice": "CASE WHEN c THEN a ELSE b END = 'x'",
+        "zero": "coalesce(a, 0) = 0",
+        "sum": "a + b = 6",
+    }
+    matcher = bittern.Matcher(bittern.Index.build(texts))
+    events: list[dict[str, Any]] = [
+        {"a": 1, "b": 5},
+        {"b": "x"},
+        {"a": 2.5, "b": 1},
+        {"b": 5},
+        {"a": None, "b": 2**53 + 1},
+        {"a": "x", "b": True},
+        {"c": False, "b": "x"},
+        {},
+    ]
+    alone = [set(matcher.match(event).ids(0)) for event in events]
+    assert alone[1] == {"first", "choice", "zero"}
+    assert [each - {"zero"} for each in alone[3:5]] == [{"text"}, {"exact"}]
+    for form in (events, [json.dumps(event) for event in events]):
+        assert list(map(set, matcher.match(form).to_pylist())) == alone
+        for first in range(len(events)):
+            found = matcher.match(form[first : first + 3]).to_pylist()
+            assert list(map(set, found)) == alone[first : first + 3]
+
+
+@pytest.mark.parametrize("name", sorted(scope._STRICT))
+def test_strict_functions_are_null_where_an_argument_is(name: str) -> None:
+    own = scope.functions()[name]
+    kinds = (pa.null(), pa.int64(), pa.float64(), pa.string(), pa.bool_(), pa.date32())
+    given = [pa.array([5]), pa.array(["5"]), pa.array([2.5]), pa.array([True])]
+    for count in range(own.least, (own.most if own.most > 0 else 3) + 1):
+        for place, kind, other in itertools.product(range(count), kinds, given):
+            columns = {"a": pa.nulls(1, kind), "b": other}
+            arguments = [Attribute("b")] * count
+            arguments[place] = Attribute("a")
+            with contextlib.suppress(scope.MeaninglessError):
+                found, _ = evaluate(Call(name, tuple(arguments), pa.string()), columns, 1)
+                assert not found[0].is_valid, (place, kind, other)
+
+
+def test_strings_that_only_terms_read_are_checked() -> None:
+    texts = pa.Array.from_buffers(
+        pa.string(), 2, [None, pa.array([0, 1, 2], pa.int32()).buffers()[1], pa.py_buffer(b"\xffx")]
+    )
+    lists = pa.ListArray.from_arrays([0, 1, 2], texts)
+    maps = pa.MapArray.from_arrays([0, 1, 2], pa.array(["k", "k"]), texts)
+    matcher = bittern.Matcher(
+        bittern.Index.build(
+            {"s": "lower(a) = 'x'", "l": "lower(a[0]) = 'x'", "m": "lower(a.k) = 'x'", "n": "n = 1"}
+        )
+    )
+    for column, own in ((texts, "s"), (lists, "l"), (maps, "m")):
+        matches = matcher.match(pa.table({"a": column, "n": [1, 1]}))
+        assert list(map(set, matches.to_pylist())) == [set(), {own, "n"}]
+        assert [row for row, why in matches.rejects if "not valid UTF-8" in why] == [0]
+    matches = matcher.match([{"a": "\ud800", "n": 1}, {"a": "x"}])
+    assert matches.to_pylist() == [[], ["s"]]
+    assert [row for row, _ in matches.rejects] == [0]
 
 
 def test_a_snapshot_keeps_terms(tmp_path: Any) -> None:

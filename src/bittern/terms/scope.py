@@ -39,7 +39,7 @@ from bittern.terms.limits import (
     MAX_TERM_ELEMENTS,
     MAX_TERM_ELEMENTS_PER_ROW,
 )
-from bittern.terms.nodes import Attribute, Call, Constant, Lambda, Term
+from bittern.terms.nodes import Attribute, Call, Constant, Lambda, Term, walk
 
 if TYPE_CHECKING:
     from bittern.terms.members import NamedSets
@@ -276,6 +276,24 @@ def functions() -> Functions:
             found |= importlib.import_module(f"bittern.terms.{name}").TABLE.functions
         _all.update(found)
     return _all
+
+
+#: Functions that are NULL where an argument is, of whatever type that is. Not all of them.
+_STRICT = frozenset(
+    "compare = != < <= > >= + - * / % div & | ^ ~ || negative positive not like ilike rlike "  # noqa: SIM905
+    "cast try_cast abs sign sqrt round floor ceil ceiling pow power mod pmod lower upper lcase "
+    "ucase trim ltrim rtrim btrim length len char_length substr substring left right replace "
+    "concat reverse initcap startswith endswith contains instr year month day hour minute second "
+    "extract date_trunc datediff date_add date_sub size cardinality [] .".split()
+)
+
+
+def is_strict(term: Term) -> bool:
+    """Whether a term is plainly NULL where one of its attributes is. O(nodes)."""
+    return all(
+        node.function in _STRICT if isinstance(node, Call) else not isinstance(node, Lambda)
+        for node in walk(term)
+    )
 
 
 def evaluate(

@@ -9,6 +9,9 @@ that occurs, most often once in all::
     1  {"a": 1.5, "b": "y"}        DOUBLE    STRING   row 1: a DOUBLE, b STRING
     2  {"a": 2}                    BIGINT    -
 
+What a document lacks has no type. That makes no difference to a term that is NULL then (``a + b``),
+but ``coalesce(a, b)`` is evaluated for such rows on their own: row 2 must not depend on row 0.
+
 The result goes to the sink as a column of the derived attribute. Rows for which Spark would fail
 the query have no value there, and are listed with the reason. O(values + rows x nodes of terms).
 
@@ -49,7 +52,7 @@ from bittern.model.tagged import TaggedValues
 from bittern.terms.members import NamedSets
 from bittern.terms.nested import field_of, parts_of, settled_nested
 from bittern.terms.nodes import Term, attributes_of, shared
-from bittern.terms.scope import MeaninglessError, Scope, Spent
+from bittern.terms.scope import MeaninglessError, Scope, Spent, is_strict
 from bittern.terms.types import TIMESTAMP
 from bittern.terms.unknown import unknown_functions
 
@@ -91,6 +94,7 @@ class _Derived(NamedTuple):
     term: Term
     reads: tuple[str, ...]
     unknown: tuple[str, ...]  # functions that only Spark knows
+    is_strict: bool  # it is NULL where one of the attributes is
 
 
 class DerivedAttributes:
@@ -117,9 +121,11 @@ class DerivedAttributes:
         names: dict[str, list[Term]] = {}
         for (name, number), term in zip(own.items(), terms, strict=False):
             unknown = tuple(unknown_functions(term))
-            self._derived.append(_Derived(number, name, term, tuple(attributes_of(term)), unknown))
+            reads, strict = tuple(attributes_of(term)), is_strict(term)
+            self._derived.append(_Derived(number, name, term, reads, unknown, strict))
         for constants, term in zip(wanted.values(), terms[len(own) :], strict=True):
-            of_array = _Derived(-1, constants[0][0], term, tuple(attributes_of(term)), ())
+            reads, strict = tuple(attributes_of(term)), is_strict(term)
+            of_array = _Derived(-1, constants[0][0], term, reads, (), strict)
             elements = Elements([(number, constant) for _, number, constant in constants])
             self._elements.append((of_array, elements))
         for derived in (*self._derived, *(array for array, _ in self._elements)):
@@ -236,29 +242,39 @@ def _in_python(value: pa.Scalar) -> Any:
 
 
 class _Typed(NamedTuple):
-    """The values of one attribute: by row which of the arrays has it (all missing: any)."""
+    """The values of one attribute: by row which of the arrays has it, or -1."""
 
-    codes: npt.NDArray[np.int16] | None  # None: there is one array
+    codes: npt.NDArray[np.int16] | None  # None: the only array has all
     arrays: list[pa.Array]
+
+    def array(self, code: int) -> pa.Array:
+        """The array of a code."""
+        return self.arrays[code] if code >= 0 else pa.nulls(len(self.arrays[0]))
 
 
 def _evaluated(
     derived: _Derived, columns: Mapping[str, _Typed], scope: Scope, failures: Failures
 ) -> list[tuple[EventRows | None, pa.Array]]:
     """The values of a term, in pieces with the rows that they stand in (None: all rows)."""
-    mixed = {name: codes for name in derived.reads if (codes := columns[name].codes) is not None}
+    mixed = {}
+    for name in derived.reads:
+        codes, arrays = columns[name]
+        if codes is not None and not derived.is_strict:
+            mixed[name] = codes
+        elif codes is not None and len(arrays) > 1:
+            mixed[name] = np.maximum(codes, 0)
     if not mixed:
         return _piece(derived, scope, None, failures)
-    first = {name: scope.columns[name] for name in derived.reads}
-    codes = np.stack(list(mixed.values()))
-    groups, members = np.unique(codes, axis=1, return_inverse=True)
+    members = np.zeros(scope.n_rows, dtype=np.int64)
+    for codes in mixed.values():
+        members = np.unique((members << 16) + codes, return_inverse=True)[1]
     found = []
-    for group in range(groups.shape[1]):
-        rows = np.flatnonzero(members.ravel() == group)
+    for group in range(int(members.max(initial=-1)) + 1):
+        rows = np.flatnonzero(members == group)
         picked = pa.array(rows)
-        own = dict(first)
-        for name, code in zip(mixed, groups[:, group].tolist(), strict=True):
-            own[name] = columns[name].arrays[code]
+        own = {name: scope.columns[name] for name in derived.reads}
+        for name, codes in mixed.items():
+            own[name] = columns[name].array(int(codes[rows[0]]))
         own = {name: array.take(picked) for name, array in own.items()}
         found += _piece(derived, Scope(own, len(rows), sets=scope.sets), rows, failures)
     return found
@@ -294,10 +310,14 @@ def _list(
 
 
 class _Piece(NamedTuple):
-    """Values of one attribute and type, and the rows that they stand in."""
+    """Values of one attribute and type, and the rows that they stand in.
+
+    NULL in a column is of its type, and missing elsewhere.
+    """
 
     rows: EventRows
     array: pa.Array
+    is_column: bool = False
 
 
 class Gathered:
@@ -317,7 +337,7 @@ class Gathered:
         """Values since ``mark`` that are in row i belong in ``rows[i]``."""
         for i in range(mark, len(self._pieces)):
             attribute, piece = self._pieces[i]
-            self._pieces[i] = attribute, _Piece(rows[piece.rows], piece.array)
+            self._pieces[i] = attribute, piece._replace(rows=rows[piece.rows])
 
     def repeat_rows(self, mark: int, codes: EventRows) -> None:
         """Values since ``mark`` that are in row i belong in every row whose code is i."""
@@ -331,7 +351,8 @@ class Gathered:
 
     def add_column(self, attribute: int, column: Column) -> None:
         """A column of one type."""
-        self._add(attribute, np.arange(len(column.array)), settled_nested(column.array))
+        piece = _Piece(np.arange(len(column.array)), settled_nested(column.array), is_column=True)
+        self._pieces.append((attribute, piece))
 
     def add_present(self, attributes: EventRows, rows: EventRows) -> None:
         """Attributes that are there: they are TRUE."""
@@ -408,9 +429,15 @@ def _together(pieces: Mapping[pa.DataType, list[_Piece]], n_events: int) -> _Typ
     if not pieces:
         return _Typed(None, [pa.nulls(n_events)])
     arrays = [_spread(own, n_events) for own in pieces.values()]
-    if len(arrays) == 1:
+    (first, *_), *_ = pieces.values()
+    whole = not arrays[0].null_count or (first.is_column and len(first.rows) == n_events)
+    if len(arrays) == 1 and whole:
         return _Typed(None, arrays)
-    codes = np.zeros(n_events, dtype=np.int16)
+    codes = np.full(n_events, -1, dtype=np.int16)
+    for code, own in enumerate(pieces.values()):
+        for piece in own:
+            if piece.is_column:
+                codes[piece.rows] = code
     for code, array in enumerate(arrays):
         codes[np.asarray(array.is_valid().to_numpy(zero_copy_only=False))] = code
     return _Typed(codes, arrays)
@@ -419,7 +446,7 @@ def _together(pieces: Mapping[pa.DataType, list[_Piece]], n_events: int) -> _Typ
 def _spread(pieces: list[_Piece], n_events: int) -> pa.Array:
     """The values in their rows, with NULL in all others; of two for one row the last counts."""
     if len(pieces) == 1 and len(pieces[0].array) == n_events and len(pieces[0].rows) == n_events:
-        rows, array = pieces[0]
+        rows, array, _ = pieces[0]
         if n_events == 0 or (rows[0] == 0 and bool((np.diff(rows) == 1).all())):
             return array
     array = pa.concat_arrays([piece.array for piece in pieces])

@@ -39,7 +39,6 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from bittern.errors import EventError, OptionError
 from bittern.language.literals import PRESENT, TERM
@@ -61,7 +60,7 @@ from bittern.model.events.maps import map_entries, rows_of_places, tag_entries
 from bittern.model.events.mistyped import Kinds, Strays, joined
 from bittern.model.events.reads import Encoded, Read, Rejects, readable_rows
 from bittern.model.events.sinks import KeptEvents, OpeningSink, ValueSink
-from bittern.model.events.utf8 import broken_strings
+from bittern.model.events.utf8 import broken_rows, broken_strings
 from bittern.model.patterns.sets import PatternSet
 from bittern.model.rank.space import ANY, STRING, RankSpace
 from bittern.model.tagged import TaggedValues
@@ -114,18 +113,19 @@ class Encoder(Attributes):
         batch = PairBatch(self.constants)
         reader = EventReader(self, batch, json, self.kinds)
         n_events = reader.read(events)
-        rejects, pairs = reader.rejected(), batch.pairs()
+        pairs = batch.pairs()
         strays = joined(reader.strays) if reader.strays else self.kinds.no_strays()
         if self.hidden is not None:
             pairs = pairs[~self.hidden[cells_of(pairs)]]
         if self.derived is not None:
-            more, failures = self._derive(events, json, n_events, sets)
+            more, failures, unread = self._derive(events, json, n_events, sets)
             pairs, strays = np.concatenate((pairs, more)), strays.with_failures(failures)
+            reader.rejects += unread
         if self.present is not None:
             present = PairBatch(self.constants)
-            more_rejects = self.present.add(events, json, present)
+            reader.rejects += self.present.add(events, json, present)
             pairs = np.concatenate((pairs, present.pairs()))
-            rejects = sorted((dict(more_rejects) | dict(rejects)).items())
+        rejects = reader.rejected()
         if rejects:
             kept = readable_rows(n_events, rejects)
             pairs, strays = pairs[kept[rows_of(pairs)]], strays.among(kept)
@@ -133,21 +133,22 @@ class Encoder(Attributes):
 
     def _derive(
         self, events: Any, json: str | Sequence[str], n_events: int, sets: NamedSets
-    ) -> tuple[Pairs, list[tuple[int, str]]]:
+    ) -> tuple[Pairs, list[tuple[int, str]], Rejects]:
         """The pairs of attributes that stand for terms, and the rows for which some has no value.
 
-        Events are read once more, for the attributes that terms read, unless Spark has computed
-        all of them.
+        Also those that cannot be read because of what only terms ask for. Events are read once
+        more, for the attributes that terms read, unless Spark has computed all of them.
         """
         from bittern.model.events.derived import computed_terms  # noqa: PLC0415  only for terms
 
         assert self.derived is not None
         computed = computed_terms(events)
         gathered, batch = self.derived.columns(), PairBatch(self.constants)
+        reader = EventReader(self.derived.found_as, gathered, json)
         if not self.derived.are_all_in(computed):
-            EventReader(self.derived.found_as, gathered, json).read(events)
+            reader.read(events)
         failures = self.derived.add(gathered, n_events, batch, computed, sets)
-        return batch.pairs(), failures
+        return batch.pairs(), failures, reader.rejected()
 
     def mistyped_columns(
         self, schema: pa.Schema, json: str | Sequence[str] = ()
@@ -200,12 +201,12 @@ class EventReader:
         #: The sink, if it wants to know what lists and objects hold.
         self._opening: OpeningSink | None = cast("Any", sink) if hasattr(sink, "within") else None
         self._seen: list[npt.NDArray[np.int64]] | None = None
-        self._rejects: Rejects = []
+        self.rejects: Rejects = []
         self.strays: list[Strays] = []
 
     def rejected(self) -> Rejects:
         """The rows that could not be read, ascending, each with the first reason."""
-        return sorted(dict(reversed(self._rejects)).items())
+        return sorted(dict(reversed(self.rejects)).items())
 
     def read(self, events: Any) -> int:
         """Read events of any form; returns how many there are."""
@@ -218,7 +219,7 @@ class EventReader:
         if hasattr(events, "read_into"):
             stored: KeptEvents = events
             n_events, rejects = stored.read_into(self._attributes, self._sink)
-            self._rejects += rejects
+            self.rejects += rejects
             return n_events
         if isinstance(events, str | Mapping):
             events = [events]
@@ -249,7 +250,7 @@ class EventReader:
             array = pa.array(texts, type=pa.large_string())
         except UnicodeEncodeError:
             bad = {row for row, text in enumerate(texts) if text and _SURROGATE.search(text)}
-            self._rejects += [(row, "the text holds half a surrogate pair") for row in sorted(bad)]
+            self.rejects += [(row, "the text holds half a surrogate pair") for row in sorted(bad)]
             readable = [None if row in bad else text for row, text in enumerate(texts)]
             array = pa.array(readable, type=pa.large_string())
         self._document(self._read_json(array), self._attributes.none_taken())
@@ -336,24 +337,25 @@ class EventReader:
     def _values(self, attribute: int, array: pa.Array, rows: EventRows | None) -> None:
         """The values of one attribute; with ``rows``, they stand in these."""
         column = read_column(array)
-        if column.kind == STRING:
-            broken = broken_strings(array)
+        opened = self._opening is not None and is_nested(array.type)
+        if column.kind == STRING or opened:
+            broken = broken_rows(array) if opened else broken_strings(array)
             if len(broken):
-                self._reject(attribute, broken if rows is None else rows[broken])
-                kept = np.ones(len(array), dtype=np.bool_)
-                kept[broken] = False
-                column = read_column(pc.if_else(kept, array, pa.scalar(None, array.type)))
+                verb = "holds" if opened else "is"
+                self._reject(attribute, broken if rows is None else rows[broken], verb)
+                lost = np.isin(np.arange(len(array)), broken)
+                column = read_column(array.take(pa.array(np.arange(len(array)), mask=lost)))
         mark = self._sink.mark()
         self._sink.add_column(attribute, column)
         if rows is not None:
             self._see(rows[column.rows], attribute)
             self._sink.move_rows(mark, rows)
 
-    def _reject(self, attribute: int, rows: EventRows) -> None:
+    def _reject(self, attribute: int, rows: EventRows, verb: str = "is") -> None:
         """Reject these rows, whose strings are not UTF-8."""
         name = list(self._names.numbers)[attribute]
-        why = f"{name} is a string that is not valid UTF-8"
-        self._rejects += [(row, why) for row in rows.tolist()]
+        why = f"{name} {verb} a string that is not valid UTF-8"
+        self.rejects += [(row, why) for row in rows.tolist()]
 
     def _see(self, rows: EventRows, attributes: Any) -> None:
         """Note that these rows have values for these attributes: later columns are ignored."""
@@ -390,7 +392,7 @@ class EventReader:
             return
         broken = rows_of_places(array, keys, broken_strings(keys))
         broken = broken if rows is None else rows[broken]
-        self._rejects += [(row, "a key of a map is not valid UTF-8") for row in broken.tolist()]
+        self.rejects += [(row, "a key of a map is not valid UTF-8") for row in broken.tolist()]
         asked = self._attributes.keys(path)
         entries = map_entries(array, keys, items, asked.table)
         if rows is not None:
@@ -427,7 +429,7 @@ class EventReader:
     def _document(self, document: Document, taken: Taken) -> None:
         """What documents say about attributes that no column before them has."""
         values, rejects = self._names.spread(document.values), document.rejects
-        self._rejects += rejects
+        self.rejects += rejects
         if taken.any():
             values = values.at(taken[values.attributes] == 0)
         unseen = self._unseen(values.rows, values.attributes)
@@ -441,7 +443,7 @@ class EventReader:
     def _mappings(self, events: Sequence[Any]) -> None:
         others: list[Any] | None = None if self._opening is None else []
         flattened, exact, rejected = flatten(events, self._names, others)
-        self._rejects += rejected
+        self.rejects += rejected
         values = self._names.spread(flattened)
         self._tagged(values)
         if self._opening is not None and others:

@@ -118,7 +118,7 @@ class _PresenceReader(EventReader):
         return read_variants(array, self._attributes.table, nulls=True)
 
     def _document(self, document: Document, taken: Taken) -> None:
-        self._rejects += document.rejects
+        self.rejects += document.rejects
         values = self._names.spread(document.values)
         kept = taken[values.attributes] == 0
         self._add(values.rows[kept], values.attributes[kept])
@@ -132,7 +132,7 @@ class _PresenceReader(EventReader):
             try:
                 found = self._keys(event)
             except Exception as wrong:  # noqa: BLE001  whatever is in an event, the others count
-                self._rejects.append((row, f"unreadable: {wrong!r}"))
+                self.rejects.append((row, f"unreadable: {wrong!r}"))
                 continue
             rows += [row] * len(found)
             attributes += found

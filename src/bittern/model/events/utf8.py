@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from bittern.jit import i8, i8r, i8w, kernel, u1r
-from bittern.model.events.columns import validity
+from bittern.model.events.columns import is_list, plain, validity
 from bittern.model.events.json_tokens import is_utf8
 from bittern.model.strings import arrow_strings, byte_at
 
@@ -58,3 +58,20 @@ def broken_strings(
     places = np.arange(len(strings)) if places is None else places
     broken = np.empty(len(places), dtype=np.int64)
     return broken[: _find_broken(data, offsets, places, validity(strings), broken)]
+
+
+def broken_rows(values: pa.Array) -> npt.NDArray[np.int64]:
+    """Which lists, maps and structs hold a string that is not UTF-8. O(bytes), calls itself."""
+    from bittern.terms.nested import parts_of  # noqa: PLC0415  only for terms
+
+    values = plain(values)
+    kind, types = values.type, pa.types
+    if types.is_string(kind) or types.is_large_string(kind):
+        return broken_strings(values)
+    if types.is_struct(kind):
+        found = [broken_rows(field) for field in values.flatten()]
+        return np.unique(np.concatenate([np.empty(0, dtype=np.int64), *found]))
+    if types.is_map(kind) or is_list(kind):
+        lists = parts_of(values)
+        return np.unique(lists.parents[broken_rows(lists.values)])
+    return np.empty(0, dtype=np.int64)
