@@ -67,7 +67,7 @@ class Matcher:
         """Find the subscriptions that each event satisfies. O(values + candidates).
 
         ``events`` is an Arrow table, record batch or array, a list of mappings or of JSON texts, or
-        a single one (``model/events/encoder.py`` lists the forms). ``limit`` keeps the k matches
+        a single one (``model/events/reader.py`` lists the forms). ``limit`` keeps the k matches
         with the highest weights per event, best first, ties by id. ``json`` names columns of a
         table that hold JSON objects as text: their fields become attributes, like the other
         columns. Events that cannot be read match nothing and are listed in ``matches.rejects``.

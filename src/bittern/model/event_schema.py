@@ -10,7 +10,7 @@
     prize       anything: a key of tags    without maps and documents there would be no such thing
     device.o    anything, likewise
 
-Where each attribute is found is told in ``model/events/encoder.py``: a column decides what it and
+Where each attribute is found is told in ``model/events/reader.py``: a column decides what it and
 everything inside it is, and what has no column may come from maps and documents (JSON text and
 variants). Only a schema without these is *closed*: then a name that it lacks is a mistake.
 """

@@ -10,7 +10,7 @@ what no subscription mentions. The attributes in map, variant and JSON columns a
 their content, so these cross whole. Of an array that a path leads into, and of what Arrow has no
 type for, only whether it is NULL crosses. Terms cross as columns that the JVM computes
 (``terms/``), and what only they read does not. Everything else is as in
-``model/events/encoder.py``.
+``model/events/reader.py``.
 """
 
 from __future__ import annotations

@@ -2,13 +2,15 @@
 
 ::
 
-    encoder.py     the entrance: Arrow tables, mappings, JSON texts, one or many
+    encoder.py     the entrance: events in, cells out
+    reader.py      Arrow tables, mappings, JSON texts, one or many: where attributes are found
     attributes.py  which attributes are looked at, and where they are found
     columns.py maps.py mappings.py documents.py   the forms
     json_text.py json_tokens.py entries.py variant.py variant_values.py utf8.py   text and variants
     batch.py sinks.py reads.py   values in, packed pairs of cell and event out
     mistyped.py    values of a type that no subscription can compare
-    derived.py repeats.py elements.py opened.py variant_trees.py   terms, computed for a batch
+    derived.py gathered.py repeats.py elements.py   the values of terms, computed for a batch
+    opened.py variant_trees.py   lists and objects, for terms
     present.py     what an event has at all, NULL or not
     typed.py typed_numbers.py    values by themselves, for events that are compared with others
 """

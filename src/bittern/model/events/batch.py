@@ -1,6 +1,6 @@
 """Turns a batch into rank space: values in, packed pairs ``cell << 32 | event`` out.
 
-Events of every form (``model/events/encoder.py``) arrive here as columns of one kind or as tagged
+Events of every form (``model/events/reader.py``) arrive here as columns of one kind or as tagged
 values. Each value becomes up to three cells, in the channels of its attribute::
 
     color = "red"      strings      the cell of "red" among the constants

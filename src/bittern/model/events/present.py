@@ -2,7 +2,7 @@
 
 Each attribute of the index that stands for the presence of another (``language/presence.py``) has a
 cell where the other is there. Events are read once more for these, by the same way through every
-form (``model/events/encoder.py``)::
+form (``model/events/reader.py``)::
 
     mappings, JSON, variants   a.b is there if the object ``a`` has the key ``b``, null or not; or
                                ``a`` is null, so that ``a.b`` is null as well; or ``a`` is a list
@@ -27,9 +27,9 @@ from bittern.model.events.attributes import Attributes, Taken
 from bittern.model.events.batch import EventRows
 from bittern.model.events.columns import is_nested, plain, read_column
 from bittern.model.events.documents import Document, read_json, read_variants
-from bittern.model.events.encoder import EventReader
 from bittern.model.events.mappings import LISTS, MAX_DEPTH, path_part, plain_value
 from bittern.model.events.maps import map_entries
+from bittern.model.events.reader import EventReader
 from bittern.model.events.reads import Rejects
 from bittern.model.events.sinks import ValueSink
 from bittern.model.rank.space import STRING

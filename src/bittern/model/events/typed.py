@@ -22,7 +22,7 @@ a column of a machine type holds are told apart, and so are others unless they a
 are larger than every float. NaN is above all numbers, -0.0 is 0.0. A time's word is microseconds
 since 1970 in UTC, its tie the nanoseconds behind them; times some 290,000 years away are one.
 
-``TypedReader`` reads the events, in every form that ``model/events/encoder.py`` knows. 17 bytes per
+``TypedReader`` reads the events, in every form that ``model/events/reader.py`` knows. 17 bytes per
 attribute and event, plus the strings. Some 15 ns per value, of a short string 30, of a number that
 no machine type holds 10 microseconds.
 """
@@ -44,8 +44,8 @@ from bittern.model import tagged
 from bittern.model.events.attributes import Attributes
 from bittern.model.events.batch import EventRows
 from bittern.model.events.columns import Column
-from bittern.model.events.encoder import EventReader
 from bittern.model.events.maps import MapEntries, tag_entries
+from bittern.model.events.reader import EventReader
 from bittern.model.events.reads import Rejects
 from bittern.model.events.typed_numbers import (
     put_float,
@@ -364,7 +364,7 @@ class TypedReader:
         self._found_as = Attributes(self.attributes)
 
     def read(self, events: Any, json: str | Sequence[str] = ()) -> TypedReading:
-        """Read a batch in any of the forms of ``model/events/encoder.py``. O(values).
+        """Read a batch in any of the forms of ``model/events/reader.py``. O(values).
 
         ``json`` names columns of a table whose text is JSON objects.
         """
