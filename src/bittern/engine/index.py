@@ -155,7 +155,7 @@ class Index:
         strategy_named(strategy).check_parameters(given)
         one_of("functions", functions, (EMBEDDED, SPARK))
         one_of("unknown", unknown, ("warn", "raise", "ignore"))
-        known = None if schema is None else _known(schema, functions)
+        known = None if schema is None else known_schema(schema, functions)
         started = time.perf_counter()
         shapes = Shapes()
         catalog = read_subscriptions(
@@ -417,7 +417,8 @@ class Index:
         assert len(starts) > 0 or n == n_classes, "classes and their subscribers differ in number"
 
 
-def _known(schema: Any, functions: str) -> KnownSchema:
+def known_schema(schema: Any, functions: str) -> KnownSchema:
+    """What a schema of events says about subscriptions."""
     from bittern.engine.known_schema import KnownSchema  # noqa: PLC0415  only for a schema
 
     return KnownSchema.of(schema, functions)

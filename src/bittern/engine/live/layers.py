@@ -34,7 +34,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Self
 
-from bittern.engine.index import Index
+from bittern.engine.index import Index, known_schema
 from bittern.engine.live.compact import Compaction
 from bittern.engine.live.delta import (
     Held,
@@ -58,6 +58,7 @@ from bittern.errors import (
 )
 from bittern.language.shapes import Shapes
 from bittern.model.ids import id_problem, normal_id
+from bittern.options import one_of
 from bittern.terms.unknown import EMBEDDED, SPARK, any_function
 
 logger = logging.getLogger("bittern")
@@ -91,13 +92,19 @@ class Layers:
         *,
         without_history: str = "",
         functions: str = EMBEDDED,
+        schema: Any = None,
+        unknown: str = "warn",
     ) -> None:
         """Start with an index.
 
         ``without_history``, if given, means that there is no history, and says what to do about it:
         then a subscription with EXISTS or FORALL is bad. ``functions="spark"`` allows functions
-        that only Spark knows.
+        that only Spark knows. ``schema`` and ``unknown`` are those of ``Index.build``, for what is
+        subscribed from now on.
         """
+        one_of("unknown", unknown, ("warn", "raise", "ignore"))
+        self._typed_by = None if schema is None else known_schema(schema, functions)
+        self._unknown = unknown
         self._any_function = functions == SPARK
         self._without_history = without_history
         self._lock = threading.RLock()
@@ -198,7 +205,12 @@ class Layers:
             raise SubscriptionError([BadSubscription(id_, 0, problem)])
         try:
             with any_function(allowed=self._any_function):
-                shape, parameters = self._shapes.read(expression)
+                if self._typed_by is None:
+                    shape, parameters = self._shapes.read(expression)
+                else:
+                    expression, shape, parameters = self._typed_by.read(
+                        id_, expression, self._shapes, self._unknown
+                    )
         except ExpressionError as wrong:
             bad = BadSubscription(id_, wrong.position, wrong.message)
             raise SubscriptionError([bad]) from None

@@ -12,7 +12,9 @@ import os
 import threading
 import time
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
 
 from bittern.engine.answers import SeenBefore, answers_from
 from bittern.engine.index import Index
@@ -22,6 +24,9 @@ from bittern.engine.unanswered import REMEDY, tell_unanswered
 from bittern.errors import OptionError
 from bittern.model.matches import Matches
 from bittern.terms.spelling import spelling
+
+if TYPE_CHECKING:
+    from bittern.model.event_schema import EventSchema
 
 #: While a match is under way, a writer pauses after so many changes.
 CHANGES_IN_A_ROW = 24
@@ -49,13 +54,17 @@ class LiveMatcher(Layers):
         *,
         history: SeenBefore | str | os.PathLike[str] | None = None,
         case_sensitive: bool = True,
+        schema: pa.Schema | EventSchema | None = None,
+        unknown: str = "warn",
     ) -> None:
         """Start with an index; ``history`` is a history of documents, or the folder that holds it.
 
         Without it, new EXISTS and FORALL are refused, and those in the index match nothing.
-        ``case_sensitive`` is that of ``Matcher``, and holds for documents too.
+        ``case_sensitive`` is that of ``Matcher``, and holds for documents too. ``schema`` and
+        ``unknown`` are those of ``Index.build``, for what is subscribed from now on.
         """
-        super().__init__(index, version, without_history=REMEDY if history is None else "")
+        remedy = REMEDY if history is None else ""
+        super().__init__(index, version, without_history=remedy, schema=schema, unknown=unknown)
         if history is None and index is not None:
             tell_unanswered(index)
         #: What answers quantified predicates; None without a history.
