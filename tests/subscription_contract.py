@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 import strategies
-from bittern.engine.index import expected_events
+from bittern.engine.expected import expected_events
 from bittern.engine.subscriptions import read_subscriptions
 from bittern.errors import OptionError
 from bittern.language.printer import print_expression

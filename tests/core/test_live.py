@@ -25,6 +25,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 import bittern
 from answers import build, expected
+from bittern.engine.live import delta as delta_module
 from bittern.engine.live import layers as layers_module
 from bittern.engine.live.compact import Child
 from bittern.errors import BitternError, OptionError, SubscriptionError, UnknownSubscriptionError
@@ -55,8 +56,8 @@ class LiveMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.patch = pytest.MonkeyPatch()
-        self.patch.setattr(layers_module, "SMALL_DELTA", 2)
-        self.patch.setattr(layers_module, "FOLD_RATIO", 1)
+        self.patch.setattr(delta_module, "SMALL_DELTA", 2)
+        self.patch.setattr(delta_module, "FOLD_RATIO", 1)
         self.subscribed: dict[Any, tuple[str, float]] = {}
         self.compaction: threading.Thread | None = None
         self.held = HeldBack()

@@ -24,7 +24,7 @@ from hypothesis.stateful import (
 import bittern
 import strategies
 from answers import build, engine, expected
-from bittern.engine.index import expected_events
+from bittern.engine.expected import expected_events
 from bittern.engine.subscriptions import read_subscriptions
 from bittern.errors import OptionError, SubscriptionError
 from bittern.language.printer import print_expression

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import bittern
-from bittern.engine.index import expected_events
+from bittern.engine.expected import expected_events
 from bittern.errors import OptionError
 from bittern.literature.betree.index import BETree
 from bittern.literature.counting.index import Counting

@@ -27,6 +27,7 @@ pytest.importorskip("pyspark")
 
 import bittern
 from answers import build, expected
+from bittern.engine.live import delta as delta_module
 from bittern.engine.live import layers as layers_module
 from bittern.engine.live.compact import Child
 from bittern.engine.live.layers import Layers
@@ -85,8 +86,8 @@ class ApplyMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.patch = pytest.MonkeyPatch()
-        self.patch.setattr(layers_module, "SMALL_DELTA", 2)
-        self.patch.setattr(layers_module, "FOLD_RATIO", 1)
+        self.patch.setattr(delta_module, "SMALL_DELTA", 2)
+        self.patch.setattr(delta_module, "FOLD_RATIO", 1)
         self.folder = tempfile.TemporaryDirectory(prefix="bittern-views-")
         self.patch.setenv("BITTERN_CACHE_DIR", f"{self.folder.name}/cache")
         forget()

@@ -19,11 +19,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from bittern.engine.expected import expected_events
 from bittern.engine.snapshot.folder import read_snapshot, write_snapshot
 from bittern.engine.subscriptions import OnProgress, Subscriptions, read_subscriptions
 from bittern.errors import (
     BadSubscription,
-    OptionError,
     SnapshotError,
     SubscriptionError,
     UnknownSubscriptionError,
@@ -32,9 +32,9 @@ from bittern.errors import (
 from bittern.language.literals import TERM
 from bittern.language.shapes import Shapes
 from bittern.language.templates import Template
-from bittern.matching.compile import Compiled, compile_catalog
+from bittern.matching.compile import compile_catalog
 from bittern.matching.contract import Refused, SubscriptionIndex
-from bittern.matching.pivot.cover import cell_mass
+from bittern.matching.registry import given_parameters
 from bittern.matching.registry import strategy as strategy_named
 from bittern.model.events.encoder import Encoder
 from bittern.model.ids import Ids, arrow_text
@@ -149,22 +149,12 @@ class Index:
         >>> len(index)
         2
         """
-        if not isinstance(parameters, Mapping | None):
-            raise OptionError(
-                f"parameters must be a mapping from name to value, as in {{'stabbing': 'cei'}}, "
-                f"not {brief(parameters)}"
-            )
-        short = {"stabbing": stabbing, "stabbing_memory": stabbing_memory}
-        for name, value in short.items():
-            if value is not None and parameters is not None and name in parameters:
-                raise OptionError(
-                    f"{name} is given twice, as an argument and in parameters: give it once"
-                )
-        given = dict(parameters or {}) | {k: v for k, v in short.items() if v is not None}
-        strategy_named(strategy).check_parameters(given)
+        given = given_parameters(
+            strategy, parameters, stabbing=stabbing, stabbing_memory=stabbing_memory
+        )
         one_of("functions", functions, (EMBEDDED, SPARK))
         one_of("unknown", unknown, ("warn", "raise", "ignore"))
-        known = None if schema is None else _known(schema, functions)
+        known = None if schema is None else known_schema(schema, functions)
         named = None if sets is None else _read_sets(sets)
         started = time.perf_counter()
         shapes = Shapes()
@@ -461,7 +451,8 @@ class Index:
         assert len(starts) > 0 or n == n_classes, "classes and their subscribers differ in number"
 
 
-def _known(schema: Any, functions: str) -> KnownSchema:
+def known_schema(schema: Any, functions: str) -> KnownSchema:
+    """What a schema of events says about subscriptions."""
     from bittern.engine.known_schema import KnownSchema  # noqa: PLC0415  only for a schema
 
     return KnownSchema.of(schema, functions)
@@ -471,16 +462,3 @@ def _read_sets(sets: Mapping[str, Any]) -> dict[str, Members]:
     from bittern.engine.sets.named import read_sets  # noqa: PLC0415  only for sets
 
     return read_sets(sets)
-
-
-def expected_events(
-    compiled: Compiled, sample: Any, sets: Mapping[str, Members] = _NO_SETS
-) -> npt.NDArray[np.float64]:
-    """The number of events to expect in each cell, from a sample if there is one."""
-    if sample is None:
-        return cell_mass(compiled.rank, compiled.classes, None, 0)
-    encoder = Encoder(compiled.rank, compiled.patterns, for_sample=True)
-    events = encoder.encode(sample, sets=sets).events
-    counts = np.zeros(compiled.rank.n_cells, dtype=np.int64)
-    counts[events.cells] = np.diff(events.offsets)
-    return cell_mass(compiled.rank, compiled.classes, counts, events.n_events)

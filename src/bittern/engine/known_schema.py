@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import datetime as dt
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any, NamedTuple
 
@@ -24,13 +24,14 @@ import numpy as np
 import pyarrow as pa
 
 from bittern.engine.subscriptions import Subscriptions
-from bittern.errors import BadSubscription
+from bittern.errors import BadSubscription, ExpressionError
 from bittern.language.conversions import converted, converted_text, term_of_leaf
 from bittern.language.derived import is_derived, sides_of, term_of
 from bittern.language.lexer import tokens, without_comments
 from bittern.language.literals import attribute_name, kind_of
 from bittern.language.printer import print_attribute
 from bittern.language.quantifiers import is_hidden, quantified_of, sides_of_quantified
+from bittern.language.shapes import Shapes
 from bittern.language.syntax import (
     And,
     Constant,
@@ -142,6 +143,36 @@ class KnownSchema:
                         for row in rows[own == code].tolist():
                             found[row, name] = reason
         return [Unknown(catalog.ids[row], name, found[row, name]) for row, name in sorted(found)]
+
+    def read(
+        self,
+        id_: str | int,
+        text: str,
+        shapes: Shapes,
+        unknown: str,
+        tell: Callable[[list[Unknown]], None] | None = None,
+    ) -> tuple[str, int, tuple[str, ...]]:
+        """Read one subscription: its converted text, its shape and its parameters.
+
+        What it asks for in vain ``tell`` gets, or else the log, unless ``unknown`` is "ignore"; if
+        that is "raise", it is an ``ExpressionError``.
+        """
+        shape_id, parameters = shapes.read(text)
+        converted = self.converted(text, shapes.templates[shape_id], parameters)
+        if converted is not text:
+            shape_id, parameters = shapes.read(converted)
+        if unknown != "ignore":
+            template = shapes.templates[shape_id]
+            mistakes = [
+                Unknown(id_, *mistake)
+                for leaf in leaves(template)
+                for mistake in self._mistakes(leaf, parameters[_slot(leaf)])
+            ]
+            if mistakes and unknown == "raise":
+                _, attribute, reason = mistakes[0]
+                raise ExpressionError(reason, text, _position(text, attribute))
+            (tell or tell_unknown)(mistakes)
+        return converted, shape_id, parameters
 
     def missing(self, names: Iterable[str]) -> list[tuple[str, str]]:
         """Of attributes as an index names them, those that no event has, and what to say of them.

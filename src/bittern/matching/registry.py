@@ -6,8 +6,9 @@ which is not imported from here: a process that never names one of them never lo
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from bittern.errors import OptionError, brief
 
@@ -36,3 +37,23 @@ def strategy(name: str) -> type[SubscriptionIndex]:
     module, _, cls = STRATEGIES[name].rpartition(".")
     found: type[SubscriptionIndex] = getattr(import_module(f"bittern.{module}"), cls)
     return found
+
+
+def given_parameters(
+    name: str, parameters: Mapping[str, Any] | None, **short: Any
+) -> dict[str, Any]:
+    """The parameters of a strategy, with those that are given by themselves (None: not given)."""
+    if not isinstance(parameters, Mapping | None):
+        raise OptionError(
+            f"parameters must be a mapping from name to value, as in {{'stabbing': 'cei'}}, "
+            f"not {brief(parameters)}"
+        )
+    alone = {each: value for each, value in short.items() if value is not None}
+    for each in alone:
+        if parameters is not None and each in parameters:
+            raise OptionError(
+                f"{each} is given twice, as an argument and in parameters: give it once"
+            )
+    given = {**(parameters or {}), **alone}
+    strategy(name).check_parameters(given)
+    return given

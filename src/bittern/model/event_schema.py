@@ -18,6 +18,7 @@ variants). Only a schema without these is *closed*: then a name that it lacks is
 from __future__ import annotations
 
 import difflib
+import hashlib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -69,6 +70,14 @@ class EventSchema:
         self.is_closed = len(self._columns) == len(schema) and not is_map
         self._types: dict[str, pa.DataType | None] = {}
         self._hints = 0
+
+    @property
+    def id(self) -> str:
+        """A hash of what it says."""
+        digest = hashlib.blake2b(digest_size=16)
+        for part in (self._columns, self.is_closed, self._case_sensitive):
+            digest.update(f"{part}\0".encode())
+        return digest.hexdigest()
 
     @classmethod
     def of(cls, schema: Any) -> EventSchema:

@@ -5,6 +5,7 @@
     cli.py parser.py arguments.py       the commands, their grammar, their words
     tables.py csv_events.py             files of subscriptions, events and matches
     member_files.py                     files of the members of named sets
+    schema_file.py                      files that tell what events are like
     report.py progress.py               what is said, at the end and meanwhile
     history_commands.py                 matching and explaining with a history
     predicate_commands.py               inspecting a predicate file

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import re
+from collections.abc import Callable
 from typing import Any
 
 _GREATEST = 1_000_000_000
@@ -52,6 +53,32 @@ def named_file(text: str) -> tuple[str, str]:
     if not name or not equals or not file:
         raise argparse.ArgumentTypeError(f"{text!r} is not a set: write NAME=FILE")
     return name, file
+
+
+def add_schema(add: Callable[..., Any]) -> None:
+    """Add the options about the events' schema to a command (``schema_file.py`` reads it)."""
+    add(
+        "--schema",
+        metavar="FILE",
+        help="what the events are like: a Parquet or Arrow file of events, or a JSON object of "
+        "names and types",
+    )
+    add(
+        "--unknown",
+        choices=("warn", "raise", "ignore"),
+        default="warn",
+        help="what to do if subscriptions ask for what the schema does not have (default: warn)",
+    )
+    add_ignore_case(add)
+
+
+def add_ignore_case(add: Callable[..., Any]) -> None:
+    """Add the option about the names of columns."""
+    add(
+        "--ignore-case",
+        action="store_true",
+        help="upper and lower case do not count in the names of columns",
+    )
 
 
 class VersionAction(argparse.Action):

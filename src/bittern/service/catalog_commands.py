@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from bittern.errors import OptionError, SubscriptionError
 from bittern.service import set_commands
-from bittern.service.arguments import positive
+from bittern.service.arguments import add_schema, positive
 from bittern.service.report import count, list_bad, say
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from bittern.catalog.catalog import Catalog
     from bittern.catalog.rows import Subscription
+    from bittern.service.schema_file import SchemaCheck
 
 _SHOWN = 50
 _ABOUT = """CATALOG is the path of an SQLite database or postgresql://user@host/database; put a
@@ -65,6 +66,7 @@ example:
     add("--metadata", metavar="JSON", help="a JSON object that is stored with it")
     add("--disabled", action="store_true", help="store it without matching it yet")
     add("--replace", action="store_true", help="replace all of the subscription with this id")
+    add_schema(add)
 
     for name, short in (
         ("remove", "remove subscriptions, as one version"),
@@ -99,6 +101,7 @@ example:
         default="upsert",
         help="replace also removes subscriptions that are not in FILE (default: upsert)",
     )
+    add_schema(add)
     add(
         "--on-error",
         choices=("fail", "skip"),
@@ -189,6 +192,9 @@ def run(options: argparse.Namespace) -> int:
 def _add(catalog: Catalog, options: argparse.Namespace) -> int:
     from bittern.catalog.catalog import TAKEN  # noqa: PLC0415 (cold start)
 
+    check = _check_of(options)
+    if check is not None and (wrong := check.problem(options.id, options.expression)) is not None:
+        raise SubscriptionError([wrong])
     try:
         version = catalog.add(
             options.id,
@@ -205,7 +211,22 @@ def _add(catalog: Catalog, options: argparse.Namespace) -> int:
             raise
         said = TAKEN.replace("replace=True", "--replace")
         raise SubscriptionError([dataclasses.replace(bad, message=said)]) from None
+    _tell(check)
     return _done(version)
+
+
+def _check_of(options: argparse.Namespace) -> SchemaCheck | None:
+    """What checks subscriptions against the schema that the options name, if they name one."""
+    if options.schema is None:
+        return None
+    from bittern.service.schema_file import SchemaCheck, read_schema  # noqa: PLC0415 (cold start)
+
+    return SchemaCheck(read_schema(options), options.unknown)
+
+
+def _tell(check: SchemaCheck | None) -> None:
+    if check is not None:
+        check.tell()
 
 
 def _remove(catalog: Catalog, options: argparse.Namespace) -> int:
@@ -263,6 +284,9 @@ def _load(catalog: Catalog, options: argparse.Namespace) -> int:
         source = files.Incoming(0, files.read_rows(standard_input(), options.format or "jsonl"))
     else:
         source = files.read_file(options.file, options.format)
+    check = _check_of(options)
+    if check is not None:
+        source = source._replace(values=check.checked(source.values))
     progress = None if options.quiet else Progress(sys.stderr)
     try:
         loaded = catalog.load(
@@ -274,6 +298,7 @@ def _load(catalog: Catalog, options: argparse.Namespace) -> int:
     finally:
         if progress is not None:
             progress.close()
+    _tell(check)
     if loaded.bad:
         say(f"{count(len(loaded.bad), 'subscription')} not valid and skipped")
         list_bad(loaded.bad)

@@ -124,6 +124,7 @@ def _build(options: argparse.Namespace) -> int:
         options.expression_column,
         options.weight_column,
     )
+    schema = _schema(options)
     progress = None if options.quiet else Progress(sys.stderr)
     try:
         index = bittern.Index.build(
@@ -136,6 +137,8 @@ def _build(options: argparse.Namespace) -> int:
             stabbing_memory=options.stabbing_memory,
             progress=progress,
             sets=_sets(options),
+            schema=schema,
+            unknown=options.unknown,
         )
         nothing_left = bool(index.bad) and not len(index)
         identity = None if nothing_left else index.save(options.output)
@@ -160,6 +163,15 @@ def _build(options: argparse.Namespace) -> int:
             }
         )
     return 0
+
+
+def _schema(options: argparse.Namespace) -> Any:
+    """The schema that the options name, if they name one."""
+    if options.schema is None:
+        return None
+    from bittern.service.schema_file import read_schema  # noqa: PLC0415 (cold start)
+
+    return read_schema(options)
 
 
 def _once(given: list[tuple[str, Any]]) -> dict[str, Any]:

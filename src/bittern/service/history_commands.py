@@ -53,11 +53,12 @@ def matching(
                 "some subscriptions compare events with earlier documents (EXISTS, FORALL): "
                 "give --history FOLDER"
             )
-        yield partial(bittern.Matcher(index).match, limit=options.limit)
+        matcher = bittern.Matcher(index, case_sensitive=not options.ignore_case)
+        yield partial(matcher.match, limit=options.limit)
         return
     with (
         History(options.history, keep=options.keep) as history,
-        bittern.LiveMatcher(index, history=history) as live,
+        bittern.LiveMatcher(index, history=history, case_sensitive=not options.ignore_case) as live,
     ):
         begin = history.end
         try:

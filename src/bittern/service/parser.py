@@ -9,7 +9,15 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from bittern.service import catalog_commands
-from bittern.service.arguments import VersionAction, n_bytes, named_file, parameter, positive
+from bittern.service.arguments import (
+    VersionAction,
+    add_ignore_case,
+    add_schema,
+    n_bytes,
+    named_file,
+    parameter,
+    positive,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -67,7 +75,8 @@ def _add_build(commands: Any) -> None:
 expression and, to rank matches, one for the weight.
 
 The strategies and their parameters are in docs/strategies.md, the stabbing indexes in
-docs/stabbing.md.
+docs/stabbing.md. With --schema, constants are converted to the types of attributes, and names that
+the events do not have are told: docs/language.md has more.
 
 example:
   bittern build subscriptions.csv --output shop.bittern
@@ -84,6 +93,7 @@ example:
     add("--expression-column", metavar="NAME", default="expression", help="default: expression")
     add("--weight-column", metavar="NAME", help="default: weight, if there is one")
     add("--sample", metavar="EVENTS", help="a file of typical events that the index is planned for")
+    add_schema(add)
     _add_sets(command, "; the snapshot keeps it")
     add(
         "--on-error",
@@ -141,6 +151,7 @@ example:
     add("--output-format", choices=FORMATS, help="format of FILE (default: by its extension)")
     add("--flat", action="store_true", help="one line per match instead of one per event")
     add("--limit", metavar="K", type=positive, help="only the K matches with the highest weights")
+    add_ignore_case(add)
     add(
         "--batch-size",
         metavar="N",

@@ -132,7 +132,7 @@ def _built(
     """What is built from a DataFrame now, or what is there already."""
     check_workers(spark)
     if not isinstance(subscriptions, DataFrame):
-        found = _resolved(spark, subscriptions, asked, history=history)
+        found = _resolved(spark, subscriptions, asked, schema, history=history)
         if schema is not None:
             _tell_missing(found, schema, asked.unknown)
         return found
@@ -158,14 +158,21 @@ def _tell_missing(source: Resolved, schema: EventSchema, unknown: str) -> None:
     tell_unknown([Unknown(None, *each) for each in missing])
 
 
-def _resolved(spark: SparkSession, subscriptions: Any, asked: Asked, *, history: bool) -> Resolved:
+def _resolved(
+    spark: SparkSession,
+    subscriptions: Any,
+    asked: Asked,
+    schema: EventSchema | None,
+    *,
+    history: bool,
+) -> Resolved:
     """What was built before, or is in a catalog."""
     if isinstance(subscriptions, Built):
         return Resolved(subscriptions.ref, subscriptions.attributes, subscriptions.integer_ids)
     if isinstance(subscriptions, Shards):
         return Resolved(subscriptions, subscriptions.attributes, subscriptions.integer_ids)
     if isinstance(subscriptions, Catalog):
-        return _of_catalog(spark, subscriptions, asked, history=history)
+        return _of_catalog(spark, subscriptions, asked, schema, history=history)
     if isinstance(subscriptions, Index | str | Path):
         ref = publish(spark, subscriptions, asked.store)
         index = subscriptions if isinstance(subscriptions, Index) else attach(ref)
@@ -173,9 +180,16 @@ def _resolved(spark: SparkSession, subscriptions: Any, asked: Asked, *, history:
     raise refusal(subscriptions, catalog=True)
 
 
-def _of_catalog(spark: SparkSession, catalog: Catalog, asked: Asked, *, history: bool) -> Resolved:
+def _of_catalog(
+    spark: SparkSession,
+    catalog: Catalog,
+    asked: Asked,
+    schema: EventSchema | None,
+    *,
+    history: bool,
+) -> Resolved:
     """The newest version of a catalog, fixed from now on."""
-    builder = Builder(spark, catalog, asked.store, history=history)
+    builder = Builder(spark, catalog, asked.store, history=history, schema=schema)
     documents = names_of(asked.json, "json")
     try:
         view = builder.view(catalog.version(), lambda: sample_table(asked.sample, documents))
@@ -251,8 +265,9 @@ def prepare(events: DataFrame, subscriptions: Any, asked: Asked) -> Job:
     counts = is_case_sensitive(spark)
     schema = event_schema(events.schema, documents, case_sensitive=counts)
     source = resolve(spark, subscriptions, asked, history=past.is_given(), schema=schema)
-    with spelling(case_sensitive=counts):
-        _warn_of_types(events, source, documents)
+    if not isinstance(subscriptions, DataFrame):  # these were built for this schema
+        with spelling(case_sensitive=counts):
+            _warn_of_types(events, source, documents)
     if has_quantifiers(source.attributes):
         ref, attributes = past.subscribed(source.ref, source.attributes, documents, asked.store)
         source = Resolved(ref, attributes, source.integer_ids)
@@ -274,7 +289,9 @@ def _eventual(
         )
     check_workers(events.sparkSession)
     attributes = tuple(path_part(name) for name in events.columns)
-    ref = follow(events.sparkSession, catalog, asked.store)
+    counts = is_case_sensitive(events.sparkSession)
+    schema = event_schema(events.schema, json, case_sensitive=counts)
+    ref = follow(events.sparkSession, catalog, asked.store, schema)
     source = Resolved(ref, attributes, integer_ids=False)
     projected = project(events, keys, attributes, json)
     return Job(source, projected, tuple(keys), tuple(json), asked.limit, identified=True)

@@ -81,10 +81,10 @@ def register(
             "register an index that was built from it"
         )
     counts = is_case_sensitive(spark)
-    schema = None
+    known = None
     if events is not None:
-        schema = event_schema(events.schema, documents, case_sensitive=counts)
-    source = resolve(spark, subscriptions, asked, schema=schema)
+        known = event_schema(events.schema, documents, case_sensitive=counts)
+    source = resolve(spark, subscriptions, asked, schema=known)
     if not isinstance(source.ref, SnapshotRef):
         raise OptionError("an index in shards cannot be a SQL function: use bittern.spark.match")
     refuse_quantifiers(source.attributes, "a SQL function has no history: use bittern.spark.match")

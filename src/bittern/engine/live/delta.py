@@ -31,6 +31,10 @@ from bittern.engine.subscriptions import Subscriptions
 from bittern.language.templates import Template
 from bittern.model.ids import Ids
 
+#: A delta of up to this many rows is rebuilt rather than kept beside a new one.
+SMALL_DELTA = 1024
+#: So is one that is at most this many times as large as what is folded into it.
+FOLD_RATIO = 4
 #: The marks of an index that has lost no subscription.
 ALL_ALIVE = np.empty(0, dtype=np.uint8)
 
@@ -261,3 +265,25 @@ def state_weights(state: State) -> npt.NDArray[np.float64] | None:
             for segment, weights in zip(state.segments, given, strict=True)
         ]
     )
+
+
+def sealed(held: Held) -> Held:
+    """The same with all changes in segments. O(changes and the segments folded in)."""
+    dying: dict[int, list[int]] = {}
+    rows: list[Row] = []
+    for change in held.changes.values():
+        if change.segment >= 0:
+            dying.setdefault(change.segment, []).append(change.position)
+        if change.row is not None:
+            rows.append(change.row)
+    segments = list(held.state.segments)
+    for number, positions in dying.items():
+        segments[number] = segments[number].without(positions)
+    if rows:
+        while len(segments) > 1:
+            alive = len(segments[-1].index) - segments[-1].dead
+            if alive > SMALL_DELTA and alive > FOLD_RATIO * len(rows):
+                break
+            rows = [*segments.pop().living(), *rows]
+        segments.append(new_delta(rows))
+    return Held(State.of(segments), held.version, held.base_version, {}, held.count)

@@ -34,15 +34,15 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Self
 
-from bittern.engine.index import Index
+from bittern.engine.index import Index, known_schema
 from bittern.engine.live.compact import Compaction
 from bittern.engine.live.delta import (
     Held,
     IdState,
     Row,
     State,
-    new_delta,
     rebased,
+    sealed,
 )
 from bittern.engine.live.work_folder import WorkFolder
 from bittern.engine.subscriptions import weight_problem
@@ -58,14 +58,11 @@ from bittern.errors import (
 )
 from bittern.language.shapes import Shapes
 from bittern.model.ids import id_problem, normal_id
+from bittern.options import one_of
 from bittern.terms.unknown import EMBEDDED, SPARK, any_function
 
 logger = logging.getLogger("bittern")
 
-#: A delta of up to this many rows is rebuilt rather than kept beside a new one.
-SMALL_DELTA = 1024
-#: So is one that is at most this many times as large as what is folded into it.
-FOLD_RATIO = 4
 #: Compaction starts when deltas and dead subscriptions exceed both.
 COMPACT_ROWS = 20_000
 COMPACT_SHARE = 0.2
@@ -94,13 +91,19 @@ class Layers:
         without_history: str = "",
         functions: str = EMBEDDED,
         sets: Mapping[str, Any] | None = None,
+        schema: Any = None,
+        unknown: str = "warn",
     ) -> None:
         """Start with an index.
 
         ``without_history``, if given, means that there is no history, and says what to do about it:
         then a subscription with EXISTS or FORALL is bad. ``functions="spark"`` allows functions
         that only Spark knows. ``sets`` are the sets that subscriptions may name; None: any.
+        ``schema`` and ``unknown`` are those of ``Index.build``, for what is subscribed from now on.
         """
+        one_of("unknown", unknown, ("warn", "raise", "ignore"))
+        self._typed_by = None if schema is None else known_schema(schema, functions)
+        self._unknown = unknown
         self._checks_sets = sets is not None
         #: The sets that subscriptions name, as they are now.
         self.named_sets: Mapping[str, Any] = sets or {}
@@ -204,7 +207,12 @@ class Layers:
             raise SubscriptionError([BadSubscription(id_, 0, problem)])
         try:
             with any_function(allowed=self._any_function):
-                shape, parameters = self._shapes.read(expression)
+                if self._typed_by is None:
+                    shape, parameters = self._shapes.read(expression)
+                else:
+                    expression, shape, parameters = self._typed_by.read(
+                        id_, expression, self._shapes, self._unknown
+                    )
         except ExpressionError as wrong:
             bad = BadSubscription(id_, wrong.position, wrong.message)
             raise SubscriptionError([bad]) from None
@@ -255,7 +263,7 @@ class Layers:
         """Make every change so far visible; returns the state to match on. O(changes)."""
         with self._lock:
             if self._held.changes:
-                self._held = _sealed(self._held)
+                self._held = sealed(self._held)
             return self._held.state
 
     def sealed_with_sets(self) -> tuple[State, Mapping[str, Any]]:
@@ -418,28 +426,6 @@ os.register_at_fork(after_in_child=_after_fork)
 
 def _find(held: Held, id_: Any) -> IdState:
     return held.find(id_) if id_problem(id_) is None else _NOWHERE
-
-
-def _sealed(held: Held) -> Held:
-    """The same with all changes in segments. O(changes and the segments folded in)."""
-    dying: dict[int, list[int]] = {}
-    rows: list[Row] = []
-    for change in held.changes.values():
-        if change.segment >= 0:
-            dying.setdefault(change.segment, []).append(change.position)
-        if change.row is not None:
-            rows.append(change.row)
-    segments = list(held.state.segments)
-    for number, positions in dying.items():
-        segments[number] = segments[number].without(positions)
-    if rows:
-        while len(segments) > 1:
-            alive = len(segments[-1].index) - segments[-1].dead
-            if alive > SMALL_DELTA and alive > FOLD_RATIO * len(rows):
-                break
-            rows = [*segments.pop().living(), *rows]
-        segments.append(new_delta(rows))
-    return Held(State.of(segments), held.version, held.base_version, {}, held.count)
 
 
 def _compact_from(index: Index) -> int:

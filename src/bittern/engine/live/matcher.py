@@ -15,6 +15,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from bittern.engine.answers import SeenBefore, answers_from
 from bittern.engine.index import Index
 from bittern.engine.live.layers import Layers
@@ -26,6 +28,7 @@ from bittern.terms.spelling import spelling
 
 if TYPE_CHECKING:
     from bittern.engine.live.sets import LiveSets
+    from bittern.model.event_schema import EventSchema
 
 #: While a match is under way, a writer pauses after so many changes.
 CHANGES_IN_A_ROW = 24
@@ -54,13 +57,16 @@ class LiveMatcher(Layers):
         history: SeenBefore | str | os.PathLike[str] | None = None,
         case_sensitive: bool = True,
         sets: Mapping[str, Any] | None = None,
+        schema: pa.Schema | EventSchema | None = None,
+        unknown: str = "warn",
     ) -> None:
         """Start with an index; ``history`` is a history of documents, or the folder that holds it.
 
         Without it, new EXISTS and FORALL are refused, and those in the index match nothing.
         ``case_sensitive`` is that of ``Matcher``, and holds for documents too.
         ``sets`` are the sets that subscriptions name, from name to members: they come in place of
-        the index's own, and change later through the attribute ``sets``.
+        the index's own, and change later through the attribute ``sets``. ``schema`` and
+        ``unknown`` are those of ``Index.build``, for what is subscribed from now on.
         """
         index = index if index is not None else Index.build({})
         super().__init__(
@@ -68,6 +74,8 @@ class LiveMatcher(Layers):
             version,
             without_history=REMEDY if history is None else "",
             sets=sets_for(index, sets),
+            schema=schema,
+            unknown=unknown,
         )
         if history is None:
             tell_unanswered(index)

@@ -29,7 +29,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bittern.arrays import Float64s, Int64s, ranges
-from bittern.engine.index import expected_events
+from bittern.engine.expected import expected_events
 from bittern.engine.sharding.cutting import POINTS, Cut, stood_for, thinned
 from bittern.engine.sharding.regions import (
     EVERY_CELL,

@@ -13,7 +13,7 @@ leaves a base for others. Any number of drivers may share a store::
 
     <store>/
       3fa9...                            a snapshot, named by its content
-      catalogs/<uid of the catalog>/
+      catalogs/<uid of the catalog>/<hash of the events' schema>/
         00000000000000004000.json        {"version": 4000, "snapshot": "3fa9..."}
         00000000000000004000.plain.json  the same without subscriptions that need a history
 
@@ -47,14 +47,15 @@ from pyspark.sql import SparkSession
 
 from bittern.catalog.catalog import Catalog
 from bittern.engine.index import Index
+from bittern.engine.known_schema import KnownSchema, Unknown, tell_unknown
 from bittern.engine.live.layers import COMPACT_ROWS, COMPACT_SHARE, Layers
 from bittern.engine.snapshot.folder import read_snapshot
-from bittern.engine.subscriptions import read_subscriptions
 from bittern.errors import BadSubscription, CatalogError, OptionError, SnapshotError
 from bittern.language.derived import sets_of
-from bittern.language.shapes import Shapes
+from bittern.model.event_schema import EventSchema
 from bittern.spark.catalogs.views import View, view_of
 from bittern.spark.past import REMEDY, has_quantifiers, lacks_history, without_quantifiers
+from bittern.spark.reading import Reading
 from bittern.spark.snapshots import node_cache, transport
 from bittern.spark.snapshots import store as stores
 from bittern.spark.snapshots.cache_folder import cache_root
@@ -99,8 +100,13 @@ class Builder:
         store: str | None = None,
         *,
         history: bool = False,
+        schema: EventSchema | None = None,
     ) -> None:
+        """``schema`` is that of the events, whose types tell what texts mean."""
         self._spark = spark
+        self._schema = schema
+        self._known = None if schema is None else KnownSchema(schema, SPARK)
+        self._told: tuple[int, set[str]] = (-1, set())  # a version, and what was missing so far
         self._catalog = catalog
         self._where = stores.destination(spark, store)
         if self._where == stores.ARTIFACTS:
@@ -144,6 +150,7 @@ class Builder:
             ref = self._publish(base)
             self._register(ref, base_version)
             self._release_all_but(ref)
+        self._tell_missing(version)
         return view_of(state, version, self._publish, self._sets_at(version), carry=carry)
 
     def _sets_at(self, version: int) -> list[Index]:
@@ -164,6 +171,15 @@ class Builder:
                 since, index = versions[name].version, Index.build({}, sets={name: members})
             self._sets[name] = since, index
         return [index for _, index in self._sets.values()]
+
+    def _tell_missing(self, version: int) -> None:
+        """Warn of attributes that the events do not have, of each once."""
+        told, names = self._told
+        if self._known is None or version == told:
+            return
+        missing = [each for each in self._known.missing(self.attributes()) if each[0] not in names]
+        tell_unknown([Unknown(None, *each) for each in missing])
+        self._told = version, names | {name for name, _ in missing}
 
     def attributes(self) -> tuple[str, ...]:
         """The attributes that the subscriptions of the last view mention."""
@@ -234,13 +250,20 @@ class Builder:
 
     def _new_layers(self, base: Index, version: int) -> Layers:
         remedy = "" if self._history else REMEDY
-        return Layers(base, version, without_history=remedy, functions=SPARK)
+        return Layers(
+            base,
+            version,
+            without_history=remedy,
+            functions=SPARK,
+            schema=self._schema,
+            unknown="ignore",  # ``_tell_missing`` tells all at once
+        )
 
     def _from_catalog(self, version: int, sample: pa.Table | None) -> Index:
         self.bad, self._unnamed = {}, 0  # a base that is too old may have said otherwise
         rows = self._catalog.at(version).select(_COLUMNS)
-        shapes = Shapes()
-        read = read_subscriptions(rows, shapes, on_error="skip", progress=None, functions=SPARK)
+        reader = Reading(self._schema).reader()
+        shapes, read = reader.shapes, reader.read(rows)
         if not self._history:
             able = without_quantifiers(read, shapes.templates)
             self._is_plain = len(able.ids) < len(read.ids)
@@ -300,8 +323,9 @@ class Builder:
 
     @property
     def list_folder(self) -> str:
-        """Where the store says what it has of the catalog."""
-        return transport.child(transport.child(self.folder, "catalogs"), self._uid)
+        """Where the store says what it has of the catalog, for events of this schema."""
+        folder = transport.child(transport.child(self.folder, "catalogs"), self._uid)
+        return folder if self._schema is None else transport.child(folder, self._schema.id)
 
     def _bases(self) -> list[str]:
         filesystem, base = transport.filesystem(self.list_folder)

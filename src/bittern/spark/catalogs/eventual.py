@@ -2,7 +2,7 @@
 
 ::
 
-    driver, every second           <store>/catalogs/<uid>/current.json            workers, each task
+    driver, every second           <store>/catalogs/<uid>/.../current.json        workers, each task
     catalog.version() changed?     {"version": 4711, "layers": [                  read it, if the
     ──► base, deltas published ──►   {"snapshot": "3fa9...", "dead": "..."}, ──►  last look is a
                                      {"snapshot": "77c0...", "dead": ""}]}        second ago
@@ -31,6 +31,7 @@ from pyspark.sql import SparkSession
 from bittern.catalog.catalog import Catalog
 from bittern.engine.matcher import StateMatcher
 from bittern.errors import BitternError, SnapshotError
+from bittern.model.event_schema import EventSchema
 from bittern.spark.catalogs.builder import Builder
 from bittern.spark.catalogs.views import CarriedLayer, View
 from bittern.spark.session import is_connect
@@ -106,10 +107,16 @@ def _parse(told: dict[str, Any], folder: str) -> View:
 class CatalogFollower(threading.Thread):
     """Keeps the pointer at the catalog's newest version, as long as the session lives."""
 
-    def __init__(self, spark: SparkSession, catalog: Catalog, store: str | None) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        catalog: Catalog,
+        store: str | None,
+        schema: EventSchema | None = None,
+    ) -> None:
         super().__init__(name="bittern-follower", daemon=True)
         self._catalog = catalog
-        self._builder = Builder(spark, catalog, store)
+        self._builder = Builder(spark, catalog, store, schema=schema)
         self._spark = weakref.ref(spark)
         self._folder = self._builder.folder
         self._current: View | None = None
@@ -200,15 +207,21 @@ def _is_stopped(spark: Any) -> bool:
 
 
 _followers: weakref.WeakKeyDictionary[
-    SparkSession, dict[tuple[str, str | None], CatalogFollower]
+    SparkSession, dict[tuple[str, str | None, str | None], CatalogFollower]
 ] = weakref.WeakKeyDictionary()
 
 
-def follow(spark: SparkSession, catalog: Catalog, store: str | None) -> Following:
-    """Publish newest versions for the workers of a session, with one thread for each catalog."""
+def follow(
+    spark: SparkSession, catalog: Catalog, store: str | None, schema: EventSchema | None = None
+) -> Following:
+    """Publish newest versions for the workers of a session, with one thread for each catalog.
+
+    ``schema`` is that of the events: there is one for each, too.
+    """
     own = _followers.setdefault(spark, {})
-    follower = own.get((catalog.uid, store))
+    key = catalog.uid, store, None if schema is None else schema.id
+    follower = own.get(key)
     if follower is None or not follower.is_alive():
-        follower = own[catalog.uid, store] = CatalogFollower(spark, catalog, store)
+        follower = own[key] = CatalogFollower(spark, catalog, store, schema)
         follower.start()
     return follower.following

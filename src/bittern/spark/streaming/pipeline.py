@@ -39,8 +39,10 @@ from bittern.engine.matcher import check_limit
 from bittern.errors import BitternError, OptionError, PipelineError, brief
 from bittern.history.history import check_keep
 from bittern.spark import session
+from bittern.spark.attributes import event_schema
 from bittern.spark.frames import names_in
 from bittern.spark.past import order_of
+from bittern.spark.session import is_case_sensitive
 from bittern.spark.sink.part_files import VERSION
 from bittern.spark.sink.staging import local_path
 from bittern.spark.streaming.batch import After, Sink
@@ -174,6 +176,9 @@ class Pipeline:
             Metrics() if metrics is None else metrics,
             None if history is False else StreamHistory(folder, keep),
             tuple(order_of(events, order_by)),
+            event_schema(
+                events.schema, documents, case_sensitive=is_case_sensitive(events.sparkSession)
+            ),
         )
 
     def start(self) -> Running:

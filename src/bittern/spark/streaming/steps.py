@@ -18,6 +18,7 @@ from pyspark.sql import functions as F
 
 from bittern.catalog.catalog import Catalog
 from bittern.errors import CatalogError, PipelineError
+from bittern.model.event_schema import EventSchema
 from bittern.spark.attributes import project
 from bittern.spark.catalogs.builder import Builder
 from bittern.spark.catalogs.sending import Sender, Sent
@@ -55,6 +56,8 @@ class PipelinePlan:
     history: StreamHistory | None = None
     #: The columns that tell the order of arrival; none if events of a batch do not see each other.
     order: tuple[str, ...] = ()
+    #: Of the events, whose types tell what subscriptions mean.
+    schema: EventSchema | None = None
 
     @cached_property
     def table(self) -> Outbox | None:
@@ -89,7 +92,9 @@ class Steps:
     def __init__(self, plan: PipelinePlan) -> None:
         self._plan = plan
         has_history = plan.history is not None
-        self._builder = Builder(plan.spark, plan.catalog, plan.store, history=has_history)
+        self._builder = Builder(
+            plan.spark, plan.catalog, plan.store, history=has_history, schema=plan.schema
+        )
         self._sender = Sender(plan.spark)
         self._terms = PlansOfStream(plan.spark, plan.json)
         self._query_id: str | None = None
