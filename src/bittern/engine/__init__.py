@@ -4,6 +4,7 @@
 
     subscriptions.py  subscriptions of any form, checked and put into columns
     known_schema.py   what they mean for events of a known schema, and what can never hold
+    asked.py          schemas and sets, read where some are given
     index.py          an immutable index of them       snapshot/  as it is saved and mapped
     expected.py       what events to expect, which decides where subscriptions are filed
     matcher.py        batches of events against one, or against a snapshot and deltas

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple, Protocol
 
 import pyarrow as pa
 
+from bittern.engine.asked import read_sets
 from bittern.engine.live.matcher import LiveMatcher
 from bittern.engine.one_value import Truth, kind_name, outcome, wanted_kind
 from bittern.engine.unanswered import needs_history
@@ -152,7 +153,7 @@ def explain(
     text = index.expression(id_)
     tree, mapping = parse(text), _as_mapping(event)
     known = getattr(index, "sets", {})
-    read = _read(tree, mapping, event, known if sets is None else _given(known, sets))
+    read = _read(tree, mapping, event, known if sets is None else {**known, **read_sets(sets)})
     asked = [node for node in walk(tree) if isinstance(node, Quantified)]
     if not asked or not isinstance(index, LiveMatcher) or index.joins is None:
         step = _evaluate(tree, read, {})
@@ -164,12 +165,6 @@ def explain(
     steps = {each: Step(print_expression(each), answers[each], found) for each in asked}
     outlook = joins.outlook([segment.index for segment in state.segments], float(len(mapping)))
     return Explanation(id_, text, _evaluate(tree, read, steps), str(outlook))
-
-
-def _given(known: Mapping[str, Any], sets: Mapping[str, Any]) -> Mapping[str, Any]:
-    from bittern.engine.sets.named import read_sets  # noqa: PLC0415  only for sets
-
-    return {**known, **read_sets(sets)}
 
 
 def _read(

@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from bittern.engine.asked import known_schema, read_sets
 from bittern.engine.expected import expected_events
 from bittern.engine.snapshot.folder import read_snapshot, write_snapshot
 from bittern.engine.subscriptions import OnProgress, Subscriptions, read_subscriptions
@@ -47,7 +48,7 @@ from bittern.options import one_of
 from bittern.terms.unknown import EMBEDDED, SPARK
 
 if TYPE_CHECKING:
-    from bittern.engine.known_schema import KnownSchema, Unknown
+    from bittern.engine.known_schema import Unknown
     from bittern.engine.sets.members import Members
     from bittern.model.event_schema import EventSchema
 
@@ -155,7 +156,7 @@ class Index:
         one_of("functions", functions, (EMBEDDED, SPARK))
         one_of("unknown", unknown, ("warn", "raise", "ignore"))
         known = None if schema is None else known_schema(schema, functions)
-        named = None if sets is None else _read_sets(sets)
+        named = None if sets is None else read_sets(sets)
         started = time.perf_counter()
         shapes = Shapes()
         catalog = read_subscriptions(
@@ -168,11 +169,9 @@ class Index:
         )
         mistakes: list[Unknown] = []
         if known is not None and unknown != "ignore":
-            mistakes = known.unknown(catalog, shapes.templates)
-            if unknown == "raise":
-                catalog = known.without(catalog, shapes.templates, mistakes)
-                if catalog.bad and on_error == "raise":
-                    raise SubscriptionError(catalog.bad)
+            catalog, mistakes = known.judge(catalog, shapes.templates, refuse=unknown == "raise")
+            if catalog.bad and on_error == "raise":
+                raise SubscriptionError(catalog.bad)
         read = time.perf_counter()
         if progress:
             progress("build", 0, 1)
@@ -299,7 +298,7 @@ class Index:
     def with_sets(self, sets: Mapping[str, Any]) -> Index:
         """The same index with these sets, in place of those of the same names that it has."""
         same = copy.copy(self)
-        same.sets = {**self.sets, **_read_sets(sets)}
+        same.sets = {**self.sets, **read_sets(sets)}
         return same
 
     def expression(self, id_: str | int) -> str:
@@ -449,16 +448,3 @@ class Index:
         n_classes = self.subscriptions.statistics()["classes"]
         assert len(starts) in (0, n_classes + 1), "classes and their subscribers differ in number"
         assert len(starts) > 0 or n == n_classes, "classes and their subscribers differ in number"
-
-
-def known_schema(schema: Any, functions: str) -> KnownSchema:
-    """What a schema of events says about subscriptions."""
-    from bittern.engine.known_schema import KnownSchema  # noqa: PLC0415  only for a schema
-
-    return KnownSchema.of(schema, functions)
-
-
-def _read_sets(sets: Mapping[str, Any]) -> dict[str, Members]:
-    from bittern.engine.sets.named import read_sets  # noqa: PLC0415  only for sets
-
-    return read_sets(sets)

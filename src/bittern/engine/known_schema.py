@@ -188,7 +188,14 @@ class KnownSchema:
             self._reasons[name] = self.schema.missing(name)
         return self._reasons[name]
 
-    def without(
+    def judge(
+        self, catalog: Subscriptions, templates: list[Template], *, refuse: bool
+    ) -> tuple[Subscriptions, list[Unknown]]:
+        """The subscriptions and their mistakes; if they are refused, those that have some are bad."""
+        mistakes = self.unknown(catalog, templates)
+        return self._without(catalog, templates, mistakes) if refuse else catalog, mistakes
+
+    def _without(
         self, catalog: Subscriptions, templates: list[Template], unknown: Sequence[Unknown]
     ) -> Subscriptions:
         """The subscriptions without those that have mistakes, which are bad. O(parameters)."""

@@ -34,7 +34,8 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Self
 
-from bittern.engine.index import Index, known_schema
+from bittern.engine.asked import known_schema
+from bittern.engine.index import Index
 from bittern.engine.live.compact import Compaction
 from bittern.engine.live.delta import (
     Held,
