@@ -48,6 +48,7 @@ from bittern.model.events.mappings import Names
 from bittern.model.matches import Matches
 from bittern.spark.snapshots import transport
 
+_NO_SETS: Mapping[str, Any] = {}
 #: Documents that are read at once.
 _ROWS = 1 << 15
 
@@ -186,9 +187,9 @@ class AfterDocuments:
         return HistoryMatcher(
             self.subscribed.state(),
             self.remembered,
-            self.subscribed.sets(),
             in_order=self.in_order,
             then=self.then,
+            sets=self.subscribed.sets(),
         )
 
 
@@ -199,10 +200,10 @@ class HistoryMatcher:
         self,
         state: State,
         remembered: Remembered,
-        sets: Mapping[str, Any],
         *,
         in_order: bool,
         then: Remembered | None = None,
+        sets: Mapping[str, Any] = _NO_SETS,
     ) -> None:
         self._state = state
         self._sets = sets
