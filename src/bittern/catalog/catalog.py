@@ -45,7 +45,6 @@ from bittern.terms.unknown import EMBEDDED, SPARK
 
 if TYPE_CHECKING:
     from bittern.catalog.reading import Changes, Version
-    from bittern.catalog.sets import CatalogSets
     from bittern.catalog.writing import Merged, Stage
 
 _REPORT_EVERY = 10_000
@@ -88,6 +87,7 @@ class Catalog:
         try:
             from bittern.catalog import checking, reading, set_rows, writing  # noqa: PLC0415 (only needed with a catalog)
             from bittern.catalog.database import Database, database_url  # noqa: PLC0415
+            from bittern.catalog.sets import CatalogSets  # noqa: PLC0415
         except ModuleNotFoundError as missing:
             if (missing.name or "").split(".")[0] != "sqlalchemy":
                 raise
@@ -101,6 +101,8 @@ class Catalog:
         self._database = Database(database_url(url), float(timeout), create=create)
         self._checking, self._reading, self._writing = checking, reading, writing
         self._set_rows = set_rows
+        #: The named sets: ``catalog.sets["vips"] = [7, 9]`` (``catalog/sets.py``).
+        self.sets = CatalogSets(self._database)
         if functions is not None and one_of("functions", functions, _FUNCTIONS) != self.functions():
             if self.version():
                 raise OptionError(
@@ -188,7 +190,7 @@ class Catalog:
             door = Door(
                 lambda: self._reading.allows_quantifiers(stage.connection),
                 lambda: self._reading.functions(stage.connection),
-                lambda: self._sets_of(stage.connection),
+                lambda: self._set_rows.current(stage.connection),
             )
             rows = []
             for name in names:
@@ -224,8 +226,7 @@ class Catalog:
             stage.put(good)
             stage.remove(ids)
 
-        check = partial(self._check_sets, door=door)
-        return self._write(stage, under_lock=check).version
+        return self._write(stage, under_lock=partial(self._check_sets, door=door)).version
 
     def load(
         self,
@@ -299,24 +300,11 @@ class Catalog:
     def _door(self) -> Door:
         return Door(self.allows_quantifiers, self.functions, lambda: set(self.sets))
 
-    def _sets_of(self, connection: Any) -> dict[str, Any]:
-        return dict(self._set_rows.current(connection))
-
     def _check_sets(self, stage: Stage, door: Door) -> None:
-        """Under the lock: the sets that the door saw are still there."""
-        gone = sorted(door.named.difference(self._sets_of(stage.connection))) if door.named else []
-        if gone:
-            raise OptionError(f"the set {gone[0]!r} was removed meanwhile: nothing was changed")
+        self._set_rows.check_there(stage.connection, door.named)
 
     def _write(self, stage: Callable[[Stage], None], **options: Any) -> Merged:
         return self._writing.write(self._database, stage, **options)
-
-    @property
-    def sets(self) -> CatalogSets:
-        """The named sets: ``catalog.sets["vips"] = [7, 9]`` (``catalog/sets.py``)."""
-        from bittern.catalog.sets import CatalogSets  # noqa: PLC0415  only for sets
-
-        return CatalogSets(self._database)
 
     # -- reading -------------------------------------------------------------------------------
 

@@ -79,6 +79,13 @@ def current(connection: sa.Connection) -> dict[str, SetVersion]:
     return read_versions(connection, OPEN)
 
 
+def check_there(connection: sa.Connection, names: set[str]) -> None:
+    """Under the lock: ``OptionError`` unless sets that were there before still are."""
+    gone = sorted(names.difference(current(connection))) if names else []
+    if gone:
+        raise OptionError(f"the set {gone[0]!r} was removed meanwhile: nothing was changed")
+
+
 class _Chain(NamedTuple):
     """A ``put`` and the changes since, as rows."""
 

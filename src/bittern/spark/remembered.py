@@ -47,6 +47,7 @@ from bittern.model.matches import Matches
 from bittern.spark.snapshots import transport
 from bittern.terms.spelling import does_case_count
 
+_NO_SETS: Mapping[str, Any] = {}
 #: Documents that are read at once.
 _ROWS = 1 << 15
 
@@ -189,9 +190,9 @@ class AfterDocuments:
         return HistoryMatcher(
             self.subscribed.state(),
             self.remembered,
-            self.subscribed.sets(),
             in_order=self.in_order,
             then=self.then,
+            sets=self.subscribed.sets(),
         )
 
 
@@ -202,10 +203,10 @@ class HistoryMatcher:
         self,
         state: State,
         remembered: Remembered,
-        sets: Mapping[str, Any],
         *,
         in_order: bool,
         then: Remembered | None = None,
+        sets: Mapping[str, Any] = _NO_SETS,
     ) -> None:
         self._state = state
         self._sets = sets
