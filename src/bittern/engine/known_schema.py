@@ -191,7 +191,7 @@ class KnownSchema:
     def judge(
         self, catalog: Subscriptions, templates: list[Template], *, refuse: bool
     ) -> tuple[Subscriptions, list[Unknown]]:
-        """The subscriptions and their mistakes; if they are refused, those that have some are bad."""
+        """The subscriptions and their mistakes; if those are refused, what has some is bad."""
         mistakes = self.unknown(catalog, templates)
         return self._without(catalog, templates, mistakes) if refuse else catalog, mistakes
 

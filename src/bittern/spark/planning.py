@@ -44,7 +44,8 @@ from bittern.spark.building import (
     shard_bytes,
     shard_count,
 )
-from bittern.spark.frames import mistyped, names_in, refusal
+from bittern.spark.frames import mistyped, names_in
+from bittern.spark.resolving import refusal
 from bittern.spark.samples import ROWS
 from bittern.spark.sharded.matching import n_tasks, routed, salts
 from bittern.spark.sharded.shards import Shards

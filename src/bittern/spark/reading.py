@@ -80,8 +80,7 @@ class Reader:
             table, shapes, on_error="skip", progress=None, functions=SPARK, known=known
         )
         if known is not None and self._refuses:
-            unknown = known.unknown(catalog, shapes.templates)
-            catalog = known.without(catalog, shapes.templates, unknown)
+            catalog, _ = known.judge(catalog, shapes.templates, refuse=True)
         return catalog
 
 

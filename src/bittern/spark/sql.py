@@ -29,7 +29,7 @@ from bittern.engine.matcher import check_limit
 from bittern.errors import OptionError
 from bittern.spark.asked import Asked
 from bittern.spark.attributes import event_schema, names_of
-from bittern.spark.frames import names_in, resolve
+from bittern.spark.frames import names_in
 from bittern.spark.operator import (
     SUBSCRIPTION,
     Operator,
@@ -39,6 +39,7 @@ from bittern.spark.operator import (
     subscription_ids,
 )
 from bittern.spark.past import refuse_quantifiers
+from bittern.spark.resolving import resolve
 from bittern.spark.session import is_case_sensitive
 from bittern.spark.snapshots.node_cache import SnapshotRef
 
