@@ -33,6 +33,7 @@ from bittern.literature.pb_tree.pages import (
     POINTERS,
     PREVIOUS,
     TAIL,
+    Key,
     find,
     is_below,
     is_equal,
@@ -46,8 +47,9 @@ UPWARDS, DOWNWARDS = 1, -1
 
 
 @apart
-def link_behind(pool: Any, ints: Any, longs: Any, page: Any, new: Any) -> None:
+def link_behind(pages: Any, page: Any, new: Any) -> None:
     """Put a page behind another one in its list."""
+    pool, ints, longs, _ = pages
     base, other = fetch(pool, longs, page), fetch(pool, longs, new)
     touch(pool, page)
     following = np.int64(ints[base + NEXT])
@@ -61,15 +63,21 @@ def link_behind(pool: Any, ints: Any, longs: Any, page: Any, new: Any) -> None:
 
 @apart
 def start_adjusting(
-    pool: Any, ints: Any, longs: Any, tree: Any, which: Any, old: Any, new: Any,
-    direction: Any, beyond: Any, scratch: Any,
-) -> None:  # fmt: skip
+    pages: Any,
+    which: Any,
+    old: Any,
+    new: Any,
+    direction: Any,
+    beyond: Any,
+    scratch: Any,
+) -> None:
     """Note an adjustment that begins at the leaf item of a key, or at the next item beyond it."""
-    prefix, length = prefix_in(scratch), np.int64(scratch[2])
-    leaf = descend(pool, ints, longs, tree, prefix, length, scratch, 3)
+    pool, ints, longs, tree = pages
+    key = Key(prefix_in(scratch), np.int64(scratch[2]), scratch, np.int64(3))
+    leaf = descend(pages, key)
     base = fetch(pool, longs, leaf)
     end = np.int64(ints[base + COUNT] - ints[base + LAST])
-    at = find(ints, longs, base, np.int64(ints[base + FIRST]), end, prefix, length, scratch, 3)
+    at = find(ints, longs, base, np.int64(ints[base + FIRST]), end, key)
     tree[PENDING], tree[PENDING + 1], tree[PENDING + 2] = which + 1, old, new
     tree[PENDING + 3], tree[PENDING + 4] = leaf, at + direction if beyond else at
     tree[PENDING + 5] = direction
@@ -82,21 +90,22 @@ def is_over(ints: Any, longs: Any, base: Any, slot: Any, node: Any, direction: A
     if count == 0:
         return False
     other = slot_of(ints, node, 0 if direction == UPWARDS else count - 1)
-    prefix, length = longs[other >> 1], np.int64(ints[other + TAIL] & LENGTH)
-    tail = node + (ints[other + TAIL] >> 16)
-    below = is_below(ints, longs, base, slot, prefix, length, ints, tail)
+    tail = np.int64(node + (ints[other + TAIL] >> 16))
+    key = Key(longs[other >> 1], np.int64(ints[other + TAIL] & LENGTH), ints, tail)
+    below = is_below(ints, longs, base, slot, key)
     if direction == UPWARDS:
         return not below
-    return below or is_equal(ints, longs, base, slot, prefix, length, ints, tail)
+    return below or is_equal(ints, longs, base, slot, key)
 
 
 @apart
-def adjust(pool: Any, ints: Any, longs: Any, tree: Any, figure: Any, bounded: Any) -> Any:
+def adjust(pages: Any, figure: Any, bounded: Any) -> Any:
     """Go on with the adjustment that is noted; False if it needs room first.
 
     It ends with the first item that points elsewhere; if ``bounded``, also with the first that
     lies within what is left in the old node. ``figure`` counts the leaves that are accessed.
     """
+    pool, ints, longs, tree = pages
     which, old, new = tree[PENDING] - 1, tree[PENDING + 1], tree[PENDING + 2]
     direction = tree[PENDING + 5]
     while tree[PENDING]:

@@ -26,15 +26,22 @@ from typing import Any
 
 import numpy as np
 
-from bittern.jit import apart, i4r, i4w, i8, i8r, i8w, kernel, u1r, u1w, u8r, u8w
+from bittern.jit import apart, i4r, i4w, i8, i8w, kernel, u1r, u1w, u8w
 from bittern.literature.pb_tree.adjust import DOWNWARDS, UPWARDS, adjust, start_adjusting
-from bittern.literature.pb_tree.insert import follow, is_in_leaf, list_of
+from bittern.literature.pb_tree.insert import (
+    PATH_SIZE,
+    follow,
+    is_in_leaf,
+    key_words,
+    list_of,
+)
 from bittern.literature.pb_tree.join import fit_together, mend, unlink, used_words
 from bittern.literature.pb_tree.pages import (
     COUNT,
     DELETED,
     FIRST,
     KEYS,
+    KEYS_TYPE,
     LAST,
     LEAF_SIDS,
     LIST_KEYS,
@@ -50,6 +57,8 @@ from bittern.literature.pb_tree.pages import (
     PREVIOUS,
     READJUSTED,
     TAILS,
+    Key,
+    PageArrays,
     drop_item,
     find,
     holds,
@@ -66,25 +75,29 @@ LOOK, POINT, JOINED, MEND = 0, 1, 2, 3
 
 
 @apart
-def item_of(
-    pool: Any, ints: Any, longs: Any, page: Any, prefix: Any, length: Any, tails: Any, start: Any
-) -> Any:
+def item_of(pages: Any, page: Any, key: Any) -> Any:
     """The item of a key in a leaf or node, or -1."""
+    pool, ints, longs, _ = pages
     base = fetch(pool, longs, page)
     end = np.int64(ints[base + COUNT] - ints[base + LAST])
     first = np.int64(ints[base + FIRST])
-    at = find(ints, longs, base, first, end, prefix, length, tails, start)
-    return at if holds(ints, longs, base, at, prefix, length, tails, start) else np.int64(-1)
+    at = find(ints, longs, base, first, end, key)
+    return at if holds(ints, longs, base, at, key) else np.int64(-1)
 
 
 @apart
 def take(
-    pool: Any, ints: Any, longs: Any, tree: Any, free: Any, operator: Any, sid: Any,
-    prefix: Any, length: Any, tails: Any, start: Any, scratch: Any,
-) -> Any:  # fmt: skip
+    pages: Any,
+    free: Any,
+    operator: Any,
+    sid: Any,
+    key: Any,
+    scratch: Any,
+) -> Any:
     """Look and take; False, and nothing has changed, if it is not there."""
-    leaf = descend(pool, ints, longs, tree, prefix, length, tails, start)
-    at = item_of(pool, ints, longs, leaf, prefix, length, tails, start)
+    pool, ints, longs, tree = pages
+    leaf = descend(pages, key)
+    at = item_of(pages, leaf, key)
     if at < 0:
         return False
     which = list_of(operator)
@@ -93,24 +106,24 @@ def take(
     in_leaf, in_list, k, j = np.int64(0), np.int64(0), 0, 0
     place = np.int64(0)
     if is_in_leaf(operator):
-        in_leaf, k = find_sid(pool, ints, longs, leaf, at, sid)
+        in_leaf, k = find_sid(pages, leaf, at, sid)
         if in_leaf == ABSENT:
             return False
     if which >= 0:
-        place = item_of(pool, ints, longs, node, prefix, length, tails, start)
+        place = item_of(pages, node, key)
         if place < 0:
             return False
-        in_list, j = find_sid(pool, ints, longs, node, place, sid)
+        in_list, j = find_sid(pages, node, place, sid)
         if in_list == ABSENT:
             return False
     begin(pool)
     if is_in_leaf(operator):
-        take_sid(pool, ints, longs, tree, free, leaf, at, in_leaf, k)
+        take_sid(pages, free, leaf, at, in_leaf, k)
         tree[LEAF_SIDS] -= 1
     tree[PHASE] = MEND
     if which < 0:
         return True
-    take_sid(pool, ints, longs, tree, free, node, place, in_list, j)
+    take_sid(pages, free, node, place, in_list, j)
     tree[LIST_SIDS + which] -= 1
     other = fetch(pool, longs, node)
     if ints[slot_of(ints, other, place) + N_SIDS]:
@@ -121,19 +134,24 @@ def take(
     tree[PHASE], tree[PHASE + 1], tree[PHASE + 2] = POINT, which, node
     if which == LT and place == ints[other + COUNT]:
         new = np.int64(ints[other + NEXT])
-        start_adjusting(pool, ints, longs, tree, which, node, new, DOWNWARDS, False, scratch)
+        start_adjusting(pages, which, node, new, DOWNWARDS, False, scratch)
     elif which != LT and place == 0:
         new = np.int64(ints[other + PREVIOUS])
-        start_adjusting(pool, ints, longs, tree, which, node, new, UPWARDS, False, scratch)
+        start_adjusting(pages, which, node, new, UPWARDS, False, scratch)
     return True
 
 
 @apart
 def join_nodes(
-    pool: Any, ints: Any, longs: Any, tree: Any, free: Any, which: Any, left: Any, right: Any,
+    pages: Any,
+    free: Any,
+    which: Any,
+    left: Any,
+    right: Any,
     scratch: Any,
-) -> Any:  # fmt: skip
+) -> Any:
     """Move all items of a node to the one before it, if they fit; whether they did."""
+    pool, ints, longs, tree = pages
     if left == 0 or right == 0:
         return False
     base, other = fetch(pool, longs, left), fetch(pool, longs, right)
@@ -149,94 +167,103 @@ def join_nodes(
     if ints[other + LAST]:
         tree[TAILS + which] = left
     move_items(ints, longs, other, tree[PAGE_WORDS], 0, base)
-    unlink(pool, ints, longs, right)
+    unlink(pages, right)
     tree[LIST_NODES + which] -= 1
     give_back(pool, tree, free, right)
-    start_adjusting(pool, ints, longs, tree, which, right, left, UPWARDS, which == LT, scratch)
+    start_adjusting(pages, which, right, left, UPWARDS, which == LT, scratch)
     return True
 
 
 @apart
-def join(pool: Any, ints: Any, longs: Any, tree: Any, free: Any, scratch: Any) -> None:
+def join(pages: Any, free: Any, scratch: Any) -> None:
     """Unlink the node at hand if it is empty, or join it with a neighbour if it has little."""
+    pool, ints, longs, tree = pages
     which, node = tree[PHASE + 1], tree[PHASE + 2]
     base = fetch(pool, longs, node)
     tree[PHASE] = JOINED
     if ints[base + COUNT] == 0:
-        unlink(pool, ints, longs, node)
+        unlink(pages, node)
         tree[LIST_NODES + which] -= 1
         give_back(pool, tree, free, node)
         return
     if used_words(ints, base, tree[PAGE_WORDS]) >= tree[PAGE_WORDS] >> 2:
         return
     previous, following = np.int64(ints[base + PREVIOUS]), np.int64(ints[base + NEXT])
-    if not join_nodes(pool, ints, longs, tree, free, which, node, following, scratch):
-        join_nodes(pool, ints, longs, tree, free, which, previous, node, scratch)
+    if not join_nodes(pages, free, which, node, following, scratch):
+        join_nodes(pages, free, which, previous, node, scratch)
 
 
 @apart
 def is_needed(
-    pool: Any, ints: Any, longs: Any, leaf: Any, at: Any,
-    prefix: Any, length: Any, tails: Any, start: Any,
-) -> Any:  # fmt: skip
+    pages: Any,
+    leaf: Any,
+    at: Any,
+    key: Any,
+) -> Any:
     """Whether a leaf item has sids, or a list has its key."""
+    pool, ints, longs, _ = pages
     base = fetch(pool, longs, leaf)
     slot = slot_of(ints, base, at)
     if ints[slot + N_SIDS]:
         return True
     for which in range(3):
         node = np.int64(ints[slot + POINTERS + which])
-        if item_of(pool, ints, longs, node, prefix, length, tails, start) >= 0:
+        if item_of(pages, node, key) >= 0:
             return True
     return False
 
 
-@kernel(i8, i8w, i4w, u8w, i8w, i4w, u8r, i4r, i8r, i4r, u1r, i4r, i8, i8w, i4w, u1w)
+@kernel(i8, i8w, i4w, u8w, i8w, i4w, KEYS_TYPE, u1r, i4r, i8, u1w)
 def delete_rows(
-    pool: Any, ints: Any, longs: Any, tree: Any, free: Any,
-    prefixes: Any, lengths: Any, starts: Any, tails: Any,
-    operators: Any, sids: Any, row: Any, path: Any, scratch: Any, done: Any,
-) -> Any:  # fmt: skip
+    pool: Any,
+    ints: Any,
+    longs: Any,
+    tree: Any,
+    free: Any,
+    keys: Any,
+    operators: Any,
+    sids: Any,
+    row: Any,
+    done: Any,
+) -> Any:
     """Delete rows from ``row`` on; returns the first that is not done, for want of room.
 
     ``done`` becomes 1 for rows that were there.
     """
-    way = path[3:]
-    while row < len(prefixes):
+    pages = PageArrays(pool, ints, longs, tree)
+    way, scratch = np.empty(PATH_SIZE, np.int64), np.empty(key_words(tree), np.int32)
+    while row < len(sids):
         begin(pool)
         if not has_room(pool):
             return row
-        prefix = prefixes[row]
-        length, start = key_of(lengths, starts, row)
+        length, start = key_of(keys.lengths, keys.starts, row)
+        key = Key(keys.prefixes[row], length, keys.tails, start)
         if tree[PHASE] == LOOK:
-            if not take(
-                pool, ints, longs, tree, free, operators[row], sids[row],
-                prefix, length, tails, start, scratch,
-            ):  # fmt: skip
+            if not take(pages, free, operators[row], sids[row], key, scratch):
                 row += 1
                 continue
             done[row] = 1
             tree[DELETED] += 1
         if tree[PHASE] == POINT:
-            if tree[PENDING] and not adjust(pool, ints, longs, tree, READJUSTED, True):
+            if tree[PENDING] and not adjust(pages, READJUSTED, True):
                 return row
             begin(pool)
-            join(pool, ints, longs, tree, free, scratch)
+            join(pages, free, scratch)
         if tree[PHASE] == JOINED:
-            if tree[PENDING] and not adjust(pool, ints, longs, tree, READJUSTED, False):
+            if tree[PENDING] and not adjust(pages, READJUSTED, False):
                 return row
             tree[PHASE] = MEND
         begin(pool)
         if not has_room(pool):
             return row
-        level = follow(pool, ints, longs, tree, way, prefix, length, tails, start)
+        level = follow(pages, way, key)
         leaf = way[2 * level]
-        at = item_of(pool, ints, longs, leaf, prefix, length, tails, start)
-        if at >= 0 and not is_needed(pool, ints, longs, leaf, at, prefix, length, tails, start):
+        at = item_of(pages, leaf, key)
+        if at >= 0 and not is_needed(pages, leaf, at, key):
             touch(pool, leaf)
             drop_item(ints, longs, fetch(pool, longs, leaf), tree[PAGE_WORDS], at)
             tree[KEYS] -= 1
-            mend(pool, ints, longs, tree, free, way, level, scratch)
+            mend(pages, free, way, level, scratch)
         tree[PHASE] = LOOK
         row += 1
     return row

@@ -39,7 +39,8 @@ from bittern.literature.pb_tree.check import check_tree, stored_sids
 from bittern.literature.pb_tree.page_table import PAGE_SIZES, checked_page_bytes
 from bittern.literature.pb_tree.pages import PAGE_WORDS
 from bittern.literature.pb_tree.pool import N_FREE, N_PAGES, TREE_SIZE, memory_pool
-from bittern.literature.pb_tree.tree import PAGE_BYTES, Bounds, Tree, new_tree, of_numbers
+from bittern.literature.pb_tree.search import Bounds
+from bittern.literature.pb_tree.tree import PAGE_BYTES, Tree, new_tree, of_numbers
 from bittern.literature.predicates.contract import PredicateIndex
 from bittern.literature.predicates.sides import PredicateStabbing
 from bittern.stabbing.contract import check_bytes, unfit

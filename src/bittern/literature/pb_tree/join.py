@@ -36,6 +36,7 @@ from bittern.literature.pb_tree.pages import (
     PAGE_WORDS,
     PREVIOUS,
     ROOT,
+    Key,
     drop_item,
     free_words,
     move_items,
@@ -66,8 +67,9 @@ def fit_together(ints: Any, tree: Any, base: Any, other: Any) -> Any:
 
 
 @apart
-def unlink(pool: Any, ints: Any, longs: Any, page: Any) -> None:
+def unlink(pages: Any, page: Any) -> None:
     """Take a page out of its list, which may be the last of it, but not the first."""
+    pool, ints, longs, _ = pages
     base = fetch(pool, longs, page)
     previous, following = np.int64(ints[base + PREVIOUS]), np.int64(ints[base + NEXT])
     if previous:
@@ -81,10 +83,11 @@ def unlink(pool: Any, ints: Any, longs: Any, page: Any) -> None:
 
 
 @apart
-def discard(pool: Any, ints: Any, longs: Any, tree: Any, free: Any, page: Any) -> None:
+def discard(pages: Any, free: Any, page: Any) -> None:
     """A leaf or branch is no longer part of the tree."""
+    pool, ints, longs, tree = pages
     if ints[fetch(pool, longs, page) + KIND] == LEAF:
-        unlink(pool, ints, longs, page)
+        unlink(pages, page)
         tree[LEAVES] -= 1
     else:
         tree[BRANCHES] -= 1
@@ -92,10 +95,9 @@ def discard(pool: Any, ints: Any, longs: Any, tree: Any, free: Any, page: Any) -
 
 
 @apart
-def join_siblings(
-    pool: Any, ints: Any, longs: Any, tree: Any, free: Any, parent: Any, slot: Any, scratch: Any
-) -> Any:
+def join_siblings(pages: Any, free: Any, parent: Any, slot: Any, scratch: Any) -> Any:
     """Move the items of child ``slot`` + 1 to child ``slot``, if they fit; whether they did."""
+    pool, ints, longs, tree = pages
     above, words = fetch(pool, longs, parent), tree[PAGE_WORDS]
     if slot < 0 or slot + 1 >= ints[above + COUNT]:
         return False
@@ -112,36 +114,39 @@ def join_siblings(
         touch(pool, right)
         drop_item(ints, longs, other, words, 0)
         moved = put_item(
-            ints, longs, base, words, np.int64(ints[base + COUNT]),
-            prefix_in(scratch), np.int64(scratch[2]), scratch, 3,
-        )  # fmt: skip
+            ints,
+            longs,
+            base,
+            words,
+            np.int64(ints[base + COUNT]),
+            Key(prefix_in(scratch), np.int64(scratch[2]), scratch, np.int64(3)),
+        )
         ints[moved + CHILD] = child
     move_items(ints, longs, other, words, 0, base)
     drop_item(ints, longs, above, words, slot + 1)
-    discard(pool, ints, longs, tree, free, right)
+    discard(pages, free, right)
     return True
 
 
 @apart
-def mend(
-    pool: Any, ints: Any, longs: Any, tree: Any, free: Any, path: Any, level: Any, scratch: Any
-) -> None:
+def mend(pages: Any, free: Any, path: Any, level: Any, scratch: Any) -> None:
     """Join pages upwards from the leaf at the end of a path, as far as needed."""
+    pool, ints, longs, tree = pages
     while level > 0:
         page, parent = path[2 * level], path[2 * level - 2]
         base = fetch(pool, longs, page)
         if used_words(ints, base, tree[PAGE_WORDS]) >= tree[PAGE_WORDS] >> 2:
             return
         slot, empty = path[2 * level - 1], ints[base + COUNT] == 0
-        joined = join_siblings(
-            pool, ints, longs, tree, free, parent, slot, scratch
-        ) or join_siblings(pool, ints, longs, tree, free, parent, slot - 1, scratch)
+        joined = join_siblings(pages, free, parent, slot, scratch) or join_siblings(
+            pages, free, parent, slot - 1, scratch
+        )
         if not joined:
             if not empty:
                 return
             touch(pool, parent)
             drop_item(ints, longs, fetch(pool, longs, parent), tree[PAGE_WORDS], slot)
-            discard(pool, ints, longs, tree, free, page)
+            discard(pages, free, page)
         level -= 1
     root = tree[ROOT]
     base = fetch(pool, longs, root)

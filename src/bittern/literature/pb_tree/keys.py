@@ -36,9 +36,9 @@ from numpy.typing import NDArray
 
 from bittern.arrays import Int32s, Int64s
 from bittern.errors import OptionError, brief
-from bittern.jit import i4w, i8r, kernel, u1r, u8w, void
-from bittern.literature.pb_tree.pages import NUMBER_BYTES
-from bittern.literature.pb_tree.tree import TreeKeys, of_numbers
+from bittern.jit import frozen, i4w, i8r, kernel, u1r, u8w, void
+from bittern.literature.pb_tree.pages import NUMBER_BYTES, TreeKeys
+from bittern.literature.pb_tree.tree import of_numbers
 from bittern.model.numbers import INT64_MAX, INT64_MIN, WHOLE_FLOATS, exact
 from bittern.model.rank.space import NUMBER, STRING, TIME
 from bittern.stabbing.values import NANOSECONDS, Values, decimals, kind_name, read
@@ -77,11 +77,12 @@ class EncodedKeys(NamedTuple):
         return np.asarray(order[self.valid[order]], np.int64)
 
     def take(self, order: Int64s) -> TreeKeys:
-        """Some of the keys."""
+        """Some of the keys, as kernels take them."""
         keys = self.keys
         if not len(keys.lengths):
-            return keys._replace(prefixes=keys.prefixes[order])
-        return TreeKeys(keys.prefixes[order], keys.lengths[order], keys.starts[order], keys.tails)
+            return frozen(keys._replace(prefixes=keys.prefixes[order]))
+        prefixes, lengths, starts, tails = keys
+        return frozen(TreeKeys(prefixes[order], lengths[order], starts[order], tails))
 
 
 def encode(kind: str, values: Any, what: str) -> EncodedKeys:
@@ -137,9 +138,8 @@ def keys_of(key: OneKey) -> TreeKeys:
     prefixes = np.array([key.number], np.int64)
     if key.length == NUMBER_BYTES:
         return of_numbers(prefixes)
-    return of_numbers(prefixes)._replace(
-        lengths=np.array([key.length], np.int32), starts=np.zeros(1, np.int64), tails=key.tail
-    )
+    lengths, starts = np.array([key.length], np.int32), np.zeros(1, np.int64)
+    return frozen(of_numbers(prefixes)._replace(lengths=lengths, starts=starts, tails=key.tail))
 
 
 def _one_string(text: bytes) -> OneKey:

@@ -28,11 +28,16 @@ most. The caller makes sure that there is room.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from bittern.jit import apart, inline
+from bittern.jit import apart, i4r, i8r, inline, tuple_type, u8r
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from bittern.arrays import Int32s, Int64s, UInt64s
 
 BRANCH, LEAF, LIST, SPILL = 1, 2, 3, 4
 
@@ -68,6 +73,39 @@ NUMBER_BYTES = 8
 """The length of every key that is not a string."""
 
 
+class PageArrays(NamedTuple):
+    """The pages of a tree as kernels see them: the frames, as words and as longs, and numbers."""
+
+    pool: Int64s  # what is in which frame; see ``pool``
+    ints: Int32s
+    longs: UInt64s
+    tree: Int64s
+
+
+class Key(NamedTuple):
+    """A key, in a kernel: its first eight bytes as a number, its length, and its tail."""
+
+    prefix: Any
+    length: Any
+    tails: Any
+    start: Any  # of the tail in ``tails``
+
+
+class TreeKeys(NamedTuple):
+    """Keys in their order-preserving form: see ``keys``; without lengths, all are numbers.
+
+    Kernels take them read-only.
+    """
+
+    prefixes: NDArray[np.uint64]
+    lengths: Int32s
+    starts: Int64s
+    tails: Int32s
+
+
+KEYS_TYPE = tuple_type(TreeKeys, u8r, i4r, i8r, i4r)
+
+
 @inline
 def stride_of(kind: Any) -> Any:
     """Words of a slot."""
@@ -101,10 +139,9 @@ def clear(ints: Any, longs: Any, base: Any, kind: Any) -> None:
 
 
 @inline
-def is_below(
-    ints: Any, longs: Any, base: Any, slot: Any, prefix: Any, length: Any, tails: Any, start: Any
-) -> Any:
-    """Whether the key of a slot is below a key: a prefix, a length in bytes, and a tail."""
+def is_below(ints: Any, longs: Any, base: Any, slot: Any, key: Any) -> Any:
+    """Whether the key of a slot is below a key."""
+    prefix, length, tails, start = key
     own = longs[slot >> 1]
     if own != prefix:
         return own < prefix
@@ -120,10 +157,9 @@ def is_below(
 
 
 @inline
-def is_equal(
-    ints: Any, longs: Any, base: Any, slot: Any, prefix: Any, length: Any, tails: Any, start: Any
-) -> Any:
+def is_equal(ints: Any, longs: Any, base: Any, slot: Any, key: Any) -> Any:
     """Whether the key of a slot is this key."""
+    prefix, length, tails, start = key
     word = ints[slot + TAIL]
     if longs[slot >> 1] != prefix or word & LENGTH != length:
         return False
@@ -136,15 +172,19 @@ def is_equal(
 
 @inline
 def find(
-    ints: Any, longs: Any, base: Any, low: Any, high: Any,
-    prefix: Any, length: Any, tails: Any, start: Any,
-) -> Any:  # fmt: skip
+    ints: Any,
+    longs: Any,
+    base: Any,
+    low: Any,
+    high: Any,
+    key: Any,
+) -> Any:
     """The first item of low .. high-1 that is not below a key, or high."""
     stride = stride_of(ints[base + KIND])
     first = base + HEADER
     while low < high:
         middle = (low + high) >> 1
-        if is_below(ints, longs, base, first + middle * stride, prefix, length, tails, start):
+        if is_below(ints, longs, base, first + middle * stride, key):
             low = middle + 1
         else:
             high = middle
@@ -152,14 +192,12 @@ def find(
 
 
 @inline
-def holds(
-    ints: Any, longs: Any, base: Any, at: Any, prefix: Any, length: Any, tails: Any, start: Any
-) -> Any:
+def holds(ints: Any, longs: Any, base: Any, at: Any, key: Any) -> Any:
     """Whether item ``at``, which may be beyond the last, has this key and is not a sentinel."""
     if at >= ints[base + COUNT] - ints[base + LAST] or at < ints[base + FIRST]:
         return False
     slot = slot_of(ints, base, at)
-    return is_equal(ints, longs, base, slot, prefix, length, tails, start)
+    return is_equal(ints, longs, base, slot, key)
 
 
 @apart
@@ -228,10 +266,15 @@ def shift(ints: Any, base: Any, words: Any, first: Any, limit: Any, by: Any) -> 
 
 @apart
 def put_item(
-    ints: Any, longs: Any, base: Any, words: Any, at: Any,
-    prefix: Any, length: Any, tails: Any, start: Any,
-) -> Any:  # fmt: skip
+    ints: Any,
+    longs: Any,
+    base: Any,
+    words: Any,
+    at: Any,
+    key: Any,
+) -> Any:
     """Put an item without sids in before item ``at``; returns its slot."""
+    prefix, length, tails, start = key
     stride, count = stride_of(ints[base + KIND]), ints[base + COUNT]
     limit, size = edge(ints, base, words, at), tail_words(length)
     shift(ints, base, words, at, limit, size)

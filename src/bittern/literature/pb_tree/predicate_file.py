@@ -49,10 +49,10 @@ from bittern.literature.pb_tree.keys import (
 )
 from bittern.literature.pb_tree.page_file import PageFile
 from bittern.literature.pb_tree.page_table import checked_page_bytes
-from bittern.literature.pb_tree.pages import NUMBER_BYTES, ROOT
+from bittern.literature.pb_tree.pages import NUMBER_BYTES, ROOT, TreeKeys
 from bittern.literature.pb_tree.pool import PageFault
 from bittern.literature.pb_tree.search import search_one
-from bittern.literature.pb_tree.tree import PAGE_BYTES, Tree, TreeKeys, new_tree
+from bittern.literature.pb_tree.tree import PAGE_BYTES, Tree, new_tree
 from bittern.literature.predicates.contract import OPERATORS
 from bittern.stabbing.contract import as_int32
 

@@ -44,8 +44,9 @@ HERE, ABSENT = 0, -1
 
 
 @apart
-def new_page(pool: Any, ints: Any, longs: Any, tree: Any, free: Any, kind: Any) -> Any:
+def new_page(pages: Any, free: Any, kind: Any) -> Any:
     """An empty page of this kind; there is one left, as kernels make sure before they begin."""
+    pool, ints, longs, tree = pages
     if tree[N_FREE]:
         tree[N_FREE] -= 1
         page = np.int64(free[tree[N_FREE]])
@@ -77,10 +78,9 @@ def room_for_sid(tree: Any, ints: Any, slot: Any) -> Any:
 
 
 @apart
-def add_sid(
-    pool: Any, ints: Any, longs: Any, tree: Any, free: Any, page: Any, at: Any, sid: Any
-) -> None:
+def add_sid(pages: Any, free: Any, page: Any, at: Any, sid: Any) -> None:
     """Add a sid to the SidSet of an item; its page has the room that ``room_for_sid`` says."""
+    pool, ints, longs, tree = pages
     base, words = fetch(pool, longs, page), tree[PAGE_WORDS]
     touch(pool, page)
     slot = slot_of(ints, base, at)
@@ -89,7 +89,7 @@ def add_sid(
         put_sid(ints, longs, base, words, at, sid)
         return
     if place >= 0 or ints[fetch(pool, longs, -place) + COUNT] == words - HEADER:
-        first = new_page(pool, ints, longs, tree, free, SPILL)
+        first = new_page(pages, free, SPILL)
         tree[SPILLS] += 1
         chain = fetch(pool, longs, first)
         if place >= 0:
@@ -113,11 +113,12 @@ def add_sid(
 
 
 @apart
-def find_sid(pool: Any, ints: Any, longs: Any, page: Any, at: Any, sid: Any) -> Any:
+def find_sid(pages: Any, page: Any, at: Any, sid: Any) -> Any:
     """Where a sid of an item is: the spill page, HERE or ABSENT; and which one there.
 
     Going through spill pages is a step each: what was fetched before may be gone.
     """
+    pool, ints, longs, _ = pages
     base = fetch(pool, longs, page)
     slot = slot_of(ints, base, at)
     place, count = np.int64(ints[slot + PLACE]), ints[slot + N_SIDS]
@@ -139,10 +140,15 @@ def find_sid(pool: Any, ints: Any, longs: Any, page: Any, at: Any, sid: Any) -> 
 
 @apart
 def take_sid(
-    pool: Any, ints: Any, longs: Any, tree: Any, free: Any,
-    page: Any, at: Any, where: Any, which: Any,
-) -> None:  # fmt: skip
+    pages: Any,
+    free: Any,
+    page: Any,
+    at: Any,
+    where: Any,
+    which: Any,
+) -> None:
     """Take a sid out that was found there; few that are left come back to their item's page."""
+    pool, ints, longs, tree = pages
     base, words = fetch(pool, longs, page), tree[PAGE_WORDS]
     touch(pool, page)
     slot = slot_of(ints, base, at)

@@ -13,12 +13,13 @@ room: what it reads takes the place of what it read before.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from bittern.jit import frozen, read_only
 from bittern.literature.pb_tree.delete import delete_rows
-from bittern.literature.pb_tree.insert import MOST_LEVELS, insert_rows, plant
+from bittern.literature.pb_tree.insert import insert_rows, plant
 from bittern.literature.pb_tree.pages import (
     ADJUSTED,
     BRANCHES,
@@ -35,9 +36,17 @@ from bittern.literature.pb_tree.pages import (
     PENDING,
     READJUSTED,
     SPILLS,
+    TreeKeys,
 )
 from bittern.literature.pb_tree.pool import N_FREE, N_PAGES, TREE_SIZE
-from bittern.literature.pb_tree.search import COPY, COPY_COUNTED, COUNT_ONLY, NODES, search
+from bittern.literature.pb_tree.search import (
+    COPY,
+    COPY_COUNTED,
+    COUNT_ONLY,
+    NODES,
+    Bounds,
+    search,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -49,26 +58,10 @@ PAGE_BYTES = 4096
 LISTS = ("inequality", "greater_than", "less_than")
 """The lists in words, in the order of their numbers."""
 
-_NO_SIDS = np.empty(0, np.int32)
-
-
-class Bounds(NamedTuple):
-    """Prefixes of the first and the last key of each value's attribute; empty if there is one."""
-
-    firsts: NDArray[np.uint64]
-    lasts: NDArray[np.uint64]
-
-
-_NO_BOUNDS = Bounds(np.empty(0, np.uint64), np.empty(0, np.uint64))
-
-
-class TreeKeys(NamedTuple):
-    """Keys in their order-preserving form: see ``keys``; without lengths, all are numbers."""
-
-    prefixes: NDArray[np.uint64]
-    lengths: Int32s
-    starts: Int64s
-    tails: Int32s
+_NO_SIDS, _NO_PREFIXES = np.empty(0, np.int32), np.empty(0, np.uint64)
+_NO_BOUNDS = frozen(Bounds(_NO_PREFIXES, _NO_PREFIXES))
+_NO_KEYS = frozen(TreeKeys(_NO_PREFIXES, _NO_SIDS, np.empty(0, np.int64), _NO_SIDS))
+_SIGN = np.uint64(1 << 63)
 
 
 class Pages(Protocol):
@@ -100,8 +93,8 @@ class Pages(Protocol):
 
 def of_numbers(numbers: Int64s) -> TreeKeys:
     """Whole numbers as keys."""
-    prefixes = numbers.view(np.uint64) ^ np.uint64(1 << 63)
-    return TreeKeys(prefixes, np.empty(0, np.int32), np.empty(0, np.int64), np.empty(0, np.int32))
+    _, lengths, starts, tails = _NO_KEYS
+    return TreeKeys(read_only(numbers.view(np.uint64) ^ _SIGN), lengths, starts, tails)
 
 
 def new_tree(page_bytes: int) -> Int64s:
@@ -117,8 +110,6 @@ class Tree:
 
     def __init__(self, pages: Pages) -> None:
         self.pages = pages
-        self._path = np.zeros(2 * MOST_LEVELS + 5, np.int64)
-        self._scratch = np.zeros(3 + int(pages.tree[PAGE_WORDS]) // 4, np.int32)
 
     def plant(self) -> None:
         """Make the pages of an empty tree."""
@@ -129,10 +120,8 @@ class Tree:
         """Add predicates, one after the other; ascending keys leave full pages."""
         row, pages = 0, self.pages
         while row < len(sids) or pages.tree[PENDING]:
-            row = insert_rows(
-                pages.pool, pages.ints, pages.longs, pages.tree, pages.free,
-                *keys, operators, sids, row, self._path, self._scratch,
-            )  # fmt: skip
+            where = pages.pool, pages.ints, pages.longs, pages.tree, pages.free
+            row = insert_rows(*where, keys, operators, sids, row)
             if row < len(sids) or pages.tree[PENDING]:
                 pages.make_room()
 
@@ -143,10 +132,8 @@ class Tree:
         row, pages = 0, self.pages
         done = np.zeros(len(sids), np.uint8)
         while row < len(sids):
-            row = delete_rows(
-                pages.pool, pages.ints, pages.longs, pages.tree, pages.free,
-                *keys, operators, sids, row, self._path, self._scratch, done,
-            )  # fmt: skip
+            where = pages.pool, pages.ints, pages.longs, pages.tree, pages.free
+            row = delete_rows(*where, keys, operators, sids, row, done)
             if row < len(sids):
                 pages.make_room()
         return done
@@ -171,10 +158,8 @@ class Tree:
         else:
             task = COPY if counted is None else COPY_COUNTED
         nodes = np.empty((NODES, len(cursors)), np.int32) if counted is None else counted
-        search(
-            pages.pool, pages.ints, pages.longs, pages.tree, *values,
-            *bounds, nodes, cursors, sids, task,
-        )  # fmt: skip
+        where = pages.pool, pages.ints, pages.longs, pages.tree
+        search(*where, values, bounds, nodes, cursors, sids, task)
         return nodes
 
     def statistics(self) -> dict[str, int | float]:
