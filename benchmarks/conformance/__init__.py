@@ -1,4 +1,4 @@
-"""How much of what Spark's filter says about one row Bittern says too, measured on Spark's own tests.
+"""How much of what Spark's filter says of one row Bittern says too, measured on Spark's own tests.
 
 Spark's SQL tests are some hundred files of statements. Every Boolean expression in them that says
 something about one row of one relation is asked of Spark, of Bittern inside a process, and of

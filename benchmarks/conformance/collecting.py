@@ -226,10 +226,10 @@ def _implicit(analyzed: Any) -> tuple[str, ...]:
 
 def _tags(node: Any) -> str:
     # A cast that was written has a tag; its name is all that matters.
-    return "USER_SPECIFIED" if node.getTagValue(_user_cast(node)).isDefined() else ""
+    return "USER_SPECIFIED" if node.getTagValue(_user_cast()).isDefined() else ""
 
 
-def _user_cast(node: Any) -> Any:
+def _user_cast() -> Any:
     from pyspark import SparkContext
 
     jvm: Any = SparkContext._jvm

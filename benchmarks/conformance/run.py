@@ -1,4 +1,4 @@
-"""Measure conformance: ``python -m benchmarks.conformance.run [--inputs FOLDER] [--files NAME ...]``.
+"""Measure it: ``python -m benchmarks.conformance.run [--inputs FOLDER] [--files NAME ...]``.
 
 Some ten minutes on two cores, most of them for running Spark's files. The JSON file has every
 expression with the three answers; ``benchmarks.conformance.report`` writes the page from it.
