@@ -112,9 +112,12 @@ def rule(name: str, expression: str, *cases: Any, why: str = "") -> Rule:
 
 
 _DOUBLE = "Spark rounds the literal, or the value, to a double first"
-_CAST = "Spark casts the string, and fails on the first one that cannot be cast"
+_CAST = "Spark knows the column's type and casts the string; with a schema, Bittern does too"
 _TYPES = "Spark knows the column's type and refuses the query; an event's value may be anything"
-_TEXT = "Spark casts the value to a string"
+_CASE = "Spark's columns are not, by default; nor are columns with `case_sensitive=False`"
+_TEXT = "Spark knows the column's type and casts it to a string; with a schema, Bittern does too"
+#: What a schema tells, or Spark's way to find names: with both, Bittern says what Spark says.
+TOLD_BY_SCHEMA = (_CAST, _CASE, _TEXT)
 _REGEX = "Spark uses Java's regular expressions, which can take exponential time"
 
 _MISSING = "Spark has no such predicate"
@@ -224,7 +227,7 @@ RULES: dict[str, tuple[Rule, ...]] = {
             "names are case-sensitive",
             "N = 5",
             ({"n": 5}, None, True),
-            why="Spark's columns are not, by default; JSON keys are",
+            why=_CASE,
         ),
     ),
     "AND, OR, NOT": (
@@ -450,7 +453,7 @@ RULES: dict[str, tuple[Rule, ...]] = {
             "bytes are no string",
             "bin = 'abc'",
             ({"bin": b"abc"}, None, True),
-            why="Spark casts the literal to bytes",
+            why=_CAST,
         ),
         rule("LIKE on bytes", "bin LIKE 'a%'", ({"bin": b"abc"}, None, True), why=_TEXT),
         rule("LIKE on a number", "n LIKE '5%'", ({"n": 5}, None, True), why=_TEXT),
@@ -548,7 +551,7 @@ RULES: dict[str, tuple[Rule, ...]] = {
             ({"t": _NEW_YEAR + dt.timedelta(days=1) + _TICK}, False),
         ),
     ),
-    "Kinds never mix": (
+    "Kinds never mix without a schema": (
         rule("a number and a string", "n = '5'", ({"n": 5}, None, True), why=_CAST),
         rule(
             "a string and a number",

@@ -21,6 +21,8 @@ from bittern.errors import OptionError, SubscriptionError
 from bittern.language.shapes import Shapes
 from bittern.model.event_schema import EventSchema
 from bittern.service.cli import main
+from semantics import ERROR, RULES, TOLD_BY_SCHEMA, Rule
+from semantics import SCHEMA as RULE_SCHEMA
 
 FIELDS = {
     "price": pa.float64(),
@@ -241,6 +243,23 @@ def test_one_text_and_many_are_judged_alike(all_texts: list[str]) -> None:
         assert kept[at] == converted
         assert told.get(at, set()) == {each[1:] for each in mistakes}
         assert known.read(at, converted, shapes, "ignore")[0] == converted
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [rule for rules in RULES.values() for rule in rules if rule.why in TOLD_BY_SCHEMA],
+    ids=lambda rule: rule.expression,
+)
+def test_with_a_schema_the_answer_is_that_of_spark(rule: Rule) -> None:
+    """Where the language's tables list a difference that comes from types or names."""
+    schema = EventSchema(RULE_SCHEMA, case_sensitive=False)
+    texts = {"True": rule.expression, "False": f"NOT ({rule.expression})"}
+    index = bittern.Index.build(texts, schema=schema)
+    matcher = bittern.Matcher(index, case_sensitive=False)
+    for case in rule.cases:
+        table = pa.Table.from_pylist([dict(case.event)], schema=RULE_SCHEMA)
+        expected = [] if case.spark in (None, ERROR) else [str(case.spark)]
+        assert matcher.match(table).to_pylist() == [expected]
 
 
 # -- what the events do not have -------------------------------------------------------------------
