@@ -171,6 +171,11 @@ TERM_RULES: dict[str, tuple[tuple[Any, ...], ...]] = {
             [({"s": "az"}, True), ({"s": "a"}, False)],
         ),
         (
+            "any of several, without case",
+            "s ILIKE ANY ('A%', '%Z')",
+            [({"s": "xz"}, True), ({"s": "x"}, False)],
+        ),
+        (
             "not like one of them",
             "s NOT LIKE ANY ('a%', '%z')",
             [({"s": "a"}, True), ({"s": "az"}, False)],
@@ -339,6 +344,20 @@ TERM_RULES: dict[str, tuple[tuple[Any, ...], ...]] = {
         ("not less", "n !< 5", [({"n": 5}, True), ({"n": 4}, False)]),
         ("not, as a sign", "!b", [({"b": False}, True), ({"b": True}, False), ({}, None)]),
         ("long decimals", "n < 9223372036854775808", [({"n": 9223372036854775807}, True)]),
+        ("not more", "n !> 5", [({"n": 5}, True), ({"n": 6}, False)]),
+        ("comments in comments", "n = /* a /* b */ */ 5", [({"n": 5}, True), ({"n": 4}, False)]),
         ("binary", "bin = X'6162'", [({"bin": b"ab"}, True), ({"bin": b"a"}, False)]),
+        ("an odd number of digits", "bin = X'1AF'", [({"bin": b"\x01\xaf"}, True)]),
+        (
+            "bytes that are no text",
+            "CAST(bin AS STRING) = 'a'",
+            [({"bin": b"\xff"}, None, False), ({"bin": b"a"}, True)],
+            "Spark makes a string of any bytes; here the term is NULL, and the event is listed",
+        ),
+        (
+            "a text beside binary is its bytes",
+            "bin = s",
+            [({"bin": b"ab", "s": "ab"}, True), ({"bin": b"a", "s": "b"}, False), ({}, None)],
+        ),
     ),
 }

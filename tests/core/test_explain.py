@@ -6,6 +6,7 @@ import datetime as dt
 import json
 import math
 from decimal import Decimal
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -252,3 +253,55 @@ def test_deep_and_wide_expressions() -> None:
         explanation = bittern.explain(index, {"a": 1}, id_)
         assert explanation.matched == oracle.matches(parse(text), {"a": 1})
         assert len(str(explanation).splitlines()) >= len(explanation.predicates()) + 1
+
+
+@pytest.mark.parametrize(
+    ("text", "event", "line"),
+    [
+        ("lower(s) = 'acme'", {"s": "APEX"}, "lower(s) = 'acme': false, lower(s) is 'apex'"),
+        ("a * 2 > b", {"a": 2, "b": 9}, "(a * 2) > b: false, a * 2 is 4, b is 9"),
+        ("a > b", {"a": 2}, "a > b: unknown, a is 2, b is missing"),
+        ("a > b", {"a": 2, "b": None}, "unknown, a is 2, b is null"),
+        ("exists(l, i -> i.x < 5)", {"l": [{"x": 7}]}, ": false, l is [{'x': 7}]"),
+        (
+            "exists(l, i -> i.x < 5)",
+            {},
+            ": unknown, exists(l, i -> (i.x < 5)) is null, l is missing",
+        ),
+        ("CASE WHEN a > 1 THEN 'x' ELSE 'y' END = 'x'", {"a": 0}, "ELSE 'y' END is 'y'"),
+        ("array_contains(l, 'x')", {"l": ["a"]}, "array_contains(l, 'x'): false, l is ['a']"),
+        ("isnan(x)", {"x": 1.5}, "isnan(x) = TRUE: false, x is 1.5"),
+        (
+            "CAST(s AS INT) = 5",
+            {"s": "x"},
+            "unknown, CAST(s AS INT) has no value: a STRING that is no INT",
+        ),
+        (
+            "CAST(s AS INT) > a",
+            {"s": "x", "a": 1},
+            "unknown, CAST(s AS INT) has no value: a STRING that is no INT, a is 1",
+        ),
+        ("10 / a IS NULL", {"a": 0}, "true, 10 / a has no value: division by zero"),
+        ("TRY_CAST(s AS INT) = 5", {"s": "x"}, "unknown, TRY_CAST(s AS INT) is null"),
+        ("lower(s) IS NULL", {"s": None}, "true, lower(s) is null, s is null"),
+        (
+            "date_add(t, 9999999) > DATE '2024-01-01'",
+            {"t": dt.datetime(2024, 1, 1, tzinfo=dt.UTC)},
+            ": true, date_add(t, 9999999) is 29403-",
+        ),
+    ],
+)
+def test_terms(text: str, event: dict[str, Any], line: str) -> None:
+    index = bittern.Index.build({"s": text})
+    explanation = bittern.explain(index, event, "s")
+    assert line in str(explanation)
+    assert bittern.Matcher(index).match(event).to_pylist() == [["s"] if explanation.matched else []]
+    with bittern.LiveMatcher() as live:
+        live.subscribe("s", text)
+        assert str(bittern.explain(live, event, "s")) == str(explanation)
+
+
+def test_terms_on_the_command_line(bittern_command: Any, tmp_path: Path) -> None:
+    bittern.Index.build({"s": "CAST(s AS INT) = 5"}).save(tmp_path / "s.bittern")
+    _, out, _ = bittern_command("explain", tmp_path / "s.bittern", "s", '{"s": "x"}')
+    assert "CAST(s AS INT) has no value: a STRING that is no INT" in out

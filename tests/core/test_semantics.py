@@ -18,7 +18,7 @@ from bittern.language import limits
 from bittern.language.parser import parse
 from bittern.language.printer import print_expression
 from bittern.terms import scope
-from bittern.terms.limits import MAX_REGEX_LENGTH
+from bittern.terms.limits import MAX_ELEMENTS, MAX_REGEX_LENGTH
 
 if TYPE_CHECKING:
     from bittern.language.syntax import Expression
@@ -153,6 +153,8 @@ def test_document_shows_the_limits_and_its_examples_are_valid() -> None:
     sizes = (
         *(limits.MAX_LENGTH, limits.MAX_DEPTH, limits.MAX_PREDICATES, MAX_REGEX_LENGTH),
         *(limits.MAX_PARTS, limits.MAX_WINDOW_COUNT, limits.MAX_WINDOW_DAYS),
+        *(limits.MAX_TERM_DEPTH, limits.MAX_TERM_HEIGHT, limits.MAX_TERMS, limits.MAX_OPERANDS),
+        MAX_ELEMENTS,
     )
     for size in sizes:
         assert f"| {size:,} " in text

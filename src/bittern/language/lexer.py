@@ -65,10 +65,10 @@ _TOKEN = re.compile(
     r"|(?P<other>.)",
     re.DOTALL,
 )
-#: A comment, or what only looks like one because it is in quotes; then the first group is empty.
-_COMMENT = re.compile(
-    rf"(--[^\n]*+|/\*(?:[^*/]++|\*(?!/)|/(?!\*))*+\*/)|{_STRING}|`(?:[^`]++|``)*+`", re.DOTALL
-)
+#: A comment to the end of the line, where another begins, or what only looks like one because it
+#: is in quotes.
+_COMMENT = re.compile(rf"(--[^\n]*+)|(/\*)|{_STRING}|`(?:[^`]++|``)*+`", re.DOTALL)
+_BRACKET = re.compile(r"/\*|\*/")
 _CLOSED_STRING = re.compile(_string("Q", "Q"), re.DOTALL)
 _PLAIN_NUMBER = re.compile(rf"(?:[+-]{_SPACE}*+)?{_DIGITS}")
 _BARE_PART = re.compile(_BARE)
@@ -131,7 +131,27 @@ def without_comments(text: str) -> str:
     """The text with spaces in place of comments, so that positions stay. O(length)."""
     if "--" not in text and "/*" not in text:
         return text
-    return _COMMENT.sub(lambda match: " " * len(match[0]) if match[1] else match[0], text)
+    pieces, at, done = [], 0, 0
+    while (match := _COMMENT.search(text, at)) is not None:
+        at = match.end()
+        if match[2]:
+            at = _end_of_comment(text, at)
+            if at < 0:  # it is not closed, and no comment
+                break
+        if match[1] or match[2]:
+            pieces += [text[done : match.start()], " " * (at - match.start())]
+            done = at
+    return "".join([*pieces, text[done:]])
+
+
+def _end_of_comment(text: str, start: int) -> int:
+    """Where a comment ends that has begun before; others may be inside it. -1 if it does not."""
+    depth = 1
+    for bracket in _BRACKET.finditer(text, start):
+        depth += 1 if bracket[0] == "/*" else -1
+        if not depth:
+            return bracket.end()
+    return -1
 
 
 def name_kind(raw: str) -> str:

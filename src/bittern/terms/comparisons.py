@@ -54,6 +54,8 @@ def order(scope: Scope, left: Value, right: Value) -> tuple[Value, Value]:
     """Whether the left value is below the right one, and whether they are equal."""
     from bittern.terms.intervals import months_alone  # noqa: PLC0415
 
+    if {left.type, right.type} == {pa.string(), pa.binary()}:  # a text is its bytes
+        left, right = left.cast(pa.binary()), right.cast(pa.binary())
     left, right = compared(scope, left, right)
     if pa.types.is_null(left.type):
         nothing = pa.scalar(None, pa.bool_())

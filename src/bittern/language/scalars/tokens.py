@@ -35,8 +35,13 @@ NO_OPERANDS = frozenset(
     "case when then else div interval ilike any some all from for as distinct on".split()  # noqa: SIM905
 )
 
-#: The call that says that a text is compared without case, until it is compared.
+
+#: The calls that say how a text is compared, until it is: without case, and by its bytes.
 COLLATE = "collate"
+BYTEWISE = "collate by bytes"
+_COLLATIONS = (COLLATE, BYTEWISE)
+#: What does not depend on how texts are compared.
+_INDIFFERENT = frozenset(("is null", "isnull", "isnotnull"))
 _COLLATED = frozenset(
     "= != < <= > >= <=> in between like contains startswith endswith instr".split()  # noqa: SIM905
 )
@@ -170,21 +175,26 @@ class TokenReader:
         return term
 
     def _call(self, name: str, arguments: list[Term]) -> Term:
-        if any(isinstance(each, Call) and each.function == COLLATE for each in arguments):
+        if any(isinstance(each, Call) and each.function in _COLLATIONS for each in arguments):
             arguments = self._collated(name, arguments)
         return self._fold(Call(name, tuple(arguments)))
 
     def _collated(self, name: str, arguments: list[Term]) -> list[Term]:
         """The arguments of a comparison, one of which is collated: all are, and case is folded."""
+        calls = [each for each in arguments if isinstance(each, Call)]
+        collations = {each.function for each in calls if each.function in _COLLATIONS}
+        if len(collations) > 1:
+            self._error("a comparison has one collation, not two", self._peek())
+        plain = [
+            each.arguments[0] if isinstance(each, Call) and each.function in _COLLATIONS else each
+            for each in arguments
+        ]
+        if collations == {BYTEWISE} or name in _INDIFFERENT:
+            return plain
         if name not in _COLLATED:
             self._error(f"COLLATE stands beside a comparison, not in {name.upper()}", self._peek())
         texts = 2 if name in ("like", "ilike") else len(arguments)  # the third is the escape
-        found: list[Term] = []
-        for each in arguments[:texts]:
-            is_collated = isinstance(each, Call) and each.function == COLLATE
-            inner = each.arguments[0] if isinstance(each, Call) and is_collated else each
-            found.append(self._call("lower", [inner]))
-        return found + arguments[texts:]
+        return [self._call("lower", [each]) for each in plain[:texts]] + plain[texts:]
 
     def _fold(self, call: Call) -> Term:
         if not all(isinstance(argument, Constant) for argument in call.arguments):
@@ -203,8 +213,8 @@ class TokenReader:
             node, height = heights.pop()
             if height > MAX_TERM_HEIGHT:
                 self._too_deep(self._tokens[0])
-            if isinstance(node, Call) and node.function == COLLATE:
-                self._error("COLLATE stands beside a comparison", self._peek())
+            if isinstance(node, Call) and node.function in _COLLATIONS:
+                self._error("COLLATE stands beside a comparison", self._tokens[0])
             below = node.arguments if isinstance(node, Call) else ()
             below = (node.body,) if isinstance(node, Lambda) else below
             heights.extend((each, height + 1) for each in below)

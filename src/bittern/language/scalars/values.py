@@ -24,7 +24,7 @@ from bittern.language.literals import (
 from bittern.language.parser import Parser
 from bittern.language.quantifiers import hidden_name
 from bittern.language.scalars.functions import FunctionReader
-from bittern.language.scalars.tokens import COLLATE, VALUES
+from bittern.language.scalars.tokens import BYTEWISE, COLLATE, VALUES
 from bittern.language.syntax import Quantified
 from bittern.terms.nodes import Attribute, Call, Constant, Lambda, Term
 
@@ -117,7 +117,10 @@ class ValueReader(FunctionReader):
                     else:
                         term = self._call(".", [term, Constant(pa.scalar(part))])
             elif self._word("collate"):
-                term = self._with_collation(term, self._take())
+                token = self._take()
+                if token.kind == "string":
+                    self._fail(token, "the name of a collation without quotes")
+                term = self._with_collation(term, token)
             else:
                 return term
 
@@ -128,11 +131,13 @@ class ValueReader(FunctionReader):
         if name == "UTF8_LCASE":
             return Call(COLLATE, (term,))
         if name != "UTF8_BINARY":
-            self._error(
-                f"there is no collation {token.text[:40]} here: use UTF8_BINARY or UTF8_LCASE",
-                token,
+            return Constant(
+                self._error(
+                    f"there is no collation {token.text[:40]} here: use UTF8_BINARY or UTF8_LCASE",
+                    token,
+                )
             )
-        return term
+        return Call(BYTEWISE, (term,))
 
     def _inside(self, term: Attribute, key: str, token: Token) -> Term:
         """``m['k']`` is the attribute ``m.k``, and so is ``(m).k``."""
