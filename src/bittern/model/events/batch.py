@@ -281,7 +281,6 @@ class PairBatch:
             values.attributes,
             values.tags,
             values.payloads,
-            values.payloads.view(np.float64),
             values.lengths,
             values.data,
             scratch,

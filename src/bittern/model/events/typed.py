@@ -39,7 +39,7 @@ import pyarrow as pa
 
 from bittern.arrays import Int64s
 from bittern.errors import OptionError
-from bittern.jit import f8r, f8w, i4r, i8, i8r, i8w, inline, kernel, read_only, u1r, u1w
+from bittern.jit import i4r, i8, i8r, i8w, inline, kernel, read_only, tuple_type, u1r, u1w
 from bittern.model import tagged
 from bittern.model.events.attributes import Attributes
 from bittern.model.events.batch import EventRows
@@ -181,28 +181,28 @@ def put_string(heap: Any, tie: Any, target: Any, at: Any) -> Any:
 # ------------------------------------------------------------------ reading
 
 
-@kernel(i8, i4r, i4r, u1r, i8r, f8r, i4r, u1r, i8, u1w, i8w, f8w, i8w, u1w, i8)
+#: Flat, while it is filled: attribute after attribute.
+_FILLED = tuple_type(Typed, u1w, i8w, i8w, u1w)
+
+
+@kernel(i8, i4r, i4r, u1r, i8r, i4r, u1r, i8, _FILLED, i8)
 def _put_tagged(
     rows: Any,
     attributes: Any,
     tags: Any,
     payloads: Any,
-    floats: Any,
     lengths: Any,
     data: Any,
     n_events: Any,
-    kinds: Any,
-    words: Any,
-    reals: Any,
-    ties: Any,
-    heap: Any,
+    typed: Any,
     at: Any,
 ) -> Any:
     """Put tagged values where they belong, strings in the heap from ``at`` on; returns its end.
 
-    ``floats`` are the bytes of ``payloads`` and ``reals`` those of ``words``. Values that no
-    payload holds are left out.
+    Values that no payload holds are left out.
     """
+    kinds, words, ties, heap = typed
+    floats, reals = payloads.view(np.float64), words.view(np.float64)
     for i in range(len(rows)):
         place = np.uint64(attributes[i] * n_events + rows[i])
         tag = tags[i]
@@ -319,11 +319,7 @@ class _Pieces:
                 places = np.int64(n_events) * piece.attributes + piece.rows
                 kinds[places], words[places], ties[places] = piece[2:]
                 continue
-            *columns, lengths, data = piece
-            floats, reals = piece.payloads.view(np.float64), words.view(np.float64)
-            at = _put_tagged(
-                *columns, floats, lengths, data, n_events, kinds, words, reals, ties, heap, at
-            )
+            at = _put_tagged(*piece, n_events, Typed(kinds, words, ties, heap), at)
         return Typed(kinds.reshape(shape), words.reshape(shape), ties.reshape(shape), heap[:at])
 
 

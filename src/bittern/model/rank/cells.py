@@ -79,14 +79,13 @@ def _reverse(data: Any, start: Any, stop: Any, out: Any) -> None:
         out[i] = data[stop - 1 - i]
 
 
-@kernel(i8, RANK, i4r, i4r, u1r, i8r, f8r, i4r, u1r, u1w, u1r, u8w)
+@kernel(i8, RANK, i4r, i4r, u1r, i8r, i4r, u1r, u1w, u1r, u8w)
 def tagged_pairs(
     rank: Any,
     rows: Any,
     attributes: Any,
     tags: Any,
     payloads: Any,
-    floats: Any,
     lengths: Any,
     data: Any,
     scratch: Any,
@@ -95,10 +94,10 @@ def tagged_pairs(
 ) -> Any:
     """Values of any kind (``model/tagged.py``); up to three pairs for each of them.
 
-    ``floats`` are the same bytes as ``payloads``; ``scratch`` has room for the longest string, and
-    ``backwards`` is the same bytes again, read-only as ``data``: so that what reads strings is
-    compiled once.
+    ``scratch`` has room for the longest string, and ``backwards`` is the same bytes again,
+    read-only as ``data``: so that what reads strings is compiled once.
     """
+    floats = payloads.view(np.float64)
     at = 0
     for i in range(len(rows)):
         attribute, tag = np.uint64(attributes[i]), tags[i]  # unsigned indices cost less
