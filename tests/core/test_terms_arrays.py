@@ -368,6 +368,18 @@ def test_many_elements_are_taken_in_turns(monkeypatch: pytest.MonkeyPatch) -> No
     ]
 
 
+def test_functions_inside_functions_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lambdas, "MAX_ELEMENTS", 1000)
+    text = "exists(l, x -> exists(l, y -> exists(l, z -> x + y + z = -1)))"
+    matcher = bittern.Matcher(bittern.Index.build({"no": f"NOT {text}", "size": "size(l) > 0"}))
+    matches = matcher.match([{"l": [0] * 10}, {"l": [0] * 11}, {"l": [0]}])
+    assert list(map(set, matches.to_pylist())) == [{"no", "size"}, {"size"}, {"no", "size"}]
+    assert [row for row, why in matches.mistyped if "too large" in why] == [1]
+    nested = "aggregate(l, 0L, (s, x) -> s + aggregate(l, 0L, (t, y) -> t + y))"
+    sums = bittern.Matcher(bittern.Index.build({"sum": f"{nested} >= 0"}))
+    assert sums.match([{"l": [1] * 31}, {"l": [1] * 32}]).to_pylist() == [["sum"], []]
+
+
 def test_texts_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     long = pa.array(["-" * 600_000, "-", None])
     a = pa.array([["x"] * 3, ["x"] * 3, ["x"]])

@@ -12,7 +12,8 @@ whose rows are the elements::
 
 Only what the body reads is made: columns of the elements' fields, and attributes of the event
 repeated. Rows are taken together as long as they have at most ``MAX_ELEMENTS`` elements, and
-repeated texts count too. O(elements x nodes of the body).
+repeated texts count too. O(elements x nodes of the body). An event may have that many elements in
+all, those of functions inside functions multiplied; beyond, its term fails.
 """
 
 from __future__ import annotations
@@ -93,6 +94,13 @@ def _weights(scope: Scope, function: Lambda, value: Value) -> Offsets:
     return lengths * texts
 
 
+def _room(scope: Scope) -> Offsets:
+    """How many elements each row may have."""
+    if scope.room is not None:
+        return scope.room
+    return np.full(scope.n_rows, MAX_ELEMENTS, dtype=np.int64)
+
+
 def _pieces(weights: Offsets) -> Iterator[tuple[int, int]]:
     """Rows from start to stop that together are not too heavy, or one row; one piece at least."""
     ends, start = np.cumsum(weights), 0
@@ -113,7 +121,8 @@ def _applied(scope: Scope, call: Call, function: Lambda) -> Iterator[_Applied]:
     if pa.types.is_null(value.type):
         value = pa.scalar(None, pa.list_(pa.null()))
     weights = _weights(scope, function, value)
-    over = weights > MAX_ELEMENTS
+    room = _room(scope)
+    over = weights > room
     scope.fail(over, f"{call.function} of an array that is too large")
     if over.any():
         value = pc.if_else(pa.array(over), pa.scalar(None, value.type), value)
@@ -125,7 +134,8 @@ def _applied(scope: Scope, call: Call, function: Lambda) -> Iterator[_Applied]:
         if len(function.parameters) > 1:
             given[function.parameters[1]] = pa.array(lists.positions, pa.int32())
         parents = lists.parents + start
-        inner = Scope(_columns(scope, function, given, parents), len(parents))
+        left = room[parents] // np.repeat(lists.lengths, lists.lengths)
+        inner = Scope(_columns(scope, function, given, parents), len(parents), room=left)
         values = inner.array(inner.value(function.body))
         yield _Applied(start, lists, values, inner.failures)
 
@@ -192,9 +202,11 @@ def _aggregate(scope: Scope, call: Call) -> Value:
     merge = _function(call, 2, 2)
     lists = list_parts(scope, scope.value(call.arguments[0]), call.function)
     lengths = lists.lengths
-    long = lengths > _MAX_STEPS
+    room = _room(scope)
+    long = lengths > np.minimum(room, _MAX_STEPS)
     scope.fail(long, f"{call.function} takes at most {_MAX_STEPS:,} elements")
     lengths = np.where(long, 0, lengths)
+    room = room // np.maximum(lengths, 1)
     so_far, rows = scope.array(scope.value(call.arguments[1])), np.arange(scope.n_rows)
     kind, broken = so_far.type, long
     done: list[tuple[Offsets, pa.Array]] = []
@@ -204,7 +216,7 @@ def _aggregate(scope: Scope, call: Call) -> Value:
         rows, so_far = rows[more], so_far.filter(pa.array(more))
         element = lists.values.take(pa.array(lists.offsets[rows] + step))
         given = dict(zip(merge.parameters, (so_far, element), strict=True))
-        merged = _inside(scope, merge, given, rows, broken)
+        merged = _inside(scope, merge, given, rows, broken, room)
         if merged.type != kind and not pa.types.is_null(merged.type):
             raise MeaninglessError(f"what {call.function} starts with is {kind}, not {merged.type}")
         so_far = widened(merged, kind)
@@ -214,15 +226,20 @@ def _aggregate(scope: Scope, call: Call) -> Value:
         finish, rows = _function(call, 3, 1), np.flatnonzero(lists.valid)
         given = {finish.parameters[0]: found.take(pa.array(rows))}
         places = pa.array(np.cumsum(lists.valid) - 1, mask=~lists.valid)
-        found = _inside(scope, finish, given, rows, broken).take(places)
+        found = _inside(scope, finish, given, rows, broken, room).take(places)
     return pc.if_else(pa.array(lists.valid & ~broken), found, pa.scalar(None, found.type))
 
 
 def _inside(
-    scope: Scope, function: Lambda, given: Mapping[str, pa.Array], rows: Offsets, broken: Mask
+    scope: Scope,
+    function: Lambda,
+    given: Mapping[str, pa.Array],
+    rows: Offsets,
+    broken: Mask,
+    room: Offsets,
 ) -> pa.Array:
     """The function's value for each of these rows; those that fail are marked as broken."""
-    inner = Scope(_columns(scope, function, given, rows), len(rows))
+    inner = Scope(_columns(scope, function, given, rows), len(rows), room=room[rows])
     value = inner.array(inner.value(function.body))
     for places, reason in inner.failures:
         failed = np.zeros(scope.n_rows, dtype=np.bool_)

@@ -57,13 +57,19 @@ class Scope:
         failures: list[Failure] | None = None,
         rows: npt.NDArray[np.int64] | None = None,
         repeated: frozenset[int] = frozenset(),
+        room: npt.NDArray[np.int64] | None = None,
     ) -> None:
-        """``repeated`` are the ids of nodes whose values are asked for again, and kept."""
+        """``repeated`` are the ids of nodes whose values are asked for again, and kept.
+
+        ``room`` is for functions inside functions (``lambdas.py``): how many elements a row that is
+        itself an element may have, so that all of its event's together are not too many.
+        """
         self.columns = columns
         self.n_rows = n_rows
         self.failures: list[Failure] = [] if failures is None else failures
         self._rows = rows
         self._repeated = repeated
+        self.room = room
         self._kept: dict[int, tuple[Value, list[Failure]]] = {}
 
     def value(self, term: Term) -> Value:
@@ -120,7 +126,8 @@ class Scope:
         picked = pa.array(own)
         columns = {name: column.take(picked) for name, column in self.columns.items()}
         rows = own if self._rows is None else self._rows[own]
-        return Scope(columns, len(own), self.failures, rows)
+        room = None if self.room is None else self.room[own]
+        return Scope(columns, len(own), self.failures, rows, room=room)
 
 
 class Meaning(NamedTuple):
