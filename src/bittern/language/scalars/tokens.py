@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pyarrow as pa
+
 from bittern.errors import ExpressionError, LimitError
 from bittern.language.complaints import incomplete
 from bittern.language.lexer import Token, is_complete, tokens
@@ -17,6 +19,7 @@ from bittern.language.literals import (
 )
 from bittern.terms.nodes import Call, Constant, Lambda, Term, walk
 from bittern.terms.scope import folded
+from bittern.terms.unknown import is_any_function_allowed
 
 #: Keywords that are values.
 VALUES = {"NULL": None, "TRUE": True, "FALSE": False}
@@ -25,8 +28,10 @@ NO_OPERANDS = frozenset(
     "case when then else div interval ilike any some all from for as distinct on".split()  # noqa: SIM905
 )
 
-#: The call that says that a text is compared without case, until it is compared.
+#: The call that says that a text is compared without case, until it is compared. With the name of
+#: another collation it stays: only Spark knows that.
 COLLATE = "collate"
+FOLDED = "UTF8_LCASE"
 _COLLATED = frozenset(
     "= != < <= > >= <=> in between like contains startswith endswith instr".split()  # noqa: SIM905
 )
@@ -153,20 +158,26 @@ class TokenReader:
         return term
 
     def _call(self, name: str, arguments: list[Term]) -> Term:
-        if any(isinstance(each, Call) and each.function == COLLATE for each in arguments):
+        if any(map(_is_folded, arguments)):
             arguments = self._collated(name, arguments)
         return self._fold(Call(name, tuple(arguments)))
 
     def _collated(self, name: str, arguments: list[Term]) -> list[Term]:
-        """The arguments of a comparison, one of which is collated: all are, and case is folded."""
+        """The arguments of a comparison, one of which is collated: all are, and case is folded.
+
+        In other functions only Spark knows what a collation does.
+        """
         if name not in _COLLATED:
-            self._error(f"COLLATE stands beside a comparison, not in {name}", self._peek())
+            if not is_any_function_allowed():
+                self._error(f"COLLATE stands beside a comparison, not in {name}", self._peek())
+            return [
+                Call(COLLATE, (_folded(each), Constant(pa.scalar(FOLDED))))
+                if _is_folded(each)
+                else each
+                for each in arguments
+            ]
         texts = 2 if name in ("like", "ilike") else len(arguments)  # the third is the escape
-        found: list[Term] = []
-        for each in arguments[:texts]:
-            is_collated = isinstance(each, Call) and each.function == COLLATE
-            inner = each.arguments[0] if isinstance(each, Call) and is_collated else each
-            found.append(self._call("lower", [inner]))
+        found = [self._call("lower", [_folded(each)]) for each in arguments[:texts]]
         return found + arguments[texts:]
 
     def _fold(self, call: Call) -> Term:
@@ -186,11 +197,21 @@ class TokenReader:
             node, height = heights.pop()
             if height > MAX_TERM_HEIGHT:
                 self._too_deep(self._tokens[0])
-            if isinstance(node, Call) and node.function == COLLATE:
+            if _is_folded(node):
                 self._error("COLLATE stands beside a comparison", self._peek())
             below = node.arguments if isinstance(node, Call) else ()
             below = (node.body,) if isinstance(node, Lambda) else below
             heights.extend((each, height + 1) for each in below)
+
+
+def _is_folded(term: Term) -> bool:
+    """Whether a term is to be compared without case."""
+    return isinstance(term, Call) and term.function == COLLATE and len(term.arguments) == 1
+
+
+def _folded(term: Term) -> Term:
+    """What is compared without case, without that."""
+    return term.arguments[0] if isinstance(term, Call) and _is_folded(term) else term
 
 
 def _signs_apart(found: list[Token]) -> list[Token]:
