@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import logging
+import os
 import pickle
 import sys
 import tempfile
@@ -46,6 +47,7 @@ def session(folder: Path) -> SparkSession:
         "spark.sql.codegen.wholeStage": "false",
         "spark.sql.adaptive.enabled": "false",
     }
+    os.environ["PYSPARK_PYTHON"] = sys.executable
     builder = SparkSession.builder.master("local[2]")
     for name, value in settings.items():
         builder = builder.config(name, value)

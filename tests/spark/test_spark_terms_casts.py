@@ -112,6 +112,32 @@ def test_functions(spark: Any) -> None:
     check(spark, TABLE, texts, n_failing=0)
 
 
+def test_strings_beside_other_types(spark: Any) -> None:
+    """A string is cast to what it is compared with, or stands beside in CASE and arrays."""
+    table = table_of(
+        {
+            "s": (pa.string(), ["0", "1", " 1 ", "1.5", "x", "", None, "true", "2020-01-01"]),
+            "i": values_of(pa.int32(), "0 1 2 ."),
+            "d": values_of(pa.float64(), "0 1.5 nan . 1"),
+            "c": values_of(pa.decimal128(4, 2), "1 1.5 ."),
+            "b": (pa.bool_(), [True, False, None]),
+            "a": (pa.date32(), [18262, 0, None]),
+            "y": (pa.binary(), [b"1", b"x", None]),
+        },
+        90,
+    ).append_column("t", [pa.array([0, 1577836800000000] * 45).view(TIMESTAMP)])
+    texts = [f"s {operator} {x}" for x in "idcbayt" for operator in ("=", "<", "!=")]
+    texts += ["'1' <=> i", "i <=> '1'", "s <=> y", "NULL <=> s", "' 1 ' IN ('1', i)", "i <=> NULL"]
+    texts += [f"{x} >= s" for x in "idcbayt"] + [f"s IN ('1', {x})" for x in "idcb"]
+    texts += [
+        "i BETWEEN s AND 5",
+        "s BETWEEN 0 AND i",
+    ]
+    texts += ["CASE WHEN b THEN s ELSE i END", "if(b, d, s)", "coalesce(s, i)", "coalesce(i, s)"]
+    texts += ["nvl(c, s)", "CASE WHEN b THEN '7' ELSE i END"]
+    check(spark, table, texts)
+
+
 SPACES = "\u0000\u0001\t\n \u007f"
 TEXTS = [
     *[

@@ -109,6 +109,9 @@ regexp_substr(s, 'b[a-c]') ; regexp_substr(s, 'q*') ; regexp_substr(s, NULL) ;
 s LIKE 'a%' ; s LIKE '%\\%\\_\\\\%' ; s ILIKE '%HELLO%ΑΣ%' ; s LIKE 'a/_%' ESCAPE '/' ;
 s ILIKE NULL ; s LIKE '_😀%' ; s ILIKE 'A_C' ; s NOT LIKE '%b%' ; s LIKE 'a%%bc' ESCAPE '%' ;
 length(NULL) ; reverse(NULL) ; concat(NULL, s) ; substr(NULL, 1) ; hex(NULL) ; repeat(NULL, 2) ;
+md5(s) ; sha(s) ; sha1(s) ; sha2(s, 256) ; sha2(s, 0) ; sha2(s, 224) ; sha2(s, 384) ; sha2(s, 512) ;
+sha2(s, 1) ; sha2(s, NULL) ; crc32(s) ; md5(NULL) ; luhn_check(s) ; luhn_check('79927398713') ;
+luhn_check('79927398714') ; luhn_check('') ; luhn_check('٧٩٩٢٧٣٩٨٧١٣') ; luhn_check(NULL) ;
 concat() ; unbase64(base64(s)) ; instr(NULL, s) ; replace(s, NULL) ; translate(s, NULL, s)
 """
 OF_BYTES = """
@@ -116,6 +119,7 @@ length(b) ; octet_length(b) ; bit_length(b) ; substr(b, 2) ; substr(b, n, m) ; l
 reverse(b) ; concat(b, b) ; b || X'00' ; hex(b) ; base64(b) ; unbase64(base64(b)) ;
 lpad(b, m) ; rpad(b, m) ; lpad(b, 5, X'0102') ; rpad(b, 3, b) ; overlay(b, X'ff', 2) ;
 overlay(b, b, n) ; startswith(b, X'61') ; endswith(b, b) ; contains(b, X'62') ;
+md5(b) ; sha1(b) ; sha2(b, m) ; crc32(b) ;
 startswith(b, substr(b, 1, m)) ; contains(b, substr(b, 2)) ; is_valid_utf8(b) ; rpad(b, 4, X'')
 """
 OF_PATTERNS = "s LIKE p ; s ILIKE p ; s NOT LIKE p ; 'aBc' ILIKE p ; s LIKE p ESCAPE '#'"

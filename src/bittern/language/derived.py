@@ -37,6 +37,7 @@ from bittern.language.presence import is_presence
 from bittern.language.printer import attribute_word
 from bittern.language.quantifiers import is_hidden, quantified_of
 from bittern.language.scalars import read_term
+from bittern.language.scalars.tokens import COLLATE
 from bittern.language.term_printer import print_term
 from bittern.language.trees import Branch, Draft, flatten
 from bittern.language.trees import walk as walk_tree
@@ -141,13 +142,13 @@ def count_terms(tree: syntax.Expression) -> int:
 def operand_word(text: str) -> str | None:
     """The word of the attribute that a term's text stands for.
 
-    None if it is a constant or a condition, which are not compared with everything.
-    ``user NOT IN SET vips`` is the negation of one.
+    None if it is a constant or a condition, which are not compared with everything, or if it is
+    compared in a way of its own. ``user NOT IN SET vips`` is the negation of one.
     """
     term = read_term(text, hidden=True)
     if isinstance(term, Call) and term.function == "not" and set_of(term.arguments[0]) is not None:
         return f"(NOT {attribute_word(_name(term.arguments[0]))})"  # as it is indexed
-    if isinstance(term, Constant) or _is_condition(term):
+    if isinstance(term, Constant) or _is_condition(term) or _is_collated(term):
         return None
     return attribute_word(_name(term))
 
@@ -197,7 +198,7 @@ def _condition(term: Term, *, positive: bool = True) -> Draft:
     if isinstance(term, Call):
         if term.function in _JUNCTIONS:
             return _JUNCTIONS[term.function](term, positive=positive)
-        special = _CONDITIONS.get(term.function)
+        special = None if _is_collated(term) else _CONDITIONS.get(term.function)
         if positive and special is None:
             special = _PRESENCES.get(term.function)
         found = special(term) if special is not None else None
@@ -400,6 +401,11 @@ def _folded(call: Call) -> Term:
     if all(isinstance(each, Constant) for each in call.arguments):
         return Constant(folded(call))
     return call
+
+
+def _is_collated(term: Term) -> bool:
+    """Whether a term has a collation that only Spark knows, so that only Spark can compare it."""
+    return any(isinstance(node, Call) and node.function == COLLATE for node in walk(term))
 
 
 def _is_condition(term: Term) -> bool:

@@ -27,7 +27,7 @@ from bittern.terms.nested import Lists, Offsets, is_listed, list_parts, lists_of
 from bittern.terms.nodes import Call
 from bittern.terms.ranks import ranks
 from bittern.terms.scope import MeaninglessError, Scope, Table, Value
-from bittern.terms.types import wider_type
+from bittern.terms.types import widest_type
 
 TABLE = Table()
 _INT = pa.int32()
@@ -56,11 +56,9 @@ def picked(array: pa.Array, places: Offsets, there: npt.NDArray[np.bool_]) -> pa
 
 @TABLE.add("array", least=0, most=-1)
 def _array(scope: Scope, _call: Call, *values: Value) -> Value:
-    kind: pa.DataType | None = pa.null()
-    for each in values:
-        kind = wider_type(kind, each.type)
-        if kind is None:
-            raise MeaninglessError("the elements of an array have types that do not go together")
+    kind = widest_type(each.type for each in values)
+    if kind is None:
+        raise MeaninglessError("the elements of an array have types that do not go together")
     n_rows, n_values = scope.n_rows, len(values)
     if not values:
         return pa.scalar([], pa.list_(pa.null()))

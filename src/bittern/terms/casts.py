@@ -57,6 +57,8 @@ def cast(scope: Scope, value: Value, kind: pa.DataType, *, strict: bool = True) 
     array, wrong = found
     if strict and wrong.any():
         scope.fail(wrong, f"a {type_name(value.type)} that is no {type_name(kind)}")
+        if pa.types.is_nested(kind):
+            array = array.take(pa.array(np.arange(len(array)), mask=wrong))
     return as_given(array, value)
 
 

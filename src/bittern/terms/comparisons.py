@@ -19,7 +19,7 @@ from bittern.terms.columns import as_array, as_given
 from bittern.terms.nodes import Call
 from bittern.terms.ranks import ranks
 from bittern.terms.scope import MeaninglessError, Scope, Table, Value
-from bittern.terms.types import ANY, common_type, is_number, type_name, wider_type
+from bittern.terms.types import ANY, common_type, is_number, type_name, wider_type, widest_type
 
 TABLE = Table()
 
@@ -41,6 +41,9 @@ def compared(scope: Scope, left: Value, right: Value) -> tuple[Value, Value]:
         raise MeaninglessError(
             f"{type_name(left.type)} cannot be compared with {type_name(right.type)}"
         )
+    if pa.types.is_string(right.type) and right.type != kind:
+        # Beside NULL nothing is cast, so nothing fails.
+        right = pc.if_else(pc.is_valid(left), right, pa.scalar(None, right.type))
     return as_wider(scope, left, kind), as_wider(scope, right, kind)
 
 
@@ -124,9 +127,13 @@ def _equal_null(scope: Scope, call: Call, left: Value, right: Value) -> Value:
 
 @TABLE.add("in", least=2, most=-1)
 def _in(scope: Scope, _call: Call, value: Value, *values: Value) -> Value:
-    found: Value = pa.scalar(False)
+    kind = widest_type(each.type for each in (value, *values))
+    if kind is None:
+        shown = ", ".join(dict.fromkeys(type_name(each.type) for each in (value, *values)))
+        raise MeaninglessError(f"IN has values of types that do not go together: {shown}")
+    value, found = as_wider(scope, value, kind), pa.scalar(False)
     for each in values:
-        found = pc.or_kleene(found, order(scope, value, each)[1])
+        found = pc.or_kleene(found, order(scope, value, as_wider(scope, each, kind))[1])
     return found
 
 
@@ -160,7 +167,7 @@ def extreme(kind: str, scope: Scope, _call: Call, *values: Value) -> Value:
     """The greatest or least of the values that are not NULL."""
     best = values[0]
     for each in values[1:]:
-        best, each = compared(scope, best, each)  # noqa: PLW2901
+        best, each = in_common(best, each)  # noqa: PLW2901
         below, equal = order(scope, each, best)
         better = below if kind == "least" else pc.invert(pc.or_kleene(below, equal))
         take = pc.or_(pc.fill_null(better, False), pc.is_null(best))

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from bittern.terms.comparisons import as_wider, order
 from bittern.terms.nodes import Call, Constant, Term
 from bittern.terms.scope import Mask, MeaninglessError, Scope, Table, Value
-from bittern.terms.types import wider_type
+from bittern.terms.types import widest_type
 
 TABLE = Table()
 _NULL = Constant(pa.scalar(None, pa.null()))
@@ -54,13 +54,12 @@ def _is_false(_scope: Scope, _call: Call, value: Value) -> Value:
 def chosen(scope: Scope, pieces: list[tuple[Mask, Term]]) -> Value:
     """For each row the value of the term whose mask has it; masks do not overlap."""
     values = [(mask, scope.among(mask).value(term)) for mask, term in pieces if mask.any()]
-    kind: pa.DataType | None = pa.null()
     # Terms that no row takes have a type too, and it counts; evaluated on no row, it costs nothing.
     nobody = scope.among(np.zeros(scope.n_rows, dtype=np.bool_))
-    for each in [value for _, value in values] + [nobody.value(term) for _, term in pieces]:
-        kind = wider_type(kind, each.type)
-        if kind is None:
-            raise MeaninglessError("the results have types that do not go together")
+    kinds = [value.type for _, value in values] + [nobody.value(term).type for _, term in pieces]
+    kind = widest_type(kinds)
+    if kind is None:
+        raise MeaninglessError("the results have types that do not go together")
     if len(values) == 1 and values[0][0].all():
         return as_wider(scope, values[0][1], kind)
     arrays, places = [], np.full(scope.n_rows, -1, dtype=np.int64)

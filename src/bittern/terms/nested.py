@@ -91,7 +91,7 @@ def parts_of(array: pa.Array) -> Lists:
     """The parts of a column of lists, or of a map, whose elements are structs of key and value."""
     if pa.types.is_map(array.type):
         kind = array.type
-        key = pa.field("key", kind.key_type, nullable=False)
+        key = pa.field("key", kind.key_type, nullable=pa.types.is_null(kind.key_type))
         array = array.cast(pa.list_(pa.struct([key, ("value", kind.item_type)])))
     lengths = np.asarray(pc.fill_null(pc.list_value_length(array), 0))
     offsets = np.concatenate(([0], np.cumsum(lengths, dtype=np.int64)))

@@ -19,7 +19,7 @@ from bittern.terms.nested import path_parts
 from bittern.terms.nodes import Attribute, Call, Term
 from bittern.terms.ranks import ranks
 from bittern.terms.scope import MeaninglessError, Scope, Table, Value
-from bittern.terms.types import wider_type
+from bittern.terms.types import widest_type
 
 TABLE = Table()
 
@@ -82,11 +82,9 @@ def _map(scope: Scope, _call: Call, *values: Value) -> Value:
 
 def _turned(scope: Scope, values: tuple[Value, ...]) -> pa.Array:
     """All values in one type, those of the first row first."""
-    kind: pa.DataType | None = pa.null()
-    for value in values:
-        kind = wider_type(kind, value.type)
-        if kind is None:
-            raise MeaninglessError("the keys or values of a map do not go together")
+    kind = widest_type(value.type for value in values)
+    if kind is None:
+        raise MeaninglessError("the keys or the values of a map do not go together")
     if not values:
         return pa.nulls(0)
     together = pa.concat_arrays([scope.array(as_wider(scope, value, kind)) for value in values])

@@ -24,6 +24,7 @@ signed type, large strings into strings, other units of time into microseconds. 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -218,6 +219,14 @@ def wider_type(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
     types = pa.types
     is_plain = types.is_date(other) or types.is_timestamp(other) or types.is_boolean(other)
     return other if is_plain or types.is_binary(other) else None
+
+
+def widest_type(kinds: Iterable[pa.DataType]) -> pa.DataType | None:
+    """``wider_type`` of all; strings are met first, as it matters in which order it is found."""
+    found: pa.DataType | None = pa.null()
+    for kind in sorted(kinds, key=lambda kind: not pa.types.is_string(kind)):
+        found = None if found is None else wider_type(found, kind)
+    return found
 
 
 def bounded_decimal(precision: int, scale: int) -> pa.DataType:

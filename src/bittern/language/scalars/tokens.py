@@ -27,6 +27,7 @@ from bittern.language.literals import (
 )
 from bittern.terms.nodes import Call, Constant, Lambda, Term, walk
 from bittern.terms.scope import folded
+from bittern.terms.unknown import is_any_function_allowed
 
 #: Keywords that are values.
 VALUES = {"NULL": None, "TRUE": True, "FALSE": False}
@@ -35,11 +36,11 @@ NO_OPERANDS = frozenset(
     "case when then else div interval ilike any some all from for as distinct on".split()  # noqa: SIM905
 )
 
-
-#: The calls that say how a text is compared, until it is: without case, and by its bytes.
+#: The calls that say how a text is compared, until it is: without case, and by its bytes. With the
+#: name of another collation the first one stays: only Spark knows that.
 COLLATE = "collate"
 BYTEWISE = "collate by bytes"
-_COLLATIONS = (COLLATE, BYTEWISE)
+FOLDED = "UTF8_LCASE"
 #: What does not depend on how texts are compared.
 _INDIFFERENT = frozenset(("is null", "isnull", "isnotnull"))
 _COLLATED = frozenset(
@@ -175,24 +176,31 @@ class TokenReader:
         return term
 
     def _call(self, name: str, arguments: list[Term]) -> Term:
-        if any(isinstance(each, Call) and each.function in _COLLATIONS for each in arguments):
+        if any(_collation(each) is not None for each in arguments):
             arguments = self._collated(name, arguments)
         return self._fold(Call(name, tuple(arguments)))
 
     def _collated(self, name: str, arguments: list[Term]) -> list[Term]:
-        """The arguments of a comparison, one of which is collated: all are, and case is folded."""
-        calls = [each for each in arguments if isinstance(each, Call)]
-        collations = {each.function for each in calls if each.function in _COLLATIONS}
+        """The arguments of a comparison, one of which is collated: all are, and case is folded.
+
+        In other functions only Spark knows what a collation does.
+        """
+        collations = {*map(_collation, arguments)} - {None}
         if len(collations) > 1:
             self._error("a comparison has one collation, not two", self._peek())
-        plain = [
-            each.arguments[0] if isinstance(each, Call) and each.function in _COLLATIONS else each
-            for each in arguments
-        ]
+        plain = [_without_collation(each) for each in arguments]
         if collations == {BYTEWISE} or name in _INDIFFERENT:
             return plain
         if name not in _COLLATED:
-            self._error(f"COLLATE stands beside a comparison, not in {name.upper()}", self._peek())
+            if not is_any_function_allowed():
+                self._error(
+                    f"COLLATE stands beside a comparison, not in {name.upper()}", self._peek()
+                )
+            folded_here = Constant(pa.scalar(FOLDED))
+            return [
+                each if _collation(each) is None else Call(COLLATE, (inner, folded_here))
+                for each, inner in zip(arguments, plain, strict=True)
+            ]
         texts = 2 if name in ("like", "ilike") else len(arguments)  # the third is the escape
         return [self._call("lower", [each]) for each in plain[:texts]] + plain[texts:]
 
@@ -213,11 +221,25 @@ class TokenReader:
             node, height = heights.pop()
             if height > MAX_TERM_HEIGHT:
                 self._too_deep(self._tokens[0])
-            if isinstance(node, Call) and node.function in _COLLATIONS:
+            if _collation(node) is not None:
                 self._error("COLLATE stands beside a comparison", self._tokens[0])
             below = node.arguments if isinstance(node, Call) else ()
             below = (node.body,) if isinstance(node, Lambda) else below
             heights.extend((each, height + 1) for each in below)
+
+
+def _collation(term: Term) -> str | None:
+    """How a term is to be compared, if that is said."""
+    if not isinstance(term, Call) or len(term.arguments) != 1:
+        return None
+    return term.function if term.function in (COLLATE, BYTEWISE) else None
+
+
+def _without_collation(term: Term) -> Term:
+    """What is compared, without how."""
+    if not isinstance(term, Call) or _collation(term) is None:
+        return term
+    return term.arguments[0]
 
 
 def _is_large(constant: pa.Scalar) -> bool:

@@ -24,9 +24,10 @@ from bittern.language.literals import (
 from bittern.language.parser import Parser
 from bittern.language.quantifiers import hidden_name
 from bittern.language.scalars.functions import FunctionReader
-from bittern.language.scalars.tokens import BYTEWISE, COLLATE, VALUES
+from bittern.language.scalars.tokens import BYTEWISE, COLLATE, FOLDED, VALUES
 from bittern.language.syntax import Quantified
 from bittern.terms.nodes import Attribute, Call, Constant, Lambda, Term
+from bittern.terms.unknown import is_any_function_allowed
 
 #: Operators that compare.
 COMPARISONS = frozenset(("=", "!=", "<", "<=", ">", ">=", "<=>"))
@@ -128,9 +129,11 @@ class ValueReader(FunctionReader):
         """The term, to be compared by the collation that a name or a string says."""
         raw = self._string(token) if token.kind == "string" else token.text
         name = raw.upper().removeprefix("SYSTEM.BUILTIN.")
-        if name == "UTF8_LCASE":
+        if name == FOLDED:
             return Call(COLLATE, (term,))
         if name != "UTF8_BINARY":
+            if is_any_function_allowed():
+                return Call(COLLATE, (term, Constant(pa.scalar(raw))))
             return Constant(
                 self._error(
                     f"there is no collation {token.text[:40]} here: use UTF8_BINARY or UTF8_LCASE",
