@@ -222,7 +222,7 @@ class TokenReader:
             if height > MAX_TERM_HEIGHT:
                 self._too_deep(self._tokens[0])
             if _collation(node) is not None:
-                self._error("COLLATE stands beside a comparison", self._tokens[0])
+                self._error("COLLATE stands beside a comparison", self._peek())
             below = node.arguments if isinstance(node, Call) else ()
             below = (node.body,) if isinstance(node, Lambda) else below
             heights.extend((each, height + 1) for each in below)
