@@ -21,6 +21,7 @@ export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: help demo test test-all test-plain check kafka-jars clean
 .PHONY: bench bench-papers bench-seed-003 bench-spark bench-streaming bench-history bench-pb-tree
+.PHONY: conformance
 
 help:
 	@echo "make demo    a shop's stream on Spark: price changes, 200,000 wishes that change, alerts"
@@ -45,6 +46,8 @@ help:
 	@echo "             join predicates over a million documents, beside nested loops and DuckDB"
 	@echo "make bench-pb-tree"
 	@echo "             the predicate index on disk, beside SQLite, LMDB and structures in memory"
+	@echo "make conformance"
+	@echo "             how much of Spark's own SQL tests is accepted and answered alike: the page"
 	@echo "make clean   remove everything that these made"
 
 demo: $(VENV)/.has-spark
@@ -112,6 +115,10 @@ bench-history: $(VENV)/.has-bench
 bench-pb-tree: $(VENV)/.has-bench
 	$(RUN) -m benchmarks.pb_tree.run $(PB_TREE_BENCH_ARGS)
 	$(RUN) -m benchmarks.pb_tree.report
+
+conformance: $(VENV)/.has-dev
+	java_home=$$(scripts/java.sh) && JAVA_HOME=$$java_home $(RUN) -m benchmarks.conformance.run
+	$(RUN) -m benchmarks.conformance.report
 
 clean:
 	rm -rf $(VENV) build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -695,11 +695,11 @@ FUNCTION_MARKS: Final = (
 #: What the modules of ``terms/`` that have functions are about.
 THEMES: Final = {
     "numbers": ("numbers", "rounding", "mathematics", "bits"),
-    "texts": ("strings", "positions", "encodings", "patterns"),
+    "texts": ("strings", "positions", "encodings", "hashes", "patterns"),
     "choices and comparisons": ("comparisons", "conditions", "members"),
     "casts, each to the type of its name": ("casts",),
     "times and intervals": ("times", "time_texts", "zones", "intervals"),
-    "arrays and maps": ("arrays", "elements", "lambdas", "sets"),
+    "arrays and maps": ("arrays", "elements", "lambdas", "sets", "structs"),
 }
 MARKS: Final = ("<!-- rules: written by tests/semantics.py -->\n", "<!-- end of rules -->\n")
 

@@ -53,6 +53,8 @@ BINDS = [
     ("(CASE WHEN a THEN b END).c", "(CASE WHEN a THEN b ELSE NULL END).c"),
     ("filter(a, x -> x).exists", "filter(a, x -> x).`exists`"),
     ("date_part('YEAR', a)", "EXTRACT(year FROM a)"),
+    ("é + 1", "`é` + 1"),
+    ("filter(a, ö -> ö.b.ü)", "filter(a, `ö` -> `ö`.`b`.`ü`)"),
     ("concat(a, -0.0F)", "concat(a, CAST(-0.0e0 AS FLOAT))"),
 ]
 

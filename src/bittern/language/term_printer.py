@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from bittern.language.lexer import is_quantifier, is_type
-from bittern.language.literals import attribute_of
+from bittern.language.literals import attribute_of, attribute_parts
 from bittern.language.printer import attribute_word, print_text
 from bittern.language.scalars.tokens import NO_OPERANDS
 from bittern.terms.members import IN_SET
@@ -39,7 +39,7 @@ def print_term(term: Term) -> str:
     if isinstance(term, Constant):
         return print_constant(term.scalar)
     if isinstance(term, Lambda):
-        names = ", ".join(map(attribute_word, term.parameters))
+        names = ", ".join(map(_word, term.parameters))
         head = names if len(term.parameters) == 1 else f"({names})"
         return f"{head} -> {_inner(term.body)}"
     return _call(term)
@@ -49,7 +49,14 @@ def _attribute(name: str) -> str:
     """Write an attribute, in back-quotes if its name has a meaning of its own in a term."""
     if name.lower() in _STARTS or is_type(name) or is_quantifier(name):
         return f"`{name}`"
-    return attribute_word(name)
+    return _word(name)
+
+
+def _word(name: str) -> str:
+    """Write a name: for Spark, letters beyond ASCII need back-quotes."""
+    if name.isascii():
+        return attribute_word(name)
+    return ".".join("`" + part.replace("`", "``") + "`" for part in attribute_parts(name))
 
 
 def _call(term: Call) -> str:
