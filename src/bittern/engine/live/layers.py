@@ -227,7 +227,7 @@ class Layers:
         return Row(id_, expression, weight, template, parameters)
 
     def change_sets(self, change: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> bool:
-        """Put other sets in place of those that there are, in one step; False: they are the same."""
+        """Put other sets in place of those that there are, in one step; False: none changed."""
         with self._lock:
             before = self.named_sets
             self.named_sets = change(before)
