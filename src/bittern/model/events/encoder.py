@@ -7,7 +7,6 @@ values become packed pairs of cell and event (``model/events/batch.py``), then t
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
     from bittern.terms.members import NamedSets
 
 _NO_SETS: Mapping[str, Any] = {}
-_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class Encoder(Attributes):

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from bittern.language.literals import TERM, attribute_parts
+from bittern.language.literals import attribute_parts
 from bittern.model import tagged
 from bittern.model.events.batch import EventRows
 from bittern.model.events.columns import Column
@@ -30,14 +30,6 @@ from bittern.model.tagged import TaggedValues
 from bittern.terms.nested import field_of, parts_of, settled_nested
 from bittern.terms.scope import MeaninglessError
 from bittern.terms.types import TIMESTAMP
-
-Failures = list[tuple[int, str]]
-#: The name of the column of reasons.
-REASONS = TERM
-_MARK = {b"bittern": b"term"}
-_NONE: Mapping[str, Any] = {}
-#: What Arrow raises where it has no kernel for a type, or no room: no event stops a batch.
-_REFUSALS = (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError)
 
 
 class TypedColumn(NamedTuple):

@@ -64,7 +64,6 @@ from bittern.model.events.utf8 import broken_rows, broken_strings
 from bittern.model.rank.space import STRING
 from bittern.model.tagged import TaggedValues
 
-_NO_SETS: Mapping[str, Any] = {}
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
