@@ -531,6 +531,21 @@ def test_a_match_sees_one_version_of_a_set() -> None:
             thread.join()
 
 
+def test_members_that_several_threads_add_are_all_there() -> None:
+    with bittern.LiveMatcher(sets={"a": []}) as live:
+
+        def add(first: int) -> None:
+            for number in range(first, first + 20):
+                live.sets.add("a", [number])
+
+        threads = [threading.Thread(target=add, args=(100 * n,)) for n in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert set(live.sets["a"]) == {100 * n + i for n in range(4) for i in range(20)}
+
+
 def test_a_forked_child_has_its_own_sets() -> None:
     with bittern.LiveMatcher(sets={"a": [1]}) as live:
         live.subscribe("s", "x IN SET a")

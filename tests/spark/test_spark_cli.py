@@ -68,16 +68,18 @@ def test_parquet_to_parquet(spark: Any, files: Any) -> None:
         csv.writer(file).writerows(
             [("risen", "price > 17 AND FORALL d IN LAST 1 (d.price < price)")]
         )
+        csv.writer(file).writerows([("vip", "id IN SET vips")])
+    (files / "vips.jsonl").write_text("5\n99\n")
     pq.write_table(pa.table({"price": [3, 50]}), files / "before.parquet")
     code, out, err = spark_match(
         files, "events.parquet", "wishes.csv", "out.parquet", "--event-id", "id",
-        "--history", "before.parquet", "--order-by", "id",
+        "--history", "before.parquet", "--order-by", "id", "--set", "vips=vips.jsonl",
     )  # fmt: skip
     assert code == 0, err
     assert "events" in out
     found = pq.read_table(files / "out.parquet").to_pylist()
     assert {row["id"]: sorted(row["subscriptions"]) for row in found if row["subscriptions"]} == (
-        FOUND | {3: ["seen"], 18: ["risen"], 19: ["finnish", "risen"]}
+        FOUND | {3: ["seen"], 5: ["vip"], 18: ["risen"], 19: ["finnish", "risen"]}
     )
     assert len(found) == len(EVENTS)
     assert "matching: " in err  # the progress

@@ -163,7 +163,7 @@ class Door:
                 shape_id, parameters = self._shapes.read(text)
         if needs_history(self._shapes.templates[shape_id]) and not self._quantifiers():
             raise ExpressionError(REFUSED, text, first_quantifier(text))
-        if any(IN_SET in parameter for parameter in parameters):
+        if IN_SET in "".join(parameters):
             self._check_sets(text, parameters)
         if "\0" in text:  # which a string of the language may hold
             raise ExpressionError("a catalog cannot hold U+0000", text, text.index("\0"))

@@ -211,16 +211,18 @@ class Layers:
         template = self._shapes.templates[shape]
         if self._without_history and needs_history(template):
             raise SubscriptionError([refused(id_, expression, self._without_history)])
-        if self._checks_sets and any(_IN_SET in each for each in parameters):
+        if self._checks_sets and _IN_SET in "".join(parameters):
             from bittern.engine.sets.named import check_subscription  # noqa: PLC0415  only then
 
             check_subscription(id_, expression, parameters, self.named_sets)
         return Row(id_, expression, weight, template, parameters)
 
-    def change_sets(self, change: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> None:
-        """Put other sets in place of those that there are, in one step."""
+    def change_sets(self, change: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> bool:
+        """Put other sets in place of these, in one step; False: they are the same."""
         with self._lock:
-            self.named_sets = change(self.named_sets)
+            before = self.named_sets
+            self.named_sets = change(before)
+            return self.named_sets is not before
 
     def _find(self, id_: Any) -> IdState:
         return _find(self._held, id_)

@@ -66,10 +66,16 @@ class LiveSets(MutableMapping[str, Members]):
         self._change(name, lambda known: known.content().without(fewer))
 
     def _change(self, name: str, change: Callable[[Members], Content]) -> None:
-        def changed(sets: Sets) -> Sets:
-            return {**sets, name: Members.of_content(change(sets[name]))}
+        """Change a set without the lock, which matching needs; again if another was quicker."""
 
-        self._layers.change_sets(changed)
+        def swapped(sets: Sets) -> Sets:
+            return {**sets, name: found} if sets.get(name) is known else sets
+
+        while True:
+            known = self[name]
+            found = Members.of_content(change(known))
+            if self._layers.change_sets(swapped):
+                return
 
     def _without(self, sets: Sets, name: str) -> Sets:
         if name not in sets:
