@@ -278,7 +278,7 @@ VAIN = {
     "n": "n is INT, and is never compared with a boolean",
     "day IN (1, 2)": "day is DATE, and is never compared with a number",
     "n > day": "day is DATE, and is never compared with n, which is INT",
-    "l LIKE 'x'": "l is list<item: int32>, in which no pattern is found",
+    "l LIKE 'x'": "l is ARRAY<INT>, in which no pattern is found",
     "s + t > 5": "s + t has no value: timestamp[us, tz=UTC] and string do not add up",
 }
 HELD = ["price > 5", "ls.i IS NULL", "device IS NULL", "l[0] = 5", "day = t", "EXISTS d (d.n = n)"]

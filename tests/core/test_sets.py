@@ -120,7 +120,7 @@ def test_a_set_means_a_list(data: st.DataObject) -> None:
         pa.array([1.0, None, 0.1], pa.float32()),
         pa.array([1.0, None, math.nan]),
         pa.array([Decimal("1.000"), None, Decimal("0.100")]),
-        pa.array([Decimal(1), None, Decimal(10**30)], pa.decimal256(60, 2)),
+        pa.array([Decimal(1), None, Decimal(10**30)], pa.decimal256(38, 2)),
         pa.array([Decimal("123456789012345.678"), None, Decimal(1)], pa.decimal128(38, 20)),
         pa.array(["a", None, "b"]),
         pa.array(["a", None, "b"], pa.large_string()),
@@ -142,6 +142,13 @@ def test_columns_and_members_of_every_type(array: pa.Array) -> None:
     assert answers(matcher, pa.table({"x": array})) == right
     both = bittern.Matcher(INDEX, sets={"s": every})
     assert answers(both, pa.table({"x": array})) == [True, None, True]
+
+
+def test_decimals_that_spark_does_not_have() -> None:
+    array = pa.array([Decimal(1), None], pa.decimal256(60, 2))
+    matches = bittern.Matcher(INDEX, sets={"s": [1]}).match(pa.table({"x": array}))
+    assert [event for event, _ in matches.mistyped] == [0]
+    assert answers(bittern.Matcher(INDEX, sets={"s": [1]}), pa.table({"x": array})) == [None, None]
 
 
 def test_json_and_strays() -> None:

@@ -149,6 +149,7 @@ def test_reports_of_tasks_are_told_to_spark() -> None:
 PUBLIC = (
     "pyspark",
     "pyspark.errors",
+    "pyspark.logger",
     "pyspark.sql",
     "pyspark.sql.functions",
     "pyspark.sql.streaming",

@@ -327,6 +327,8 @@ def _predicate(node: Predicate, event: _Event) -> Step:
     value = _look_up(event, node.attribute)
     if sides := sides_of(node.attribute):
         known = [_found(event, side) for side in sides]
+        if isinstance(node, IsNull):
+            return Step(text, isinstance(value, _Nothing), ", ".join(known))
         if not isinstance(value, _Nothing):
             return Step(text, outcome(node, value), ", ".join(known))
         if len(sides) == 1 and not isinstance(_look_up(event, sides[0]), _Nothing):

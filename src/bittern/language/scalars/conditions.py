@@ -11,6 +11,7 @@ from bittern.language.lexer import MISSING, Token, without_comments
 from bittern.language.limits import MAX_TERM_DEPTH
 from bittern.language.literals import MARKS, attribute_parts
 from bittern.language.presence import presence_of
+from bittern.language.scalars.tokens import by_bytes
 from bittern.language.scalars.values import ValueReader
 from bittern.terms.members import IN_SET, set_of
 from bittern.terms.nodes import Attribute, Call, Constant, Term
@@ -58,6 +59,7 @@ class _Reader(ValueReader):
         token = self._peek()
         if token.kind != "end":
             self._fail(token, "an operator or the end")
+        term = by_bytes(term)
         self._check(term)
         return term
 

@@ -235,6 +235,11 @@ def _collation(term: Term) -> str | None:
     return term.function if term.function in (COLLATE, BYTEWISE) else None
 
 
+def by_bytes(term: Term) -> Term:
+    """A term that is not compared, and so needs not say that it would be compared by its bytes."""
+    return _without_collation(term) if _collation(term) == BYTEWISE else term
+
+
 def _without_collation(term: Term) -> Term:
     """What is compared, without how."""
     if not isinstance(term, Call) or _collation(term) is None:
