@@ -27,8 +27,8 @@ from bittern.language.printer import print_expression, print_literal
 from bittern.language.quantifiers import is_hidden
 from bittern.language.syntax import (
     Between,
+    BooleanConstant,
     Compare,
-    Constant,
     Expression,
     In,
     IsNull,
@@ -72,7 +72,7 @@ def converted(leaf: Leaf, types: ColumnTypes) -> Expression:
 
 def term_of_leaf(leaf: Leaf) -> nodes.Term | None:
     """The predicate as a term; None for those of quantifiers, and for elements of arrays."""
-    if isinstance(leaf, Constant | OfDocument | Join | Pair | Quantified):
+    if isinstance(leaf, BooleanConstant | OfDocument | Join | Pair | Quantified):
         return None
     name = leaf.attribute
     if is_hidden(name) or stands_for_truth(name):

@@ -25,10 +25,10 @@ from bittern.language.limits import MAX_TERMS
 #: A place in a text: a gap between two of its words, and how many characters of it are before.
 Place: TypeAlias = tuple[int, int]
 #: From one place to another.
-Cut: TypeAlias = tuple[Place, Place]
+OperandCut: TypeAlias = tuple[Place, Place]
 
 
-def cuts_of(text: str) -> tuple[Cut, ...]:
+def cuts_of(text: str) -> tuple[OperandCut, ...]:
     """Where the operands of a text's predicates are that are terms."""
     from bittern.language.scalars import operands_of  # noqa: PLC0415  only for terms
 
@@ -49,7 +49,7 @@ def _place(ends: list[int], position: int) -> Place:
     return part, position - (ends[part - 1] if part else 0)
 
 
-def put_words(parts: list[str], cuts: tuple[Cut, ...], words: dict[str, str]) -> str | None:
+def put_words(parts: list[str], cuts: tuple[OperandCut, ...], words: dict[str, str]) -> str | None:
     """The text of these parts with words in place of its terms; new ones are remembered.
 
     None if one of them is no term, or a constant, or if there may be too many of them.

@@ -25,8 +25,8 @@ from __future__ import annotations
 from bittern.language.syntax import (
     And,
     Between,
+    BooleanConstant,
     Compare,
-    Constant,
     Expression,
     In,
     Join,
@@ -39,8 +39,8 @@ from bittern.language.syntax import (
 )
 from bittern.language.trees import Branch, Draft, flatten
 
-ALWAYS = Constant(True)
-NEVER = Constant(False)
+ALWAYS = BooleanConstant(True)
+NEVER = BooleanConstant(False)
 
 _NULL = Literal(None)
 OPPOSITE = {"=": "!=", "!=": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
@@ -59,7 +59,7 @@ def normal_form(tree: Expression) -> Expression:
             operator = And if isinstance(node, And) != negated else Or
             order.append((operator, len(node.operands)))
             waiting.extend((operand, negated) for operand in node.operands)
-        elif isinstance(node, Constant):
+        elif isinstance(node, BooleanConstant):
             order.append(ALWAYS if node.value is not None and node.value != negated else NEVER)
         else:
             order.append(_negative(node) if negated else _positive(node))

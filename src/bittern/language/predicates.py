@@ -34,8 +34,8 @@ from bittern.language.literals import (
 from bittern.language.presence import presence_of
 from bittern.language.syntax import (
     Between,
+    BooleanConstant,
     Compare,
-    Constant,
     Expression,
     In,
     IsNull,
@@ -60,7 +60,7 @@ _LITERAL_STARTS = frozenset(("number", "string", "DATE", "TIMESTAMP", *_KEYWORD_
 _FAMILIES = {"date": "time", "timestamp": "time"}
 
 
-class Attribute(NamedTuple):
+class NamedAttribute(NamedTuple):
     """What stands for an attribute's name in the tree, and whether it is the document's."""
 
     name: Any
@@ -128,7 +128,7 @@ class PredicateParser:
             left: Any = attribute
         elif token.kind in _LITERAL_STARTS:
             if token.kind in _KEYWORD_VALUES and following.kind not in FLIPPED:
-                return [Constant(_KEYWORD_VALUES[token.kind])]
+                return [BooleanConstant(_KEYWORD_VALUES[token.kind])]
             left, _ = self._literal(token)
         else:
             self._fail(token, "a condition")
@@ -138,7 +138,7 @@ class PredicateParser:
         middle = self._operand(left)
         first = self._comparison(left, operator.kind, middle)
         following = self._tokens[self._next]
-        if following.kind not in FLIPPED or not isinstance(middle, Attribute):
+        if following.kind not in FLIPPED or not isinstance(middle, NamedAttribute):
             return [first]
         self._next += 1
         if not any(chain >= {operator.kind, following.kind} for chain in _CHAINS):
@@ -149,7 +149,7 @@ class PredicateParser:
     def _operand(self, left: Any) -> Any:
         """Read what an attribute or a constant is compared with."""
         token = self._take()
-        if isinstance(left, Attribute):
+        if isinstance(left, NamedAttribute):
             if token.kind == "attribute" and self._alias is not None:
                 return self._attribute(token)
             return self._literal(token)[0]
@@ -158,9 +158,9 @@ class PredicateParser:
         return self._attribute(token)
 
     def _comparison(self, left: Any, operator: str, right: Any) -> Expression:
-        if not isinstance(left, Attribute):
+        if not isinstance(left, NamedAttribute):
             left, operator, right = right, FLIPPED[operator], left
-        if not isinstance(right, Attribute):
+        if not isinstance(right, NamedAttribute):
             return self._sided(left, Compare(left.name, operator, right))
         if left.of_document == right.of_document:
             return Pair(left.of_document, left.name, operator, right.name)
@@ -168,10 +168,10 @@ class PredicateParser:
             return Join(left.name, operator, right.name)
         return Join(right.name, FLIPPED[operator], left.name)
 
-    def _sided(self, attribute: Attribute, predicate: Predicate) -> Expression:
+    def _sided(self, attribute: NamedAttribute, predicate: Predicate) -> Expression:
         return OfDocument(predicate) if attribute.of_document else predicate
 
-    def _on_attribute(self, attribute: Attribute) -> Expression:
+    def _on_attribute(self, attribute: NamedAttribute) -> Expression:
         """Read a predicate on an attribute that is not a comparison."""
         if self._accept("IS"):
             negated = self._accept("NOT")
@@ -265,14 +265,14 @@ class PredicateParser:
 
     # Attributes and literals.
 
-    def _attribute(self, token: Token) -> Attribute:
+    def _attribute(self, token: Token) -> NamedAttribute:
         if token.kind != "attribute":
             self._fail(token, "an attribute")
         if self._tokens[self._next].kind == "(":
             self._error(no_function(token), token)
         return self._attribute_of(token)
 
-    def _attribute_of(self, token: Token) -> Attribute:
+    def _attribute_of(self, token: Token) -> NamedAttribute:
         """The attribute of a path, which tells whether it is the document's."""
         name = self._read(token, "attribute")
         if self._alias is not None:
@@ -285,8 +285,8 @@ class PredicateParser:
                         token,
                     )
                 own = self._limited(attribute_of(rest), token)
-                return Attribute(self._name(token, own), of_document=True)
-        return Attribute(self._name(token, self._limited(name, token)), of_document=False)
+                return NamedAttribute(self._name(token, own), of_document=True)
+        return NamedAttribute(self._name(token, self._limited(name, token)), of_document=False)
 
     def _limited(self, name: str, token: Token) -> str:
         if has_too_many_parts(name):

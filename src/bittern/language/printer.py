@@ -19,8 +19,8 @@ from bittern.language.literals import PRESENT, TERM, attribute_parts
 from bittern.language.syntax import (
     And,
     Between,
+    BooleanConstant,
     Compare,
-    Constant,
     Expression,
     In,
     IsNull,
@@ -88,7 +88,7 @@ def print_leaf(leaf: Expression, alias: str = _ALIAS) -> str:
     if isinstance(leaf, Not):
         leaf, negation = leaf.operand, "NOT "
     of_document = f"{alias}."
-    if isinstance(leaf, Constant):
+    if isinstance(leaf, BooleanConstant):
         return negation + print_literal(Literal(leaf.value))
     if isinstance(leaf, Join):
         document, event = print_attribute(leaf.document), print_attribute(leaf.event)
@@ -113,7 +113,7 @@ def alias_for(quantified: Quantified) -> str:
             event.append(node.event)
         elif isinstance(node, Pair):
             event.extend(() if node.of_document else (node.left, node.right))
-        elif not isinstance(node, And | Or | Not | Constant | OfDocument | Quantified):
+        elif not isinstance(node, And | Or | Not | BooleanConstant | OfDocument | Quantified):
             event.append(node.attribute)
     taken = {attribute_parts(name)[0] for name in event}
     numbered = (f"{_ALIAS}{number}" for number in itertools.count(1))

@@ -33,7 +33,7 @@ import operator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bittern.errors import ExpressionError, LimitError
-from bittern.language.cuts import Cut, cuts_of, put_words
+from bittern.language.cuts import OperandCut, cuts_of, put_words
 from bittern.language.lexer import (
     MISSING,
     QUANTIFIERS,
@@ -60,7 +60,7 @@ from bittern.language.normalize import normal_form
 from bittern.language.parser import Parser, check_text, parse, parse_with_terms
 from bittern.language.presence import name_presences
 from bittern.language.quantifiers import HIDDEN_WORD, hidden_word, hide, is_hidden
-from bittern.language.templates import Slot, Slots, Template
+from bittern.language.templates import Slot, SlotMaker, Template
 from bittern.language.trees import flat, map_leaves
 from bittern.terms.pattern_texts import LikeParts, compile_regex, like_parts
 
@@ -153,7 +153,7 @@ class Shapes:
         self._joins: dict[str, str] = {}
         self._passed: dict[tuple[str, str], Any] = {}
         # Key -> where the terms are, if that is all that is not plain, else nowhere; term -> word.
-        self._cuts: dict[str, tuple[Cut, ...]] = {}
+        self._cuts: dict[str, tuple[OperandCut, ...]] = {}
         self._words: dict[str, str] = {}
 
     def add(self, template: Template) -> int:
@@ -395,7 +395,7 @@ class Shapes:
         If it is enough to put names in place of the operands that are terms, then so it is for
         every text with this key: it is remembered where they are.
         """
-        slots = Slots()
+        slots = SlotMaker()
         tree = map_leaves(normal_form(parse_with_terms(text, wrong, hidden=True)), slots.leaf)
         found = self.add(Template(tree, tuple(slots.kinds))), tuple(slots.parameters)
         if key is not None and key not in self._cuts and len(self._cuts) < _MANY_KEYS:
@@ -408,7 +408,7 @@ class Shapes:
                     self._cuts[key] = cuts
         return found
 
-    def _cut(self, text: str, cuts: tuple[Cut, ...]) -> str | None:
+    def _cut(self, text: str, cuts: tuple[OperandCut, ...]) -> str | None:
         """The text with names in place of its terms; None if it has to be read in full."""
         if len(self._words) >= _MAX_REMEMBERED:
             self._words.clear()

@@ -17,14 +17,14 @@ from decimal import Decimal
 from typing import TypeAlias
 
 #: A literal's Python value. ``None`` is NULL. Timestamps are UTC-aware datetimes.
-Value: TypeAlias = int | Decimal | float | str | bool | dt.date | dt.datetime | None
+LiteralValue: TypeAlias = int | Decimal | float | str | bool | dt.date | dt.datetime | None
 
 
 @dataclass(frozen=True, slots=True)
 class Literal:
     """A constant: its type says its kind (bool before int, datetime before date)."""
 
-    value: Value
+    value: LiteralValue
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class IsNull:
 
 
 @dataclass(frozen=True, slots=True)
-class Constant:
+class BooleanConstant:
     """``TRUE``, ``FALSE`` or ``NULL`` standing as a whole condition."""
 
     value: bool | None
@@ -160,5 +160,5 @@ class Quantified:
     window: Window | None = None
 
 
-Leaf: TypeAlias = Predicate | OfDocument | Join | Pair | Quantified | Constant
+Leaf: TypeAlias = Predicate | OfDocument | Join | Pair | Quantified | BooleanConstant
 Expression: TypeAlias = Leaf | Not | And | Or

@@ -20,8 +20,8 @@ from bittern.language.printer import attribute_word, print_literal, print_text
 from bittern.language.quantifiers import hidden_name, is_hidden, quantified_of
 from bittern.language.syntax import (
     Between,
+    BooleanConstant,
     Compare,
-    Constant,
     Expression,
     In,
     IsNull,
@@ -78,7 +78,7 @@ class Template:
             return Literal(READERS[slot.kind](parameters[slot.number]))
 
         def fill(node: Any) -> Expression:
-            if isinstance(node, Constant):
+            if isinstance(node, BooleanConstant):
                 return node
             name = attribute_name(parameters[node.attribute.number])
             if node.attribute.kind == "join":
@@ -115,7 +115,7 @@ class Template:
         return Template(normal_form(unflat(nodes)), self.kinds)
 
 
-class Slots:
+class SlotMaker:
     """Puts slots in place of the names and constants of a tree, and keeps these as parameters."""
 
     def __init__(self) -> None:
@@ -124,7 +124,7 @@ class Slots:
 
     def leaf(self, node: Leaf) -> Expression:
         """The leaf with slots. O(its constants)."""
-        if isinstance(node, Constant):
+        if isinstance(node, BooleanConstant):
             return node
         assert not isinstance(node, OfDocument | Join | Pair), "only quantifiers have these"
         if isinstance(node, Quantified):

@@ -25,8 +25,8 @@ from bittern.language.normalize import OPPOSITE, normal_form
 from bittern.language.printer import print_expression
 from bittern.language.syntax import (
     And,
+    BooleanConstant,
     Compare,
-    Constant,
     Expression,
     Join,
     Not,
@@ -70,7 +70,7 @@ class PairHolds(NamedTuple):
     holds: bool
 
 
-class Term(NamedTuple):
+class Conjunction(NamedTuple):
     """Conditions that must all hold for one document."""
 
     document: tuple[Condition, ...] = ()
@@ -90,7 +90,7 @@ class Entry(NamedTuple):
     """A quantified predicate: a document in the window (or none, if negated) satisfies a term."""
 
     negated: bool
-    terms: tuple[Term, ...]
+    terms: tuple[Conjunction, ...]
     window: Window
 
 
@@ -135,7 +135,7 @@ def _alternatives(tree: Expression, *, is_true: bool, split: bool, most: int) ->
                 raise _TooManyError
             terms = _pruned([one | other for one in terms for other in part], most)
         return terms
-    if isinstance(tree, Constant):
+    if isinstance(tree, BooleanConstant):
         return [frozenset()] if (tree.value is True) == is_true else []
     return [frozenset([literal]) for literal in _literals(tree, is_true=is_true, split=split)]
 
@@ -170,9 +170,9 @@ def _literals(leaf: Expression, *, is_true: bool, split: bool) -> list[_Literal]
     return [("joins", opposite), ("apart", Apart(inner.document, inner.event))]
 
 
-def _term(literals: frozenset[_Literal]) -> Term:
+def _term(literals: frozenset[_Literal]) -> Conjunction:
     """A term of these literals, in an order that equal terms share."""
     places: dict[str, list[object]] = {}
     for place, literal in sorted(literals, key=repr):
         places.setdefault(place, []).append(literal)
-    return Term(**{place: tuple(own) for place, own in places.items()})  # type: ignore[arg-type]
+    return Conjunction(**{place: tuple(own) for place, own in places.items()})  # type: ignore[arg-type]

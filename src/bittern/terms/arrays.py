@@ -26,10 +26,10 @@ from bittern.terms.comparisons import as_wider
 from bittern.terms.nested import Lists, Offsets, is_listed, list_parts, lists_of, parts_of
 from bittern.terms.nodes import Call
 from bittern.terms.ranks import ranks
-from bittern.terms.scope import MeaninglessError, Scope, Table, Value
+from bittern.terms.scope import FunctionTable, MeaninglessError, Scope, Value
 from bittern.terms.types import widest_type
 
-TABLE = Table()
+TABLE = FunctionTable()
 _INT = pa.int32()
 #: Bytes that one text, and one column of texts, may have.
 _MAX_TEXT = 1 << 20

@@ -22,10 +22,10 @@ from bittern.terms.casts import cast, widened
 from bittern.terms.columns import as_array, as_given, column, given, meaningless, per_distinct
 from bittern.terms.nodes import Call
 from bittern.terms.numbers import OVERFLOW, pair
-from bittern.terms.scope import Scope, Table, Value
+from bittern.terms.scope import FunctionTable, Scope, Value
 from bittern.terms.types import common_type, is_number
 
-TABLE = Table()
+TABLE = FunctionTable()
 _DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _WORD = (1 << 64) - 1
 _BASES = range(2, 37)

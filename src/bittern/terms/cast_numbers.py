@@ -19,9 +19,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from bittern.terms.columns import Column, arrow, column
+from bittern.arrays import Mask
+from bittern.terms.columns import NumPyColumn, arrow, column
 from bittern.terms.decimals import Units, decimal_array, quotient, rescaled, units_of
-from bittern.terms.scope import Mask
 from bittern.terms.shortest import EXACT_POWER, rounded_units
 
 _SECOND = 1_000_000
@@ -118,13 +118,13 @@ def to_decimal(array: pa.Array, kind: pa.DataType) -> Converted:
     )
 
 
-def _micros_as_decimals(own: Column) -> pa.Array:
+def _micros_as_decimals(own: NumPyColumn) -> pa.Array:
     return decimal_array(own.data, own.valid, _SECONDS)[0]
 
 
 def to_boolean(array: pa.Array) -> Converted:
     """Numbers as Booleans: all but zero are true, NaN as well."""
-    own: Column | Units = units_of(array) if pa.types.is_decimal(array.type) else column(array)
+    own: NumPyColumn | Units = units_of(array) if pa.types.is_decimal(array.type) else column(array)
     return arrow(np.asarray(own.data != 0, np.bool_), own.valid, pa.bool_()), _none(array)
 
 

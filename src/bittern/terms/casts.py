@@ -24,15 +24,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from bittern.arrays import Mask
 from bittern.terms import cast_numbers, from_text, from_text_times
 from bittern.terms.columns import arrow, as_array, as_given, column, per_distinct
 from bittern.terms.nested import parts_of
 from bittern.terms.nodes import Call
-from bittern.terms.scope import Mask, MeaninglessError, Scope, Table, Value
+from bittern.terms.scope import FunctionTable, MeaninglessError, Scope, Value
 from bittern.terms.to_text import to_text
 from bittern.terms.types import is_number, type_name, type_of
 
-TABLE = Table()
+TABLE = FunctionTable()
 _DAY = 86_400_000_000
 _MOST_DAYS = (2**63 - 1) // _DAY
 

@@ -17,11 +17,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from bittern.terms.scope import Mask, MeaninglessError, Value
+from bittern.arrays import Mask
+from bittern.terms.scope import MeaninglessError, Value
 from bittern.terms.types import type_name
 
 
-class Column(NamedTuple):
+class NumPyColumn(NamedTuple):
     """Numbers, and where they are not NULL; one of each stands for all rows."""
 
     data: npt.NDArray[Any]
@@ -42,22 +43,25 @@ def as_given(array: pa.Array, *values: Value) -> Value:
     return array[0] if all(isinstance(value, pa.Scalar) for value in values) else array
 
 
-def column(value: Value) -> Column:
+def column(value: Value) -> NumPyColumn:
     """Booleans, integers, floats, or the units of dates and times."""
     array = as_array(value)
-    valid = np.asarray(array.is_valid().to_numpy(zero_copy_only=False), dtype=np.bool_)
     if pa.types.is_date(array.type):
         array = array.view(pa.int32())
     elif pa.types.is_temporal(array.type):
         array = array.view(pa.int64())
-    if array.null_count:
-        array = array.fill_null(pa.scalar(0).cast(array.type))
-    return Column(array.to_numpy(zero_copy_only=False), valid)
+    if not array.null_count:
+        return NumPyColumn(
+            array.to_numpy(zero_copy_only=False), np.ones(len(array), dtype=np.bool_)
+        )
+    valid = np.asarray(array.is_valid().to_numpy(zero_copy_only=False), dtype=np.bool_)
+    array = array.fill_null(pa.scalar(0).cast(array.type))
+    return NumPyColumn(array.to_numpy(zero_copy_only=False), valid)
 
 
 def arrow(data: npt.NDArray[Any], valid: Any, kind: pa.DataType) -> pa.Array:
     """The way back, into a type of the same bits as the data's."""
-    missing = ~np.broadcast_to(valid, data.shape)
+    missing = None if np.all(valid) else ~np.broadcast_to(valid, data.shape)
     array = pa.array(data, mask=missing, from_pandas=False)
     return array if array.type == kind else array.view(kind)
 

@@ -18,10 +18,10 @@ from bittern.terms.casts import cast, widened
 from bittern.terms.columns import as_array, as_given
 from bittern.terms.nodes import Call
 from bittern.terms.ranks import ranks
-from bittern.terms.scope import MeaninglessError, Scope, Table, Value
+from bittern.terms.scope import FunctionTable, MeaninglessError, Scope, Value
 from bittern.terms.types import ANY, common_type, is_number, type_name, wider_type, widest_type
 
-TABLE = Table()
+TABLE = FunctionTable()
 
 
 def in_common(left: Value, right: Value) -> tuple[Value, Value]:

@@ -7,17 +7,20 @@ Results are evaluated only for the rows that take them. All O(rows).
 from __future__ import annotations
 
 from functools import reduce
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from bittern.arrays import Mask
+from bittern.terms.columns import as_array
 from bittern.terms.comparisons import as_wider, order
 from bittern.terms.nodes import Call, Constant, Term
-from bittern.terms.scope import Mask, MeaninglessError, Scope, Table, Value
+from bittern.terms.scope import FunctionTable, MeaninglessError, Scope, Value
 from bittern.terms.types import widest_type
 
-TABLE = Table()
+TABLE = FunctionTable()
 _NULL = Constant(pa.scalar(None, pa.null()))
 
 
@@ -53,34 +56,49 @@ def _is_false(_scope: Scope, _call: Call, value: Value) -> Value:
 
 def chosen(scope: Scope, pieces: list[tuple[Mask, Term]]) -> Value:
     """For each row the value of the term whose mask has it; masks do not overlap."""
-    values = [(mask, scope.among(mask).value(term)) for mask, term in pieces if mask.any()]
+    taken = [(mask, *_result(scope, mask, term)) for mask, term in pieces if mask.any()]
     # Terms that no row takes have a type too, and it counts; evaluated on no row, it costs nothing.
-    nobody = scope.among(np.zeros(scope.n_rows, dtype=np.bool_))
-    kinds = [value.type for _, value in values] + [nobody.value(term).type for _, term in pieces]
-    kind = widest_type(kinds)
+    nobody = np.zeros(scope.n_rows, dtype=np.bool_)
+    others = [_result(scope, nobody, term)[1].type for mask, term in pieces if not mask.any()]
+    kind = widest_type([value.type for *_, value in taken] + others)
     if kind is None:
         raise MeaninglessError("the results have types that do not go together")
-    if len(values) == 1 and values[0][0].all():
-        return as_wider(scope, values[0][1], kind)
-    arrays, places = [], np.full(scope.n_rows, -1, dtype=np.int64)
-    start = 0
-    for mask, value in values:
-        count = int(mask.sum())
-        own = _result(scope, mask, value, kind)
-        arrays.append(own if isinstance(own, pa.Array) else Scope({}, count).array(own))
-        places[mask] = np.arange(start, start + count)
-        start += count
-    if not arrays:
+    if not taken:
         return pa.nulls(scope.n_rows, kind)
-    together = pa.concat_arrays(arrays)
-    return together.take(pa.array(places, mask=places < 0))
+    if len(taken) == 1 and taken[0][0].all():
+        return as_wider(scope, taken[0][2], kind)
+    arrays, places, start = [], np.full(scope.n_rows, -1), 0
+    for mask, own, value in taken:
+        # A text that is cast may fail, and then only for the rows that take it.
+        is_cast = pa.types.is_string(value.type) and value.type != kind
+        failing = scope.among(mask) if is_cast and own is scope else own
+        arrays.append(as_array(as_wider(failing, value, kind)))
+        rows: Any = 0
+        if isinstance(value, pa.Array):
+            rows = np.arange(scope.n_rows) if own is scope else np.cumsum(mask) - 1
+        places = np.where(mask, start + rows, places)
+        start += len(arrays[-1])
+    missing = places < 0
+    return pa.concat_arrays(arrays).take(pa.array(places, mask=missing if missing.any() else None))
 
 
-def _result(scope: Scope, mask: Mask, value: Value, kind: pa.DataType) -> Value:
-    """The value of some rows in the type of all."""
-    # A cast may fail for some of them, and only then does it matter which they are.
-    is_cast = pa.types.is_string(value.type) and value.type != kind
-    return as_wider(scope.among(mask) if is_cast else scope, value, kind)
+def _result(scope: Scope, mask: Mask, term: Term) -> tuple[Scope, Value]:
+    """The value of a term for the rows of a mask, as a value of those alone or of all rows."""
+    if not isinstance(term, Call):
+        value = scope.value(term)
+        if isinstance(value, pa.Scalar) or pa.types.is_primitive(value.type):
+            return scope, value  # to pick some of its rows would cost more
+    own = scope.among(mask)
+    return own, own.value(term)
+
+
+def _spread(waiting: Mask, own: Mask) -> Mask:
+    """A mask of all rows, or of those that wait, as one of those that wait among all."""
+    if len(own) == len(waiting):
+        return own & waiting
+    found = np.zeros(len(waiting), dtype=np.bool_)
+    found[waiting] = own
+    return found
 
 
 @TABLE.add("case", least=3, most=-1, lazy=True)
@@ -89,9 +107,8 @@ def _case(scope: Scope, call: Call) -> Value:
     waiting = np.ones(scope.n_rows, dtype=np.bool_)
     pieces: list[tuple[Mask, Term]] = []
     for condition, result in zip(branches[::2], branches[1::2], strict=True):
-        holds = np.zeros(scope.n_rows, dtype=np.bool_)
         own = scope.among(waiting)
-        holds[waiting] = own.mask(truth(own.value(condition)))
+        holds = _spread(waiting, own.mask(truth(own.value(condition))))
         pieces.append((holds, result))
         waiting = waiting & ~holds
     pieces.append((waiting, otherwise))
@@ -114,9 +131,8 @@ def _coalesce(scope: Scope, call: Call) -> Value:
     waiting = np.ones(scope.n_rows, dtype=np.bool_)
     pieces: list[tuple[Mask, Term]] = []
     for term in call.arguments:
-        there = np.zeros(scope.n_rows, dtype=np.bool_)
-        own = scope.among(waiting)
-        there[waiting] = own.mask(pc.is_valid(own.array(own.value(term))))
+        own = scope if isinstance(term, Constant) else scope.among(waiting)
+        there = _spread(waiting, own.mask(pc.is_valid(own.value(term))))
         pieces.append((there, term))
         waiting = waiting & ~there
     return chosen(scope, [*pieces, (waiting, _NULL)])

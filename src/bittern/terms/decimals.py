@@ -18,8 +18,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from bittern.arrays import Mask
 from bittern.terms.columns import as_array
-from bittern.terms.scope import Mask, Value
+from bittern.terms.scope import Value
 from bittern.terms.types import MAX_PRECISION, as_decimal, bounded_decimal
 
 #: Units are kept below this, so that sums and signs stay within 64 bits.

@@ -20,10 +20,10 @@ import pyarrow.compute as pc
 from bittern.terms.arrays import integers, picked
 from bittern.terms.nested import field_of, list_parts, map_parts
 from bittern.terms.nodes import Call
-from bittern.terms.scope import MeaninglessError, Scope, Table, Value
+from bittern.terms.scope import FunctionTable, MeaninglessError, Scope, Value
 from bittern.terms.sets import contains, found_in
 
-TABLE = Table()
+TABLE = FunctionTable()
 
 
 @TABLE.add("[]", least=2)

@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from bittern.jit import i4r, i4w, i8r, kernel, void
 from bittern.terms.limits import MAX_COLUMN_PAIRS, MAX_ROW_PAIRS
 from bittern.terms.nodes import Call
-from bittern.terms.scope import MeaninglessError, Scope, Table, Value
+from bittern.terms.scope import FunctionTable, MeaninglessError, Scope, Value
 from bittern.terms.texts import (
     Characters,
     all_there,
@@ -40,7 +40,7 @@ from bittern.terms.texts import (
 )
 from bittern.terms.types import is_number, type_name
 
-TABLE = Table()
+TABLE = FunctionTable()
 
 
 @TABLE.add("ascii", least=1)

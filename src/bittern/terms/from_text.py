@@ -21,9 +21,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from bittern.arrays import Mask
 from bittern.terms.columns import arrow, column, merged, per_distinct
 from bittern.terms.decimals import decimal_array, quotient, times_ten
-from bittern.terms.scope import Mask
 from bittern.terms.types import MAX_PRECISION
 
 #: What Spark leaves out around integers, Booleans and times; and Java around other numbers.

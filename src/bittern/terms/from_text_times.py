@@ -20,10 +20,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from bittern.arrays import Mask
 from bittern.terms.calendar import days_of, is_date, length_of_month
 from bittern.terms.columns import arrow
 from bittern.terms.from_text import trimmed
-from bittern.terms.scope import Mask
 
 _DAY, _SECOND = 86_400_000_000, 1_000_000
 _DATE = re.compile(

@@ -20,10 +20,10 @@ import pyarrow as pa
 
 from bittern.terms.columns import meaningless
 from bittern.terms.nodes import Call
-from bittern.terms.scope import Scope, Table, Value
+from bittern.terms.scope import FunctionTable, Scope, Value
 from bittern.terms.texts import constants_once, each, number, text
 
-TABLE = Table()
+TABLE = FunctionTable()
 _ALGORITHMS = {0: "sha256", 224: "sha224", 256: "sha256", 384: "sha384", 512: "sha512"}
 
 

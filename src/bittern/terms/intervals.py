@@ -19,14 +19,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from bittern.arrays import Mask
 from bittern.terms.casts import cast
 from bittern.terms.moments import (
     DAY,
     HOUR,
     MINUTE,
     SECOND,
-    Cells,
     Numbers,
+    WholeNumbers,
     added,
     as_whole,
     cells,
@@ -40,15 +41,15 @@ from bittern.terms.moments import (
     spread,
 )
 from bittern.terms.nodes import Call
-from bittern.terms.scope import Mask, MeaninglessError, Scope, Table, Value
+from bittern.terms.scope import FunctionTable, MeaninglessError, Scope, Value
 from bittern.terms.types import DAY_TIME, DAYS, YEAR_MONTH, is_number, type_name
 
-TABLE = Table()
+TABLE = FunctionTable()
 _TRIPLE = np.dtype([("months", "<i4"), ("days", "<i4"), ("nanos", "<i8")])
 _OVERFLOW = "interval overflow"
 
 
-class Parts(NamedTuple):
+class IntervalParts(NamedTuple):
     """The months, days and microseconds of intervals, and which of them are there."""
 
     months: Numbers
@@ -63,7 +64,7 @@ def is_interval(kind: pa.DataType) -> bool:
     return bool(pa.types.is_duration(kind) or pa.types.is_interval(kind))
 
 
-def parts(value: Value) -> Parts:
+def parts(value: Value) -> IntervalParts:
     """An interval of months (and days, and time) in its parts."""
     array = column(value)
     there = mask_of(array.is_valid())
@@ -75,7 +76,7 @@ def parts(value: Value) -> Parts:
     months, days, nanos = (
         np.where(there, triples[name], 0).astype(np.int64) for name in ("months", "days", "nanos")
     )
-    return Parts(months, days, nanos // 1000, there, isinstance(value, pa.Scalar))
+    return IntervalParts(months, days, nanos // 1000, there, isinstance(value, pa.Scalar))
 
 
 def of_parts(months: Any, days: Any, micros: Any, there: Mask, *, is_one: bool) -> Value:
@@ -96,7 +97,7 @@ def months_alone(value: Value) -> Value:
     return made(pa.int32(), own.months, own.there, is_one=own.is_one)
 
 
-def micros_of(value: Value) -> Cells:
+def micros_of(value: Value) -> WholeNumbers:
     """The microseconds of an interval of days and time."""
     own = cells(value)
     return own if value.type != DAYS else own._replace(numbers=own.numbers * SECOND)
@@ -232,7 +233,7 @@ def _rounded(
     return plain.fill_null(0).to_numpy(), mask_of(fits)
 
 
-def _seconds(scope: Scope, value: Value, name: str) -> Cells:
+def _seconds(scope: Scope, value: Value, name: str) -> WholeNumbers:
     """Seconds with six digits behind the point, as microseconds."""
     if not (is_number(value.type) or is_text(value.type) or pa.types.is_null(value.type)):
         raise MeaninglessError(f"{name} takes seconds as a number, not {type_name(value.type)}")
@@ -245,14 +246,14 @@ _ZERO = pa.scalar(0, pa.int32())
 
 def _amounts(
     scope: Scope, call: Call, values: tuple[Value, ...], count: int, *, seconds: bool
-) -> list[Cells]:
+) -> list[WholeNumbers]:
     """The arguments of a maker, those that are left out being 0; the last may be seconds."""
     given = (*values, *[_ZERO] * (count - len(values)))
     whole = [as_whole(scope, each, call.function) for each in given[: count - seconds]]
     return whole if not seconds else [*whole, _seconds(scope, given[-1], call.function)]
 
 
-def _sum(own: list[Cells], sizes: tuple[int, ...]) -> tuple[Numbers, Mask]:
+def _sum(own: list[WholeNumbers], sizes: tuple[int, ...]) -> tuple[Numbers, Mask]:
     """Amounts in units of these sizes together, and where they overflow."""
     total_, over = np.zeros(1, np.int64), np.zeros(1, np.bool_)
     for each, size in zip(own, sizes, strict=True):

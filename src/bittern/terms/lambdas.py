@@ -26,14 +26,15 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from bittern.arrays import Mask
 from bittern.terms.casts import widened
 from bittern.terms.conditions import truth
 from bittern.terms.limits import MAX_ELEMENTS
 from bittern.terms.nested import Lists, Offsets, field_of, list_parts, parts_of, path_parts
-from bittern.terms.nodes import Call, Lambda, attributes_of
-from bittern.terms.scope import Failure, Mask, MeaninglessError, Scope, Table, Value
+from bittern.terms.nodes import Attribute, Call, Lambda, attributes_of
+from bittern.terms.scope import Failure, FunctionTable, MeaninglessError, Scope, Value
 
-TABLE = Table()
+TABLE = FunctionTable()
 #: Elements that are taken together, if they are not of one row.
 _TOGETHER = 1 << 21
 #: Bytes of a repeated text that count as one element.
@@ -63,21 +64,32 @@ def _function(call: Call, place: int, *counts: int) -> Lambda:
     return found
 
 
-def _columns(
-    scope: Scope, function: Lambda, given: Mapping[str, pa.Array], rows: Offsets
-) -> dict[str, pa.Array]:
-    """What the body of a function reads: parts of what is given, and columns at these rows."""
-    found, picked = {}, pa.array(rows)
-    for name in attributes_of(function.body):
-        head, *rest = path_parts(name)
-        if head in given:
-            column = given[head]
-            for part in rest:
-                column = field_of(column, part)
-            found[name] = column
-        elif name in scope.columns:
-            found[name] = scope.columns[name].take(picked)
-    return found
+class _Within(Mapping[str, pa.Array]):
+    """What the body of a function may read: parts of what is given, and columns at these rows."""
+
+    def __init__(self, scope: Scope, given: Mapping[str, pa.Array], rows: Offsets) -> None:
+        self._around = scope.columns
+        self._given = given
+        self._rows = pa.array(rows)
+        self._found: dict[str, pa.Array] = {}
+
+    def __getitem__(self, name: str) -> pa.Array:
+        if name not in self._found:
+            head, *rest = path_parts(name)
+            if head in self._given:
+                column = self._given[head]
+                for part in rest:
+                    column = field_of(column, part)
+            else:
+                column = self._around[name].take(self._rows)
+            self._found[name] = column
+        return self._found[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._found)
+
+    def __len__(self) -> int:
+        return len(self._found)
 
 
 def _weights(scope: Scope, function: Lambda, value: Value) -> Offsets:
@@ -125,22 +137,39 @@ def _applied(scope: Scope, call: Call, function: Lambda) -> Iterator[_Applied]:
         value = pc.if_else(pa.array(over), pa.scalar(None, value.type), value)
         weights = np.where(over, 0, weights)
     for start, stop in _pieces(weights):
-        own = value.slice(start, stop - start) if isinstance(value, pa.Array) else value
+        is_whole = isinstance(value, pa.Scalar) or stop - start == len(value)
+        own = value if is_whole else value.slice(start, stop - start)
         scope.spent.elements += int(weights[start:stop].sum())
         if not scope.spent.are_elements_left:
             rows = np.arange(scope.n_rows)
             left = (rows >= start) & (rows < stop) & (weights > 0)
             scope.fail(left, f"{call.function} has too many elements to go through")
             own = pa.scalar(None, value.type)
-        lists = list_parts(Scope({}, stop - start), own, call.function)
-        given = {function.parameters[0]: lists.values}
-        if len(function.parameters) > 1:
-            given[function.parameters[1]] = pa.array(lists.positions, pa.int32())
-        parents = lists.parents + start
-        columns = _columns(scope, function, given, parents)
-        inner = Scope(columns, len(parents), spent=scope.spent, sets=scope.sets)
+        # Functions of one column share its elements, and what their bodies have in common.
+        first = call.arguments[0]
+        key = first, function.parameters
+        is_column = isinstance(first, Attribute) and own is scope.columns.get(first.name)
+        if is_column and key in scope.inside:
+            lists, inner = scope.inside[key]
+        else:
+            lists, inner = _elements(scope, call, function, own, start, stop)
+            if is_column:
+                scope.inside[key] = lists, inner
+        inner.spent, before = scope.spent, len(inner.failures)
         values = inner.array(inner.value(function.body))
-        yield _Applied(start, lists, values, inner.failures)
+        yield _Applied(start, lists, values, inner.failures[before:])
+
+
+def _elements(
+    scope: Scope, call: Call, function: Lambda, value: Value, start: int, stop: int
+) -> tuple[Lists, Scope]:
+    """The lists of these rows, and a scope whose rows are their elements."""
+    lists = list_parts(Scope({}, stop - start), value, call.function)
+    given = {function.parameters[0]: lists.values}
+    if len(function.parameters) > 1:
+        given[function.parameters[1]] = pa.array(lists.positions, pa.int32())
+    parents = lists.parents + start
+    return lists, scope.within(_Within(scope, given, parents), len(parents))
 
 
 def _tell(scope: Scope, applied: _Applied, needed: Mask | None = None) -> Mask:
@@ -165,11 +194,14 @@ def _quantified(stops_at: bool, scope: Scope, call: Call) -> Value:  # noqa: FBT
     for applied in _applied(scope, call, function):
         lists, values = applied.lists, truth(applied.values)
         decides = _mask(values if stops_at else pc.invert(values))
-        first = lists.first(decides)
-        needed = np.arange(len(decides)) <= first[lists.parents]
-        failed = _tell(scope, applied, needed)[applied.start : applied.start + len(lists.valid)]
         decided = lists.any(decides)
-        unknown = ~decided & lists.any(_nulls(values)) | failed
+        unknown = np.zeros(len(decided), dtype=np.bool_)
+        if values.null_count:
+            unknown = ~decided & lists.any(_nulls(values))
+        if applied.failures:
+            needed = np.arange(len(decides)) <= lists.first(decides)[lists.parents]
+            failed = _tell(scope, applied, needed)
+            unknown |= failed[applied.start : applied.start + len(lists.valid)]
         found.append(pa.array(decided == stops_at, mask=~lists.valid | unknown))
     return pa.concat_arrays(found)
 
@@ -240,8 +272,7 @@ def _inside(
     scope: Scope, function: Lambda, given: Mapping[str, pa.Array], rows: Offsets, broken: Mask
 ) -> pa.Array:
     """The function's value for each of these rows; those that fail are marked as broken."""
-    columns = _columns(scope, function, given, rows)
-    inner = Scope(columns, len(rows), spent=scope.spent, sets=scope.sets)
+    inner = scope.within(_Within(scope, given, rows), len(rows))
     value = inner.array(inner.value(function.body))
     for places, reason in inner.failures:
         failed = np.zeros(scope.n_rows, dtype=np.bool_)

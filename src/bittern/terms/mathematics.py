@@ -10,22 +10,24 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from bittern.arrays import Float64s
 from bittern.terms.casts import cast
 from bittern.terms.columns import column, given
 from bittern.terms.nodes import Call
 from bittern.terms.numbers import plain
-from bittern.terms.scope import Scope, Table, Value
+from bittern.terms.scope import FunctionTable, Scope, Value
 
-TABLE = Table()
-
-Data = npt.NDArray[np.float64]
+TABLE = FunctionTable()
 
 
 def _of_one(
-    function: Callable[[Data], Data], above: float | None, scope: Scope, call: Call, value: Value
+    function: Callable[[Float64s], Float64s],
+    above: float | None,
+    scope: Scope,
+    call: Call,
+    value: Value,
 ) -> Value:
     """A function of one number; NULL unless it is above a bound (NaN is above all)."""
     own = column(_double(scope, call, value))
@@ -36,7 +38,11 @@ def _of_one(
 
 
 def _of_two(
-    function: Callable[[Data, Data], Data], scope: Scope, call: Call, left: Value, right: Value
+    function: Callable[[Float64s, Float64s], Float64s],
+    scope: Scope,
+    call: Call,
+    left: Value,
+    right: Value,
 ) -> Value:
     one, other = (column(_double(scope, call, value)) for value in (left, right))
     with np.errstate(all="ignore"):
@@ -48,12 +54,12 @@ def _double(scope: Scope, call: Call, value: Value) -> Value:
     return cast(scope, plain(scope, value, what=call.function), pa.float64())
 
 
-def _inverted(function: Callable[[Data], Data]) -> Callable[[Data], Data]:
+def _inverted(function: Callable[[Float64s], Float64s]) -> Callable[[Float64s], Float64s]:
     return lambda data: 1 / function(data)
 
 
 _LN2 = np.log(2.0)
-_FUNCTIONS: dict[str, Callable[[Data], Data]] = {
+_FUNCTIONS: dict[str, Callable[[Float64s], Float64s]] = {
     "sqrt": np.sqrt,
     "cbrt": np.cbrt,
     "exp": np.exp,
@@ -94,7 +100,7 @@ def _log(scope: Scope, call: Call, first: Value, second: Value | None = None) ->
     return given(data, valid, pa.float64(), first, second)
 
 
-def _power(base: Data, exponent: Data) -> Data:
+def _power(base: Float64s, exponent: Float64s) -> Float64s:
     # C has 1 for 1 to the power of anything, and -1 to that of infinity; Java has NaN.
     odd = (np.abs(base) == 1) & ~np.isfinite(exponent)
     return np.where(odd, np.nan, np.power(base, exponent))

@@ -17,9 +17,9 @@ from typing import Protocol, TypeAlias
 import pyarrow as pa
 
 from bittern.terms.nodes import Call, Constant, Term, walk
-from bittern.terms.scope import MeaninglessError, Scope, Table, Value
+from bittern.terms.scope import FunctionTable, MeaninglessError, Scope, Value
 
-TABLE = Table()
+TABLE = FunctionTable()
 #: The name of the call; its arguments are the value and the name of the set. No text can call it.
 IN_SET = "in set"
 

@@ -17,8 +17,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from bittern.arrays import Mask
 from bittern.terms.casts import cast
-from bittern.terms.scope import Mask, MeaninglessError, Scope, Value
+from bittern.terms.scope import MeaninglessError, Scope, Value
 from bittern.terms.types import TIMESTAMP, TIMESTAMP_NTZ, is_number, type_name
 
 Numbers: TypeAlias = npt.NDArray[np.int64]
@@ -30,7 +31,7 @@ DAY = 24 * HOUR
 _I4, _I8 = np.iinfo(np.int32), np.iinfo(np.int64)
 
 
-class Cells(NamedTuple):
+class WholeNumbers(NamedTuple):
     """Whole numbers, and which of them are there; where they are not, the number is 0."""
 
     numbers: Numbers
@@ -45,12 +46,12 @@ def column(value: Value) -> pa.Array:
     return pa.repeat(value, 1) if value.is_valid else pa.nulls(1, value.type)
 
 
-def cells(value: Value) -> Cells:
+def cells(value: Value) -> WholeNumbers:
     """The numbers behind integers, dates, timestamps, durations and decimals of up to 18 digits."""
     array, is_one = column(value), isinstance(value, pa.Scalar)
     kind, there = array.type, mask_of(column(value).is_valid())
     if pa.types.is_null(kind):
-        return Cells(np.zeros(len(array), np.int64), there, is_one)
+        return WholeNumbers(np.zeros(len(array), np.int64), there, is_one)
     if pa.types.is_decimal(kind):
         halves = np.frombuffer(array.buffers()[1], dtype=np.int64)
         numbers = halves[2 * array.offset : 2 * (array.offset + len(array)) : 2]
@@ -60,7 +61,7 @@ def cells(value: Value) -> Cells:
         elif not pa.types.is_integer(kind):
             array = array.view(pa.int64())
         numbers = array.cast(pa.int64()).fill_null(0).to_numpy()
-    return Cells(np.where(there, numbers, 0), there, is_one)
+    return WholeNumbers(np.where(there, numbers, 0), there, is_one)
 
 
 def mask_of(array: pa.Array) -> Mask:
@@ -68,7 +69,7 @@ def mask_of(array: pa.Array) -> Mask:
     return np.asarray(array.to_numpy(zero_copy_only=False), dtype=np.bool_)
 
 
-def spread(*parts: Cells) -> tuple[Mask, bool]:
+def spread(*parts: WholeNumbers) -> tuple[Mask, bool]:
     """Where all parts are there, and whether all of them are constants."""
     there = parts[0].there
     for each in parts[1:]:
@@ -107,7 +108,7 @@ def failing(scope: Scope, there: Mask, bad: Any, reason: str) -> Mask:
     return left
 
 
-def as_days(scope: Scope, value: Value, name: str) -> Cells:
+def as_days(scope: Scope, value: Value, name: str) -> WholeNumbers:
     """Days since 1970 of a date, of a timestamp, or of a string that is cast."""
     kind = value.type
     if pa.types.is_timestamp(kind):
@@ -120,7 +121,7 @@ def as_days(scope: Scope, value: Value, name: str) -> Cells:
     raise MeaninglessError(f"{name} takes a date, not {type_name(kind)}")
 
 
-def as_micros(scope: Scope, value: Value, name: str) -> Cells:
+def as_micros(scope: Scope, value: Value, name: str) -> WholeNumbers:
     """Microseconds since 1970 of a timestamp, of a date, or of a string that is cast."""
     kind = value.type
     if pa.types.is_date(kind):
@@ -134,7 +135,9 @@ def as_micros(scope: Scope, value: Value, name: str) -> Cells:
     raise MeaninglessError(f"{name} takes a timestamp, not {type_name(kind)}")
 
 
-def as_whole(scope: Scope, value: Value, name: str, kind: pa.DataType | None = None) -> Cells:
+def as_whole(
+    scope: Scope, value: Value, name: str, kind: pa.DataType | None = None
+) -> WholeNumbers:
     """The numbers of an INT, or of what is cast to one, as Spark does it for an argument."""
     kind = kind or pa.int32()
     if pa.types.is_null(value.type):

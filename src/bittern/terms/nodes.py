@@ -104,13 +104,19 @@ def shared(terms: Sequence[Term]) -> tuple[list[Term], frozenset[int]]:
     parents: dict[int, set[int]] = {}
 
     def one(term: Term) -> Term:
-        if not isinstance(term, Call):
+        below: tuple[Term, ...]
+        if isinstance(term, Call):
+            below = tuple(map(one, term.arguments))
+            replaced: Term = Call(term.function, below, term.to)
+        elif isinstance(term, Lambda):
+            below = (one(term.body),)
+            replaced = Lambda(term.parameters, *below)
+        else:
             return term
-        arguments = tuple(map(one, term.arguments))
-        node = known.setdefault(replaced := Call(term.function, arguments, term.to), replaced)
-        for argument in arguments:
-            if isinstance(argument, Call):
-                parents.setdefault(id(argument), set()).add(id(node))
+        node = known.setdefault(replaced, replaced)
+        for each in below:
+            if isinstance(each, Call):
+                parents.setdefault(id(each), set()).add(id(node))
         return node
 
     found = [one(term) for term in terms]

@@ -22,17 +22,19 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from bittern.arrays import Mask
 from bittern.terms import decimals
 from bittern.terms.casts import cast, widened
-from bittern.terms.columns import Column, as_given, column, given, meaningless
+from bittern.terms.columns import NumPyColumn, as_given, column, given, meaningless
 from bittern.terms.decimals import Units, decimal_array, units_of
 from bittern.terms.nodes import Call, Constant, Term
-from bittern.terms.scope import Mask, Scope, Table, Value
+from bittern.terms.scope import FunctionTable, Scope, Value
 from bittern.terms.types import as_decimal, common_type, is_number
 
-TABLE = Table()
+TABLE = FunctionTable()
 OVERFLOW = "the result does not fit its type"
 _BY_ZERO = "division by zero"
+_SHORT = 2**31
 
 Data = npt.NDArray[Any]
 
@@ -111,10 +113,17 @@ def _multiplied(left: Data, right: Data) -> tuple[Data, Mask]:
     if left.dtype != np.int64:
         wide = left.astype(np.int64) * right
         return found, wide != found
+    if _are_short(left) and _are_short(right):
+        return found, np.zeros(1, np.bool_)
     least = np.iinfo(np.int64).min
     safe = np.where((left == 0) | (left == -1), 1, left)
     wrong = (safe == left) & (found // safe != right) | (left == -1) & (right == least)
     return found, wrong
+
+
+def _are_short(numbers: Data) -> bool:
+    """Whether the product of two of them fits into a BIGINT, whatever they are."""
+    return len(numbers) == 0 or bool(numbers.min() > -_SHORT and numbers.max() < _SHORT)
 
 
 def _rest(left: Data, right: Data) -> tuple[Data, Mask]:
@@ -181,17 +190,18 @@ def computed(
             data = operation.on_floats(first.data, divisor)
         else:
             data, over = operation.on_integers(first.data, divisor)
-            over = over & valid
-            valid = valid & ~over
-            if strict:
-                scope.fail(over, OVERFLOW)
+            if over.any():
+                over = over & valid
+                valid = valid & ~over
+                if strict:
+                    scope.fail(over, OVERFLOW)
     return given(data, valid, kind, left, right)
 
 
 def _divisible(
     scope: Scope,
-    left: Column | Units,
-    right: Column | Units,
+    left: NumPyColumn | Units,
+    right: NumPyColumn | Units,
     operation: Operation,
     *,
     strict: bool,
@@ -201,6 +211,8 @@ def _divisible(
     if not operation.divides:
         return valid, right.data
     zero = np.asarray(right.data == 0, dtype=np.bool_)
+    if not zero.any():
+        return valid, right.data
     if strict:
         scope.fail(valid & zero, _BY_ZERO)
     return valid & ~zero, np.where(zero, right.data.dtype.type(1), right.data)

@@ -27,7 +27,7 @@ import re2
 
 from bittern.terms.nodes import Call
 from bittern.terms.pattern_texts import LikeForm, Wildcard, compile_regex, like_parts
-from bittern.terms.scope import MeaninglessError, Scope, Table, Value
+from bittern.terms.scope import FunctionTable, MeaninglessError, Scope, Value
 from bittern.terms.strings import lower
 from bittern.terms.texts import (
     Integers,
@@ -42,7 +42,7 @@ from bittern.terms.texts import (
     where,
 )
 
-TABLE = Table()
+TABLE = FunctionTable()
 
 
 @TABLE.add("like", least=2, most=3)

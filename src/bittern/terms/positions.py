@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bittern.terms.nodes import Call
-from bittern.terms.scope import MeaninglessError, Scope, Table, Value
+from bittern.terms.scope import FunctionTable, MeaninglessError, Scope, Value
 from bittern.terms.strings import joined
 from bittern.terms.texts import (
     Characters,
@@ -40,7 +40,7 @@ from bittern.terms.texts import (
     where,
 )
 
-TABLE = Table()
+TABLE = FunctionTable()
 #: What Spark takes for a length that is not given; behind a position far in front of the string it
 #: is not enough to reach the end.
 _ALL = 2**31 - 1

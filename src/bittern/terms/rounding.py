@@ -21,11 +21,11 @@ from bittern.terms.columns import as_given, column, given, meaningless
 from bittern.terms.decimals import decimal_array, quotient, rescaled, units_of
 from bittern.terms.nodes import Call
 from bittern.terms.numbers import OVERFLOW, plain
-from bittern.terms.scope import MeaninglessError, Scope, Table, Value
+from bittern.terms.scope import FunctionTable, MeaninglessError, Scope, Value
 from bittern.terms.shortest import EXACT_POWER, rounded_units
 from bittern.terms.types import MAX_PRECISION, as_decimal, is_number
 
-TABLE = Table()
+TABLE = FunctionTable()
 #: What floor and ceil with places cast to first, if it is no DECIMAL.
 _WIDE = {pa.float32(): pa.decimal128(14, 7), pa.float64(): pa.decimal128(30, 15)}
 _TEXT = pa.decimal128(MAX_PRECISION, 18)
@@ -61,14 +61,16 @@ def _round(mode: str, scope: Scope, call: Call, value: Value, places: Value = _Z
     kept = ~np.isfinite(data) | ((np.abs(data) >= _WHOLE) & (to >= 0))
     # Digits beyond the 17 that a DOUBLE has, wherever its point stands, change nothing.
     to = max(min(to, 350), -350)
-    units = rounded_units(np.where(kept, 0.0, data), to, mode)
+    any_kept = bool(kept.any())
+    units = rounded_units(np.where(kept, 0.0, data) if any_kept else data, to, mode)
     if units.dtype == np.int64 and abs(to) <= EXACT_POWER:
         found = units / 10.0**to if to >= 0 else units * 10.0**-to
     else:
         whole = units.astype(object)
         found = whole / 10**to if to >= 0 else whole * 10**-to
         found = np.where(np.abs(found) < _BEYOND, found, np.where(found < 0, -np.inf, np.inf))
-    data = np.where(kept, data, found.astype(np.float64))
+    found = found.astype(np.float64)
+    data = np.where(kept, data, found) if any_kept else found
     return given(data.astype(own.data.dtype), own.valid, value.type, value)
 
 

@@ -31,6 +31,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from bittern.arrays import Mask
 from bittern.terms.limits import (
     MAX_BUILT_BYTES,
     MAX_BUILT_BYTES_PER_ROW,
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
     from bittern.terms.members import NamedSets
 
 Value: TypeAlias = pa.Array | pa.Scalar
-Mask: TypeAlias = npt.NDArray[np.bool_]
 _NO_SETS: Mapping[str, Any] = {}
 
 
@@ -106,6 +106,8 @@ class Scope:
         self._repeated = repeated
         self._kept: dict[int, tuple[Value, list[Failure]]] = {}
         self._kept_bytes = 0
+        #: What ``lambdas.py`` keeps of columns of arrays: their lists, and a scope of the elements.
+        self.inside: dict[Any, tuple[Any, Scope]] = {}
         self.spent = Spent(n_rows) if spent is None else spent
 
     def value(self, term: Term) -> Value:
@@ -160,6 +162,8 @@ class Scope:
 
     def fail(self, mask: Any, reason: str) -> None:
         """Note that the query would fail in Spark for these rows, a mask or a Boolean value."""
+        if isinstance(mask, np.ndarray) and not mask.any():
+            return
         failed = self.mask(mask)
         if failed.any():
             rows = np.flatnonzero(failed)
@@ -181,6 +185,11 @@ class Scope:
         rows = own if self._rows is None else self._rows[own]
         columns = _Picked(self.columns, pa.array(own))
         return Scope(columns, len(own), self.failures, rows, sets=self.sets, spent=self.spent)
+
+    def within(self, columns: Mapping[str, pa.Array], n_rows: int) -> Scope:
+        """A scope inside of this one, whose rows are others: elements."""
+        kept, sets, spent = self._repeated, self.sets, self.spent
+        return Scope(columns, n_rows, repeated=kept, sets=sets, spent=spent)
 
 
 class _Picked(Mapping[str, pa.Array]):
@@ -219,7 +228,7 @@ class Meaning(NamedTuple):
 Functions: TypeAlias = dict[str, Meaning]
 
 
-class Table:
+class FunctionTable:
     """The functions of a module, by the names that they are called with."""
 
     def __init__(self) -> None:

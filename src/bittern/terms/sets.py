@@ -17,13 +17,14 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from bittern.arrays import Mask
 from bittern.terms.comparisons import in_common
 from bittern.terms.nested import Lists, Offsets, list_parts
 from bittern.terms.nodes import Call
 from bittern.terms.ranks import ranks
-from bittern.terms.scope import Mask, Scope, Table, Value
+from bittern.terms.scope import FunctionTable, Scope, Value
 
-TABLE = Table()
+TABLE = FunctionTable()
 
 
 def ranked_beside(values: pa.Array, others: Value) -> tuple[Offsets, Offsets]:

@@ -18,7 +18,7 @@ from bittern.terms.casts import cast
 from bittern.terms.intervals import is_interval, micros_of, parts, total
 from bittern.terms.moments import (
     DAY,
-    Cells,
+    WholeNumbers,
     added,
     as_days,
     as_micros,
@@ -41,7 +41,7 @@ from bittern.terms.types import DAY_TIME, DAYS, TIMESTAMP
 _DATE = pa.date32()
 
 
-def plus_days(date: Cells, days: Cells, sign: int) -> Value:
+def plus_days(date: WholeNumbers, days: WholeNumbers, sign: int) -> Value:
     """The date some days later. Far beyond the year 9999 it starts over, as in Spark."""
     there, is_one = spread(date, days)
     return made(_DATE, date.numbers + sign * days.numbers, there, is_one=is_one)

@@ -39,12 +39,12 @@ def rounded_units(data: npt.NDArray[np.float64], places: int, mode: str = "up") 
     with np.errstate(all="ignore"):
         near = np.rint(size * power if places >= 0 else size / power)
         exact &= (size < _EXACT) & (near < _EXACT / 10)
-        near = np.where(exact, near, 0)
+        near = near if exact.all() else np.where(exact, near, 0)
         low, high = _half(near - 0.5, power, places), _half(near + 0.5, power, places)
-        odd = near % 2 == 1
         if mode == "up":
             near = near + (size >= high) - (size < low)
         else:
+            odd = near % 2 == 1
             near = near + ((size > high) | ((size == high) & odd))
             near = near - ((size < low) | ((size == low) & odd))
     units = np.where(data < 0, -near, near).astype(np.int64)

@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bittern.terms.nodes import Call
-from bittern.terms.scope import Scope, Table, Value
+from bittern.terms.scope import FunctionTable, Scope, Value
 from bittern.terms.texts import (
     Characters,
     Integers,
@@ -42,7 +42,7 @@ from bittern.terms.texts import (
     within_limits,
 )
 
-TABLE = Table()
+TABLE = FunctionTable()
 
 #: Letters that got another case in Unicode 15 to 17, which Python may not know yet but Spark does.
 _NEW_LOWER = {
@@ -91,9 +91,17 @@ def _each_in_case(
     return each(scope, pa.string(), new if has_new else known, array)
 
 
+def _are_ascii(array: pa.Array) -> bool:
+    """Whether all strings are ASCII, those that are NULL included, as far as their bytes go."""
+    characters = Characters(array)
+    return characters.starts is None
+
+
 def lower(scope: Scope, value: Value) -> Value:
     """A string in lower case."""
     array = scope.array(value)
+    if _are_ascii(array):
+        return pc.ascii_lower(array)
     is_ascii = pc.string_is_ascii(array)
     others = _each_in_case(scope, where(pc.invert(is_ascii), array), str.lower, _new_lower)
     return pc.if_else(is_ascii, pc.ascii_lower(array), others)
@@ -109,6 +117,8 @@ def _lower(scope: Scope, _call: Call, value: Value) -> Value:
 @constants_once
 def _upper(scope: Scope, _call: Call, value: Value) -> Value:
     array = scope.array(text(scope, value))
+    if _are_ascii(array):
+        return pc.ascii_upper(array)
     is_ascii = pc.string_is_ascii(array)
     others = _each_in_case(scope, where(pc.invert(is_ascii), array), str.upper, _new_upper)
     return pc.if_else(is_ascii, pc.ascii_upper(array), others)

@@ -18,10 +18,10 @@ from bittern.terms.comparisons import as_wider
 from bittern.terms.nested import path_parts
 from bittern.terms.nodes import Attribute, Call, Term
 from bittern.terms.ranks import ranks
-from bittern.terms.scope import MeaninglessError, Scope, Table, Value
+from bittern.terms.scope import FunctionTable, MeaninglessError, Scope, Value
 from bittern.terms.types import widest_type
 
-TABLE = Table()
+TABLE = FunctionTable()
 
 
 @TABLE.add("struct", least=1, most=-1)

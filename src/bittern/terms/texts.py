@@ -25,10 +25,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from bittern.arrays import Mask
 from bittern.terms.casts import cast
 from bittern.terms.limits import MAX_COLUMN_BYTES, MAX_VALUE_BYTES
 from bittern.terms.nodes import Call
-from bittern.terms.scope import Mask, MeaninglessError, Scope, Value
+from bittern.terms.scope import MeaninglessError, Scope, Value
 from bittern.terms.types import is_number, type_name
 
 Integers: TypeAlias = npt.NDArray[np.int64]

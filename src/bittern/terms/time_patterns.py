@@ -22,6 +22,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from bittern.arrays import Mask
 from bittern.terms.moments import (
     DAY,
     HOUR,
@@ -36,7 +37,7 @@ from bittern.terms.moments import (
     start_of_year,
     year_of,
 )
-from bittern.terms.scope import Mask, MeaninglessError
+from bittern.terms.scope import MeaninglessError
 
 _MOST_LETTERS = 200
 _MONTHS = ["January", "February", "March", "April", "May", "June", "July", "August"]
@@ -68,7 +69,7 @@ _ZONES = {
 _READABLE = frozenset("yMLdDHhKkmsSaXxZ")
 
 
-class Token(NamedTuple):
+class PatternPiece(NamedTuple):
     """A letter and how often it stands, or (width 0) a literal, ``[`` or ``]``."""
 
     text: str
@@ -76,25 +77,25 @@ class Token(NamedTuple):
 
 
 @lru_cache(maxsize=256)
-def tokens(pattern: str) -> tuple[Token, ...]:
+def tokens(pattern: str) -> tuple[PatternPiece, ...]:
     """The letters and literals of a pattern; ``MeaninglessError`` if it is none."""
     if len(pattern) > _MOST_LETTERS:
         raise MeaninglessError(f"a pattern of dates has at most {_MOST_LETTERS} letters")
-    found: list[Token] = []
+    found: list[PatternPiece] = []
     depth = 0
     for match in re.finditer(r"'((?:[^']|'')*)'|([A-Za-z])\2*|(.)", pattern, re.DOTALL):
         quoted, letter, other = match.groups()
         if quoted is not None:
-            found.append(Token("literal:" + (quoted.replace("''", "'") or "'"), 0))
+            found.append(PatternPiece("literal:" + (quoted.replace("''", "'") or "'"), 0))
         elif letter is not None:
             if len(match[0]) > _COUNTS.get(letter, 0):
                 raise MeaninglessError(f"{match[0]!r} has no meaning in a pattern of dates")
-            found.append(Token(letter, len(match[0])))
+            found.append(PatternPiece(letter, len(match[0])))
         elif other in "[]":
             depth += 1 if other == "[" else -1
-            found.append(Token(other, 0))
+            found.append(PatternPiece(other, 0))
         else:
-            found.append(Token("literal:" + other, 0))
+            found.append(PatternPiece("literal:" + other, 0))
         if depth < 0 or (other and other in "{}#'"):
             raise MeaninglessError(f"{other!r} has no meaning in a pattern of dates")
     return tuple(found)
@@ -138,7 +139,7 @@ _NUMBERS: dict[str, Callable[[Numbers, Numbers], Numbers]] = {
 }
 
 
-def _piece(token: Token, days: Numbers, time: Numbers) -> pa.Array | str:
+def _piece(token: PatternPiece, days: Numbers, time: Numbers) -> pa.Array | str:
     """What a token writes."""
     text, count = token
     if not count:
@@ -171,7 +172,7 @@ def written(pattern: str, micros: Numbers) -> pa.Array:
     return pc.binary_join_element_wise(start, *pieces, "")
 
 
-class Reader(NamedTuple):
+class TextReader(NamedTuple):
     """How a column is read: its regular expression, and the letter and count of each group."""
 
     expression: str
@@ -179,7 +180,7 @@ class Reader(NamedTuple):
 
 
 @lru_cache(maxsize=256)
-def reader(pattern: str) -> Reader:
+def reader(pattern: str) -> TextReader:
     """What reads a pattern; ``MeaninglessError`` if none does."""
     groups: dict[str, int] = {}
     written_as = ["(?i)^"]
@@ -205,14 +206,14 @@ def reader(pattern: str) -> Reader:
     written_as.append(")?" * open_sections + "$")
     if "X" in groups and len({t.text for t in found} & set("XxZ")) > 1:
         raise MeaninglessError("a pattern of dates has one zone")
-    return Reader("".join(written_as), groups)
+    return TextReader("".join(written_as), groups)
 
 
 def _escaped(text: str) -> str:
     return "".join(f"\\x{{{ord(letter):x}}}" for letter in text)
 
 
-def _check_behind(rest: tuple[Token, ...]) -> None:
+def _check_behind(rest: tuple[PatternPiece, ...]) -> None:
     """Refuse what follows a number of any size, unless it says how many digits it has.
 
     Java gives all digits that are left over to the number in front.

@@ -19,14 +19,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from bittern.arrays import Mask
 from bittern.terms.casts import cast
 from bittern.terms.moments import (
     DAY,
     HOUR,
     MINUTE,
     SECOND,
-    Cells,
     Numbers,
+    WholeNumbers,
     as_micros,
     as_whole,
     cells,
@@ -43,12 +44,12 @@ from bittern.terms.moments import (
     spread,
 )
 from bittern.terms.nodes import Call
-from bittern.terms.scope import Mask, MeaninglessError, Scope, Table, Value
+from bittern.terms.scope import FunctionTable, MeaninglessError, Scope, Value
 from bittern.terms.time_patterns import parsed, written
 from bittern.terms.types import TIMESTAMP, TIMESTAMP_NTZ, is_number, type_name
 from bittern.terms.zones import zoned
 
-TABLE = Table()
+TABLE = FunctionTable()
 _DATE = pa.date32()
 _DEFAULT = "yyyy-MM-dd HH:mm:ss"
 
@@ -114,7 +115,7 @@ def _unix_timestamp(scope: Scope, call: Call, value: Value, *rest: Value) -> Val
     return made(pa.int64(), whole, own.there, is_one=own.is_one)
 
 
-def _as_written(own: Cells, numbers: Numbers, pattern: str) -> Value:
+def _as_written(own: WholeNumbers, numbers: Numbers, pattern: str) -> Value:
     text = pc.if_else(pa.array(own.there), written(pattern, numbers), pa.scalar(None, pa.string()))
     return text[0] if own.is_one else text
 

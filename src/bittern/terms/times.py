@@ -27,8 +27,8 @@ from bittern.terms.moments import (
     HOUR,
     MINUTE,
     SECOND,
-    Cells,
     Numbers,
+    WholeNumbers,
     added,
     as_days,
     as_micros,
@@ -51,12 +51,12 @@ from bittern.terms.moments import (
     year_of,
 )
 from bittern.terms.nodes import Attribute, Call, Term
-from bittern.terms.scope import MeaninglessError, Scope, Table, Value
+from bittern.terms.scope import FunctionTable, MeaninglessError, Scope, Value
 from bittern.terms.shifting import plus_days, shifted
 from bittern.terms.types import TIMESTAMP
 
 __all__ = ["TABLE", "interval_literal", "print_months", "shifted"]
-TABLE = Table()
+TABLE = FunctionTable()
 _DATE = pa.date32()
 
 
@@ -172,7 +172,7 @@ def _cut_micros(unit: str, micros: Numbers) -> Numbers | None:
 
 def _cut(
     scope: Scope,
-    own: Cells,
+    own: WholeNumbers,
     unit: Value,
     kind: pa.DataType,
     cut: Callable[[str, Numbers], Numbers | None],

@@ -22,12 +22,13 @@ from zoneinfo import ZoneInfo, available_timezones
 import numpy as np
 import pyarrow as pa
 
+from bittern.arrays import Mask
 from bittern.terms.moments import DAY, SECOND, Numbers, added, as_micros, choices, failing, made
 from bittern.terms.nodes import Call
-from bittern.terms.scope import Mask, Scope, Table, Value
+from bittern.terms.scope import FunctionTable, Scope, Value
 from bittern.terms.types import TIMESTAMP, TIMESTAMP_NTZ
 
-TABLE = Table()
+TABLE = FunctionTable()
 #: A zone of the tz database, or seconds ahead of UTC.
 Zone: TypeAlias = ZoneInfo | int
 

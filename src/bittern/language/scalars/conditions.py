@@ -107,18 +107,15 @@ class _Reader(ValueReader):
             noted = len(self.operands)
             self._note_operand(first)
             self._next += 1 + negated
+            if self._asks_each(word):
+                term = self._like_each(term, word, negated=negated)
+                continue
             term = read(term, word)
             if set_of(term) is not None:  # an operand as a whole: as an attribute, it is there
                 del self.operands[noted:]
                 self._note_operand(first)
             if negated:
-                term = self._denied(term)
-
-    def _denied(self, term: Term) -> Term:
-        """NOT of a predicate; of LIKE ANY, of each pattern."""
-        if isinstance(term, Call) and term.function in ("or", "and"):
-            return self._call(term.function, [self._call("not", [a]) for a in term.arguments])
-        return self._call("not", [term])
+                term = self._call("not", [term])
 
     def _is(self, term: Term, _word: str) -> Term:
         negated = self._accept("NOT")
@@ -165,18 +162,25 @@ class _Reader(ValueReader):
         return self._call("between", [term, low, self._value(1)])
 
     def _like(self, term: Term, word: str) -> Term:
-        name = word.lower()
-        if self._peek().text.lower() in ("any", "some", "all") and self._peek(1).kind == "(":
-            joins = "and" if self._take().text.lower() == "all" else "or"
-            opening = self._take()
-            patterns = [
-                self._call(name, [self._copied(term, opening), each]) for each in self._list(")")
-            ]
-            return patterns[0] if len(patterns) == 1 else self._call(joins, patterns)
         arguments = [term, self._value(1)]
         if self._accept("ESCAPE"):
             arguments.append(self._value(1))
-        return self._call(name, arguments)
+        return self._call(word.lower(), arguments)
+
+    def _asks_each(self, word: str) -> bool:
+        """Whether LIKE is followed by ANY, SOME or ALL of several patterns."""
+        is_any = self._peek().text.lower() in ("any", "some", "all")
+        return word in ("LIKE", "ilike") and is_any and self._peek(1).kind == "("
+
+    def _like_each(self, term: Term, word: str, *, negated: bool) -> Term:
+        """LIKE ANY and its kin. NOT is said of each pattern, before constants fold to one truth."""
+        joins = "and" if self._take().text.lower() == "all" else "or"
+        opening = self._take()
+        found = []
+        for pattern in self._list(")"):
+            one = self._call(word.lower(), [self._copied(term, opening), pattern])
+            found.append(self._call("not", [one]) if negated else one)
+        return found[0] if len(found) == 1 else self._call(joins, found)
 
     def _rlike(self, term: Term, _word: str) -> Term:
         return self._call("rlike", [term, self._value(1)])
