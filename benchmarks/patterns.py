@@ -1,82 +1,120 @@
-"""Multi-pattern matchers side by side: ``python benchmarks/patterns.py [--quick]``.
+"""Multi-pattern matchers side by side: ``python benchmarks/patterns.py [case ...] [--beside SRC]``.
 
-Values are made of Zipf-distributed words, as titles and log lines are; patterns are cut from words
-of the same vocabulary. Every matcher sees the same values and patterns in one run, answers the same
-question (which patterns does each value satisfy?) and is left out where it cannot express the
-patterns. Time is microseconds a value, the best of three batches of new values after one to warm
-up: values that repeat would flatter a matcher that builds its states as it reads.
+Values are 4 to 12 words and a number; patterns are made of the same words. Every matcher sees the
+same values and patterns in one run, answers the same question (which patterns does each value
+satisfy?) and is left out where it is not installed or cannot express the patterns. SRC is the
+folder of another version of the sources, such as the ``src`` of a clone: a second process holds the
+same patterns with those, and the two match in turns. Both must find the same.
+
+Time is CPU time, in microseconds a value, the best of some turns. ``built`` is patterns a second.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
+import json
+import os
 import random
-import time
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+import string
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate
+from pathlib import Path
+from time import process_time
+from typing import Any, NamedTuple
 
 import numpy as np
 import re2
 
-from bittern.model.patterns.sets import CONTAINS, LIKE, REGEX, PatternSet
+from bittern.model.patterns.sets import PatternSet
 
-BATCH = 10_000
-BATCHES = 4
-#: A matcher that takes one value at a time is stopped, between values, after so long per batch.
-SECONDS = 1.0
+#: Kinds of pattern, as ``PatternSet.build`` takes them.
+CONTAINS, LIKE, REGEX = 0, 1, 2
+
+PATTERNS = 25_000
+VALUES = 5_000
+TURNS = 5
+#: A matcher that takes one value at a time is stopped, between values, after so long.
+SECONDS = 2.0
 
 #: Values to (values done, matches).
 Match = Callable[[list[bytes]], tuple[int, int]]
 
+FORMS = ["{}.*{}", r"\b{}\b|\b{}\b", "({}|{}) [0-9]+", "{}[a-z ]+{}", "{} {}"]
+MIXED = [
+    *(r"{}.*{}", r"\b{}\b|\b{}\b", "({}|{}) [0-9]+", "^{}[a-z ]+{}"),
+    *("(?i){} {}", "^{}.*{}$", r"{}\d{{2,4}}", r"[a-z]+{}s?\b"),
+]
 
-class Text:
-    """A seeded vocabulary and what is made of it."""
 
-    def __init__(self, seed: int = 7) -> None:
-        self.random = random.Random(seed)
-        letters = "etaoinshrdlucmfwypvbgkqjxz"
-        self.words = [
-            "".join(
-                self.random.choice(letters[: self.random.choice([8, 16, 26])])
-                for _ in range(self.random.randint(3, 10))
-            )
-            for _ in range(20_000)
+class Case(NamedTuple):
+    """Patterns of one kind, and values to match with them."""
+
+    kind: int
+    texts: list[str]
+    values: list[bytes]
+
+
+class Words:
+    """A vocabulary, and values and patterns that are made of it."""
+
+    def __init__(self, words: list[str], seed: random.Random) -> None:
+        self._words = words
+        self._random = seed
+        weights = list(accumulate(1 / (i + 1) ** 0.5 for i in range(len(words))))
+        self.values = [
+            f"{' '.join(seed.choices(words, cum_weights=weights, k=seed.randint(4, 12)))} "
+            f"{seed.randint(0, 9999)}".encode()
+            for _ in range(VALUES)
         ]
-        self.weights = np.cumsum(1 / np.arange(1, len(self.words) + 1)).tolist()
 
-    def word(self) -> str:
-        """Any word of the vocabulary: patterns name rare things more often than values do."""
-        return self.random.choice(self.words)
+    def regexes(self, forms: list[str], *, prefix: str = "") -> Case:
+        """Regular expressions of one or two words."""
+        pick = self._random.choice
+        made = (pick(forms).format(pick(self._words), pick(self._words)) for _ in range(PATTERNS))
+        return Case(REGEX, [prefix + text for text in made], self.values)
 
-    def value(self) -> str:
-        """Between 2 and 12 words, the common ones most often, and a number."""
-        count = self.random.randint(2, 12)
-        words = self.random.choices(self.words, cum_weights=self.weights, k=count)
-        return f"{' '.join(words)} {self.random.randint(0, 9999)}"
+    def parts(self) -> list[str]:
+        """Parts of one or two words, 4 to 10 characters."""
+        made, pick = [], self._random
+        for _ in range(PATTERNS):
+            start = pick.randint(0, 2)
+            whole = f"{pick.choice(self._words)} {pick.choice(self._words)}"
+            made.append(whole[start : start + pick.randint(4, 10)])
+        return made
 
-    def contains(self) -> str:
-        """Part of one or two words, 4 to 10 characters."""
-        start = self.random.randint(0, 2)
-        return f"{self.word()} {self.word()}"[start : start + self.random.randint(4, 10)]
+    def likes(self, form: str, count: int) -> Case:
+        """LIKE patterns of two words."""
+        pick = self._random.choice
+        texts = [form.format(pick(self._words), pick(self._words)) for _ in range(count)]
+        return Case(LIKE, texts, self.values)
 
-    def like(self) -> str:
-        """General LIKE: several runs, both wildcards."""
-        form = self.random.choice(["{}%{}", "%{}_{}%", "%{}%{}%", "{}%_{}"])
-        return form.format(self.word(), self.word())
 
-    def regex(self) -> str:
-        """Regular expressions as people write them: with some literal in them."""
-        forms = [r"{}.*{}", r"\b{}\b|\b{}\b", r"({}|{}) [0-9]+", r"^{}[a-z ]+{}", r"(?i){} {}"]
-        return self.random.choice(forms).format(self.word(), self.word())
-
-    def shape(self) -> str:
-        """Regular expressions without any required literal."""
-        parts = [r"\d", r"[a-f]", r"[^aeiou ]", r"\s", r"[h-t]", r"\w"]
-        counts = ["", "+", "{2}", "{1,3}"]
-        return self.random.choice(["", "^"]) + "".join(
-            self.random.choice(parts) + self.random.choice(counts)
-            for _ in range(self.random.randint(2, 5))
-        )
+def make_cases() -> Iterator[tuple[str, Case]]:
+    """Every case by name, always the same."""
+    seed = random.Random(5)
+    syllables = [a + b for a in "bdklmrst" for b in "aeio"]
+    few: dict[str, None] = {}
+    while len(few) < 3_000:
+        few["".join(seed.choice(syllables) for _ in range(seed.randint(2, 4)))] = None
+    unrelated: dict[str, None] = {}
+    while len(unrelated) < 20_000:
+        letters = seed.choices(string.ascii_lowercase, k=seed.randint(4, 10))
+        unrelated["".join(letters)] = None
+    syllable_words, words = Words(list(few), seed), Words(list(unrelated), seed)
+    yield "regex, few syllables", syllable_words.regexes(FORMS)
+    yield "regex, few syllables, (?i)", syllable_words.regexes(FORMS, prefix="(?i)")
+    yield "regex, unrelated words", words.regexes(FORMS)
+    yield "regex, unrelated words, (?i)", words.regexes(FORMS, prefix="(?i)")
+    yield "regex, mixed", words.regexes(MIXED)
+    parts = words.parts()
+    yield "contains", Case(CONTAINS, parts, words.values)
+    yield "contains, (?i)", Case(REGEX, ["(?i)" + re2.escape(text) for text in parts], words.values)
+    yield "LIKE 'a%b'", words.likes("{}%{}", 10_000)
+    yield "LIKE 'a%b', few syllables", syllable_words.likes("{}%{}", 10_000)
+    yield "LIKE '%a_b%'", words.likes("%{}_{}%", 10_000)
 
 
 def as_regex(kind: int, text: str) -> str:
@@ -91,28 +129,16 @@ def as_regex(kind: int, text: str) -> str:
     return ("" if text[0] == "%" else "^") + inner + ("" if text[-1] == "%" else "$")
 
 
-def ours(kind: int, texts: Sequence[str]) -> tuple[Match, int]:
-    """Bittern's PatternSet: arrays in, arrays out."""
-    patterns = PatternSet.build([kind] * len(texts), texts)
-
-    def match(values: list[bytes]) -> tuple[int, int]:
-        data = np.frombuffer(b"".join(values), np.uint8)
-        offsets = np.concatenate([[0], np.cumsum([len(v) for v in values])]).astype(np.int64)
-        return len(values), len(patterns.match(data, offsets)[1])
-
-    return match, patterns.nbytes
-
-
 def one_by_one(find: Callable[[bytes], int]) -> Match:
     """Match the values of a batch singly, as far as the time goes."""
 
     def match(values: list[bytes]) -> tuple[int, int]:
-        until = time.perf_counter() + SECONDS
+        until = process_time() + SECONDS
         n_values = n_matches = 0
         for value in values:
             n_matches += find(value)
             n_values += 1
-            if time.perf_counter() > until:
+            if process_time() > until:
                 break
         return n_values, n_matches
 
@@ -163,64 +189,122 @@ def hyper(kind: int, texts: Sequence[str]) -> tuple[Match, int]:
     return one_by_one(find), 0
 
 
-def measure(name: str, matcher: Any, kind: int, texts: list[str], batches: Any) -> None:
-    """Print one row of the table."""
-    start = time.perf_counter()
-    try:
-        match, nbytes = matcher(kind, texts)
-    except (ImportError, re2.error) as error:
-        print(f"| {name} | {len(texts):,} | {error} | | | |")
-        return
-    built = time.perf_counter() - start
-    best, matches = float("inf"), 0.0
-    for batch in batches:
-        start = time.perf_counter()
-        n_values, n_matches = match(batch)
-        seconds = time.perf_counter() - start
-        if batch is not batches[0]:
-            best, matches = min(best, seconds / n_values), n_matches / n_values
-    size = f"{nbytes / len(texts):,.0f}" if nbytes else ""
+class Ours:
+    """Bittern's PatternSet: arrays in, arrays out."""
+
+    def __init__(self, case: Case) -> None:
+        begin = process_time()
+        self._patterns = PatternSet.build([case.kind] * len(case.texts), case.texts)
+        self.built = process_time() - begin
+        self.nbytes = self._patterns.nbytes
+        self._data = np.frombuffer(b"".join(case.values), np.uint8)
+        self._offsets = np.cumsum([0, *map(len, case.values)])
+        self.match()
+
+    def match(self) -> tuple[float, str, int]:
+        """Match once: seconds, a digest of what was found, and how much it was."""
+        begin = process_time()
+        offsets, ids = self._patterns.match(self._data, self._offsets)
+        seconds = process_time() - begin
+        digest = hashlib.blake2b(offsets.tobytes() + ids.tobytes()).hexdigest()
+        return seconds, digest, len(ids)
+
+
+def serve() -> None:
+    """The other process: a line in is the name of a case, or empty for one more turn."""
+    cases = dict(make_cases())
+    held: Ours | None = None
+    for line in sys.stdin:
+        if line.strip():
+            held = Ours(cases[line.strip()])
+        assert held is not None
+        print(json.dumps([held.built, held.nbytes, *held.match()]), flush=True)
+
+
+def print_row(name: str, case: Case, built: float, nbytes: int, seconds: float, n: float) -> None:
+    """Print one row of the table; ``n`` matches a value."""
+    count = len(case.texts)
+    size = f"{nbytes / count:,.0f}" if nbytes else ""
     print(
-        f"| {name} | {len(texts):,} | {built:.2f} | {size} | {best * 1e6:,.2f} | {matches:.2f} |",
+        f"| {name} | {count:,} | {count / built:,.0f} | {size} | {seconds * 1e6:,.2f} | {n:.2f} |",
         flush=True,
     )
 
 
-def rivals(kind: int, size: int) -> Iterable[tuple[str, Any]]:
-    """Name the matchers that can express the kind; 50,000 LIKE or regex take them minutes."""
+def measure_ours(name: str, case: Case, other: Any) -> None:
+    """Match in turns with the other version, if there is one, and print both."""
+    own, theirs = Ours(case), []
+    turns = []
+    for turn in range(TURNS):
+        turns.append(own.match())
+        if other is not None:
+            other.stdin.write(f"{'' if turn else name}\n")
+            other.stdin.flush()
+            theirs.append(json.loads(other.stdout.readline()))
+            assert theirs[-1][3] == turns[-1][1], f"{name}: the two versions differ"
+    n_values = len(case.values)
+    found = turns[0][2] / n_values
+    if theirs:
+        seconds = min(each[2] for each in theirs) / n_values
+        print_row(f"before, {name}", case, theirs[0][0], theirs[0][1], seconds, found)
+    seconds = min(each[0] for each in turns) / n_values
+    print_row(f"bittern, {name}", case, own.built, own.nbytes, seconds, found)
+
+
+def measure_rival(name: str, matcher: Any, case: Case) -> None:
+    """Print the row of a matcher, if it is installed and takes the patterns."""
+    begin = process_time()
+    try:
+        match, _ = matcher(case.kind, case.texts)
+    except (ImportError, re2.error) as error:
+        print(f"| {name} | {error} | | | | |")
+        return
+    built = max(process_time() - begin, 1e-9)
+    begin = process_time()
+    n_values, n_matches = match(case.values)
+    seconds = (process_time() - begin) / n_values
+    print_row(name, case, built, 0, seconds, n_matches / n_values)
+
+
+def rivals(name: str, kind: int) -> Iterator[tuple[str, Any]]:
+    """The matchers that can express a case in reasonable memory and time."""
     if kind == CONTAINS:
         yield "pyahocorasick", aho
-    if kind == CONTAINS or size <= 10_000:
+    if "mixed" not in name and kind != LIKE:  # more than 6 GB
         yield "re2.Set", re2_set
-        yield "hyperscan", hyper
+    yield "hyperscan", hyper
 
 
 def main() -> None:
     """Print the table."""
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    arguments.add_argument("--quick", action="store_true", help="at most 10,000 patterns")
-    quick = arguments.parse_args().quick
-    text = Text()
-    distinct = list(dict.fromkeys(text.value().encode() for _ in range(BATCH * BATCHES)))
-    batches = [distinct[i::BATCHES] for i in range(BATCHES)]
-    ours(REGEX, ["compile", "[0-9]", "(?i)now"])[0](batches[0])
-    print("| matcher | patterns | build s | bytes/pattern | us/value | matches/value |")
+    arguments.add_argument("cases", nargs="*", help="parts of the names of cases; all by default")
+    arguments.add_argument("--beside", type=Path, help="the sources of another version")
+    arguments.add_argument("--rivals", action="store_true", help="other matchers, too: minutes")
+    arguments.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
+    asked = arguments.parse_args()
+    if asked.serve:
+        serve()
+        return
+    other = None
+    if asked.beside:
+        other = subprocess.Popen(
+            [sys.executable, __file__, "--serve"],
+            env=os.environ | {"PYTHONPATH": str(asked.beside)},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+    print("| matcher | patterns | built | bytes/pattern | us/value | matches/value |")
     print("| --- | ---: | ---: | ---: | ---: | ---: |")
-    kinds = [
-        ("contains", CONTAINS, text.contains),
-        ("LIKE", LIKE, text.like),
-        ("regex", REGEX, text.regex),
-    ]
-    for label, kind, make in kinds:
-        for size in (100, 10_000) if quick else (100, 10_000, 50_000):
-            texts = list(dict.fromkeys(make() for _ in range(size)))
-            measure(f"bittern, {label}", ours, kind, texts, batches)
-            for name, rival in rivals(kind, size):
-                measure(f"{name}, {label}", rival, kind, texts, batches)
-    for size in (1, 10, 100):
-        texts = [text.shape() for _ in range(size)]
-        measure("bittern, regex without literal", ours, REGEX, texts, batches)
-        measure("re2.Set, regex without literal", re2_set, REGEX, texts, batches)
+    for name, case in make_cases():
+        if not asked.cases or any(part in name for part in asked.cases):
+            measure_ours(name, case, other)
+            for rival, matcher in rivals(name, case.kind) if asked.rivals else ():
+                measure_rival(f"{rival}, {name}", matcher, case)
+    if other is not None and other.stdin is not None:
+        other.stdin.close()
+        other.wait()
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import string
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -12,20 +13,22 @@ import re2
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from bittern.model.patterns import CONTAINS, LIKE, REGEX
 from bittern.model.patterns import regexes as regex_module
-from bittern.model.patterns.fragments import MAX_FRAGMENT, like_program, regex_cover
-from bittern.model.patterns.packed import pack_sets, unpack_sets
-from bittern.model.patterns.sets import (
-    _FAILS,
-    _GIVEN_UP,
-    CONTAINS,
-    LIKE,
-    REGEX,
-    PatternSet,
-    _greedy,
-    _in_parallel,
-    _n_words,
+from bittern.model.patterns.covers import EITHER, MAX_FRAGMENT, room_for_covers
+from bittern.model.patterns.filing import read_patterns
+from bittern.model.patterns.likes import (
+    FAILS,
+    GIVEN_UP,
+    like_program,
+    room_needed,
+    run_greedily,
+    run_in_parallel,
 )
+from bittern.model.patterns.packed import pack_sets, unpack_sets
+from bittern.model.patterns.regex.programs import room_to_make
+from bittern.model.patterns.regex.tokens import room_for_tokens
+from bittern.model.patterns.sets import PatternSet
 from bittern.model.patterns.substrings import Substrings
 from effort import examples
 from oracle import _is_like, _like_items
@@ -88,17 +91,46 @@ like_texts = st.lists(
 ).map("".join)
 
 literal = st.one_of(
-    st.sampled_from("abkKsS\u00e9\u212a-"),
+    st.sampled_from("abkKsS\u00e9\u212a\u017f-"),
     st.sampled_from([r"\.", r"\x61", r"\x{e9}", r"\141", r"\n", r"\-", r"\Qa.b\E", r"\Qab\E"]),
 )
 atom = st.one_of(
     literal,
     literal,
     st.sampled_from(
-        [".", "[ab]", "[^a]", "[]a]", "[^]a]", "[a\\]b]", "[[:alpha:]b]", "[[:^digit:]]"]
+        [
+            ".",
+            "[ab]",
+            "[^a]",
+            "[]a]",
+            "[^]a]",
+            "[a\\]b]",
+            "[[:alpha:]b]",
+            "[[:^digit:]]",
+            "[a-k]",
+            "[^j-t\\n]",
+            r"[\W\x{e9}]",
+            r"[^\w\d]",
+            r"[\S-]",
+            "[é-€]",
+            "[K]",
+        ]
     ),
     st.sampled_from(
-        [r"\w", r"\d", r"\pL", r"\p{Greek}", r"\PL", r"\C", r"\Q\E", "()", "{", "{,2}"]
+        [
+            r"\w",
+            r"\d",
+            r"\W",
+            r"\S",
+            r"\pL",
+            r"\p{Greek}",
+            r"\PL",
+            r"\C",
+            r"\Q\E",
+            "()",
+            "{",
+            "{,2}",
+        ]
     ),
     st.sampled_from(["^", "$", r"\b", r"\B", r"\A", r"\z", "}", "]"]),
     st.sampled_from(["(?i)", "(?-i)", "(?s)", "(?m)", "(?i-s)"]),
@@ -150,9 +182,9 @@ def test_like(texts, values):
 def ways(value, pattern):
     """What the two ways to run a LIKE program say."""
     text, program = (np.frombuffer(b, np.uint8) for b in (value.encode(), like_program(pattern)))
-    greedy, _ = _greedy(text, program, 1 << 40)
-    room = np.full((256 + 3) * _n_words(program), 2**64 - 1, np.uint64)
-    return bool(greedy), bool(_in_parallel(text, program, room))
+    greedy, _ = run_greedily(text, program, 1 << 40)
+    room = np.full(room_needed(program), 2**64 - 1, np.uint64)
+    return bool(greedy), bool(run_in_parallel(text, program, room))
 
 
 @given(like_texts, some)
@@ -202,10 +234,10 @@ def test_a_like_program_that_goes_back_all_the_time_is_given_up():
         text, program = (
             np.frombuffer(b, np.uint8) for b in (value.encode(), like_program(pattern))
         )
-        answer, unlimited = _greedy(text, program, 1 << 40)
-        assert (answer, unlimited > n * len(value) // 2) == (_FAILS, True)  # quadratic, without
-        answer, limited = _greedy(text, program, 4 * len(text))
-        assert answer == _GIVEN_UP
+        answer, unlimited = run_greedily(text, program, 1 << 40)
+        assert (answer, unlimited > n * len(value) // 2) == (FAILS, True)  # quadratic, without
+        answer, limited = run_greedily(text, program, 4 * len(text))
+        assert answer == GIVEN_UP
         again.append(limited / len(text))
     assert max(again) < 5  # and a run, of the twentieth of the value
 
@@ -236,8 +268,92 @@ def test_a_long_text_that_is_contained_is_found_by_the_automaton_alone():
 
 
 @given(st.lists(regexes, min_size=1, max_size=6), st.lists(some, min_size=1, max_size=6))
+@example(["\u017f(?i)abc"], ["\u017fabc", "\u017fABC", "sabc"])
+@example(["(?i)a(?-i)\u017f"], ["A\u017f", "as"])
+@example(["(?i)abc(?-i)\u212a"], ["ABC\u212a", "ABCk"])
 def test_regex(texts, values):
     agree([REGEX] * len(texts), texts, values)
+
+
+# Bytes that are not UTF-8: halves of characters, too long forms, surrogates, the bytes that stand
+# for the ends of a value.
+broken = st.lists(
+    st.sampled_from(
+        [
+            b"a",
+            b"b",
+            b"k",
+            b" ",
+            b"\n",
+            b"\xc3\xa9",
+            b"\xc3",
+            b"\xa9",
+            b"\xe2\x84\xaa",
+            b"\xe2\x84",
+            b"\xed\xa0\x80",
+            b"\xc0\x80",
+            b"\xf0\x80\x80\x80",
+            b"\xf5",
+            b"\xfe",
+            b"\xff",
+            b"\xc5\xbf",
+        ]
+    ),
+    max_size=8,
+).map(b"".join)
+
+
+@given(st.lists(regexes, min_size=1, max_size=6), st.lists(broken, min_size=1, max_size=6))
+@example(["^a", "a$", "^a$", "(?i)^k$"], [b"\xffa\xfe", b"b\xffa", b"a\xfeb", b"\xe2\x84\xaa"])
+def test_regex_on_what_is_not_utf8(texts, values):
+    patterns = PatternSet.build([REGEX] * len(texts), texts)
+    offsets = np.cumsum([0, *map(len, values)])
+    rows, ids = patterns.match(np.frombuffer(bytearray(b"".join(values)), np.uint8), offsets)
+    wanted = [
+        [i for i, text in enumerate(texts) if regex_module.compiled(text.encode()).search(value)]
+        for value in values
+    ]
+    assert [ids[a:b].tolist() for a, b in pairwise(rows)] == wanted
+
+
+#: Longer ones, of words: programs that begin in the middle of a value, second fragments, counts.
+word = st.sampled_from(["lomi", "tara", "lo", "mita", "ta", "k", "LOMI"])
+words = st.lists(
+    st.one_of(word, st.sampled_from([" ", "\n", "7", "-", "\u00e9", "\u212a"])), max_size=9
+)
+phrase = st.lists(
+    st.one_of(
+        word,
+        word,
+        st.sampled_from(
+            [".*", "[a-z ]+", r"\b", " ", "^", "$", r"\d{1,3}", ".", ".?", "(?i)", "(?s)"]
+        ),
+        st.tuples(word, word).map("(?:{0[0]}|{0[1]})".format),
+        st.tuples(word, word).map("(?:{0[0]}.{0[1]})+".format),
+        st.tuples(word, word).map("(?:{0[0]}[^a]*{0[1]})?".format),
+    ),
+    min_size=1,
+    max_size=6,
+).map("".join)
+
+
+@given(
+    st.lists(st.one_of(phrase, st.tuples(phrase, phrase).map("|".join)), min_size=1, max_size=8),
+    st.lists(words.map("".join), min_size=1, max_size=8),
+)
+@examples(3)
+def test_regex_of_words(texts, values):
+    agree([REGEX] * len(texts), texts, values)
+
+
+@given(
+    st.lists(
+        st.lists(st.one_of(word, st.sampled_from("%%_")), max_size=6).map("".join), max_size=8
+    ),
+    st.lists(words.map("".join), min_size=1, max_size=8),
+)
+def test_like_of_words(texts, values):
+    agree([LIKE] * len(texts), texts, values)
 
 
 @given(
@@ -255,49 +371,112 @@ def test_kinds_together(pairs, values):
     agree([kind for kind, _ in pairs], [text for _, text in pairs], values)
 
 
+def covers(kind, text):
+    """The covers of one pattern: lists of (fragment, whether in either case, bytes before it)."""
+    given_text = np.frombuffer(like_program(text) if kind == LIKE else text.encode(), np.uint8)
+    rooms = room_for_tokens(), room_to_make(), room_for_covers()
+    kinds, offsets = np.array([kind], np.uint8), np.array([0, len(given_text)])
+    read = read_patterns(kinds, given_text, offsets, *rooms)
+    fragments = [
+        (read.text[start : start + length].tobytes(), case == EITHER, before)
+        for start, length, case, before in read.fragments.reshape(-1, 4).tolist()
+    ]
+    return [fragments[a:b] for a, b in pairwise(read.fragment_offsets)]
+
+
 @examples(6)
 @given(regexes, st.data())
-def test_a_regex_that_is_found_contains_a_fragment_of_its_cover(regex, data):
-    cover = regex_cover(regex)
+def test_a_regex_that_is_found_contains_a_fragment_of_each_cover(regex, data):
+    found = covers(REGEX, regex)
     # Values near the expression: its own letters, some left out, some in the other case.
     own = [c for c in regex if c in LETTERS] + ["a", "b", "-", "{", "K"]
     near = st.lists(st.sampled_from([*own, *map(str.swapcase, own)]), max_size=8).map("".join)
     values = data.draw(st.lists(st.one_of(near, some), min_size=1, max_size=20))
     for value in [*values, "".join(own), "".join(own).swapcase()]:
-        if cover and re2.search(regex, value):
-            seen = value.encode()
-            assert any(f.text in (seen.lower() if f.folded else seen) for f in cover), value
+        if found and re2.search(regex, value):
+            seen = b"\xff" + value.encode() + b"\xfe"
+            folded = seen.lower().replace(b"\xe2\x84\xaa", b"k").replace(b"\xc5\xbf", b"s")
+            for cover in found:
+                assert any(text in (folded if either else seen) for text, either, _ in cover), value
 
 
 @pytest.mark.parametrize(
     ("regex", "fragments"),
     [
         ("hello", ["hello"]),
-        ("ab(cd|ef+)?x{2}", ["ab"]),
-        ("(foo|bar)[a-z]", ["foo", "bar"]),
-        ("(foo|bar)bazzz", ["bazzz"]),
-        ("^GET /api/v[0-9]+", ["GET /api/v"]),
-        (r"a\.b\x2fc", ["a.b/c"]),
-        (r"\Qa+b\E+c", ["a+"]),
-        ("ab*cd", ["cd"]),
+        ("ab(cd|ef+)?x{2}", ["ab", "xx"]),
+        ("(foo|bar)[a-z]", ["foo|bar"]),
+        ("(foo|bar)bazzz", ["foo|bar", "bazzz"]),
+        ("^GET /api/v[0-9]+", ["<GET /api/v"]),
+        ("^^a$$", ["<a>"]),
+        ("a$|^b", ["a>|<b"]),
+        ("$^", []),
+        (r"a\.b\x2fc[.]d", ["a.b/c.d"]),
+        (r"\Qa+b\E+c", ["a+", "b", "c"]),
+        ("ab*cd", ["a", "cd"]),
         ("a(?i)*bcd", ["bcd"]),
         ("(abc){0}", []),
         ("(abc){0,3}d?", []),
         ("(?:abc)+", ["abc"]),
         ("foo|", []),
         ("[0-9]+|x", []),
-        ("(?i)Error: disk", ["error: di"]),
-        ("(?i:ab)cde", ["cde"]),
-        ("(?i)ab(?-i)cde", ["cde"]),
+        ("(?i)Error: disk", ["error: disk"]),
+        ("(?i:ab)cde", ["ab", "cde"]),
+        ("(?i)ab(?-i)cde", ["ab", "cde"]),
         ("(?i)\u00e9", []),
         ("a{100000}", []),
+        ("(?:ab[cd]){900}e", ["ab", "e"]),
         ("caf\u00e9.", ["caf\u00e9"]),
+        (r"\pLab\Bcd", ["abcd"]),
         ("(" * 200 + "abc" + ")" * 200, []),
-        ("x" * 200, ["x" * MAX_FRAGMENT]),
+        ("x" * 200, ["x" * MAX_FRAGMENT] * 3 + ["x" * 8]),
     ],
 )
 def test_covers(regex, fragments):
-    assert [fragment.text.decode() for fragment in regex_cover(regex)] == fragments
+    def shown(text):
+        return text.replace(b"\xff", b"<").replace(b"\xfe", b">").decode()
+
+    found = covers(REGEX, regex)
+    assert ["|".join(shown(text) for text, _, _ in cover) for cover in found] == fragments
+
+
+LONG_REGEXES = [
+    r"\Q" + "a" * 7_000,
+    r"\Q" + "a" * 70_000 + r"\Eb+",
+    "[ab]" * 7_000,
+    ("(" + "a" * 2_500 + "){0}") * 3,
+]
+
+
+@pytest.mark.parametrize("regex", LONG_REGEXES, ids=lambda regex: f"{regex[:5]} {len(regex)}")
+def test_a_regex_too_long_for_its_room_is_given_up(regex):
+    behind = []  # what lies behind the room for sets
+
+    def guarded(array):
+        larger = np.full(len(array) + 200_000, 99, array.dtype)
+        behind.append(larger[len(array) :])
+        return larger[: len(array)]
+
+    tokens = room_for_tokens()
+    tokens = tokens._replace(sets=type(tokens.sets)(*map(guarded, tokens.sets)))
+    text = np.frombuffer(regex.encode(), np.uint8)
+    rooms = tokens, room_to_make(), room_for_covers()
+    read = read_patterns(np.array([REGEX], np.uint8), text, np.array([0, len(text)]), *rooms)
+    assert all((array == 99).all() for array in behind)
+    assert (len(read.fragments), len(read.programs)) == (0, 0)
+    agree([REGEX, REGEX], [regex, "a"], ["", "ab", "a" * 7_001, "b" * 7_000])
+
+
+def test_a_cover_is_only_of_fragments_that_there_was_room_for():
+    # The last fragment there is room for is used up when a branch ends.
+    regex = "a[bc]" * 28 + ("(?:" + "|".join("a" * 32) + ")") * 47
+    room = room_for_covers()
+    text = np.frombuffer(regex.encode(), np.uint8)
+    rooms = room_for_tokens(), room_to_make(), room
+    read_patterns(np.array([REGEX], np.uint8), text, np.array([0, len(text)]), *rooms)
+    ends = room.covers[::2] + room.covers[1::2]
+    assert ends.max() <= len(room.fragments) // 4
+    agree([REGEX], [regex], ["ab" * 28 + "a" * 47, "ab" * 28 + "a" * 46])
 
 
 def test_only_k_and_s_fold_with_letters_outside_ascii():
@@ -311,10 +490,8 @@ def test_substrings_of_any_bytes(literals, value):
     literals = [bytes(b % 5 + 65 for b in literal) for literal in literals]
     literals = list(dict.fromkeys(literals))
     value = bytes(b % 6 + 65 for b in value)
-    substrings = Substrings.build(literals)
-    substrings.check()
-    found = substrings.find(np.frombuffer(bytearray(value), np.uint8), np.array([0, len(value)]))
-    assert sorted(found.literals.tolist()) == [i for i, x in enumerate(literals) if x in value]
+    Substrings.build(literals).check()
+    agree([CONTAINS] * len(literals), [x.decode() for x in literals], [value.decode()])
 
 
 @given(st.lists(few, max_size=12), st.lists(few, max_size=6))
@@ -381,8 +558,9 @@ def test_arrays_round_trip_through_a_file(tmp_path):
 
 
 def test_check_notices_damage():
-    patterns = PatternSet.build([CONTAINS, LIKE], ["abc", "%ab_d"])
-    for name in ("plain_children", "plain_fallbacks", "plain_filed", "text_offsets", "actions"):
+    patterns = PatternSet.build([CONTAINS, LIKE, REGEX], ["abc", "%ab_d", "ab+c"])
+    names = "plain_nodes plain_labels plain_lengths plain_filed text_offsets programs actions"
+    for name in names.split():
         arrays = dict(patterns.arrays())
         arrays[name] = np.full_like(arrays[name], 9)
         with pytest.raises(AssertionError):
@@ -445,3 +623,16 @@ def test_sets_of_many_attributes_are_packed_into_one_set_of_arrays() -> None:
             assert before.tolist() == after.tolist()
     assert sorted(unpack_sets(packed)) == [2, 7, 9]
     assert unpack_sets(pack_sets({})) == {}
+
+
+def test_sets_of_format_2_are_built_again() -> None:
+    with np.load(Path(__file__).parent / "patterns_format_2.npz") as kept:
+        sets = unpack_sets(dict(kept))
+    assert sorted(sets) == [3, 8]
+    kinds = [CONTAINS, CONTAINS, CONTAINS, LIKE, LIKE, REGEX, REGEX, REGEX, CONTAINS]
+    like_text = r"a_c%\%\_\\d"
+    texts = ["he", "she", "h\u00e9", like_text, "__", "(?i)Hers", "b+c|^x$", r"\d", ""]
+    values = ["ushers", "h\u00e9", "ab", "abc%_\\d", "x", "7bc", ""]
+    sets[3].check()
+    assert matched(sets[3], values) == expected(kinds, texts, values)
+    assert matched(sets[8], ["a-b", "ab"]) == [[0], []]

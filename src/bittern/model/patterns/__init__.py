@@ -3,6 +3,14 @@
 ::
 
     sets.py        all patterns of one attribute      packed.py   those of all attributes, in arrays
-    substrings.py  many constants in one pass         fragments.py   LIKE, piece by piece
-    regexes.py     RE2
+    filing.py      what each is filed under           covers.py   what a value must contain
+    candidates.py  which may hold, and running them
+    substrings.py  many literals in one pass          likes.py    LIKE programs
+    regex/         regular expressions as programs    regexes.py  RE2, for what those leave
+    older.py       sets of older snapshots
+
+They are many modules, which only an index with patterns loads.
 """
+
+#: Kinds of pattern, as ``PatternSet.build`` takes them.
+CONTAINS, LIKE, REGEX = 0, 1, 2

@@ -13,12 +13,13 @@ twenty thousand files; here each kind of array is laid end to end::
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from bittern.model.patterns.sets import PatternSet
+if TYPE_CHECKING:
+    from bittern.model.patterns.sets import PatternSet
 
 
 def pack_sets(sets: Mapping[int, PatternSet]) -> dict[str, npt.NDArray[Any]]:
@@ -37,14 +38,20 @@ def pack_sets(sets: Mapping[int, PatternSet]) -> dict[str, npt.NDArray[Any]]:
 
 
 def unpack_sets(packed: Mapping[str, npt.NDArray[Any]]) -> dict[int, PatternSet]:
-    """The sets again, as views. O(attributes)."""
+    """The sets again, as views. O(attributes); those of format 2 are built again."""
     if not packed:
         return {}
     arrays = dict(packed)
     ends, attributes = arrays.pop("ends"), arrays.pop("attributes")
     starts = np.concatenate((np.zeros((len(ends), 1), dtype=np.int64), ends[:, :-1]), axis=1)
+    if "programs" in arrays:
+        from bittern.model.patterns.sets import PatternSet  # noqa: PLC0415  only then
+
+        read = PatternSet.from_arrays
+    else:  # format 2
+        from bittern.model.patterns.older import set_of_older as read  # noqa: PLC0415
     return {
-        int(attribute): PatternSet.from_arrays(
+        int(attribute): read(
             {
                 name: arrays[name][starts[row, i] : ends[row, i]]
                 for row, name in enumerate(sorted(arrays))
@@ -52,3 +59,13 @@ def unpack_sets(packed: Mapping[str, npt.NDArray[Any]]) -> dict[int, PatternSet]
         )
         for i, attribute in enumerate(attributes)
     }
+
+
+def check_sets(sets: Mapping[int, PatternSet], attributes: npt.NDArray[np.int32]) -> None:
+    """Verify all sets; ``attributes`` has the attribute of each channel of a pattern."""
+    found, counts = np.unique(attributes, return_counts=True)
+    assert dict(zip(found.tolist(), counts.tolist(), strict=True)) == {
+        attribute: len(patterns) for attribute, patterns in sets.items()
+    }, "there is not one channel per pattern"
+    for patterns in sets.values():
+        patterns.check()

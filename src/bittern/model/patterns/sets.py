@@ -2,221 +2,122 @@ r"""String predicates that sorting cannot answer: contains, general LIKE, regula
 
 A ``PatternSet`` holds all such patterns of one attribute and tells, for a batch of values, which
 of them each value satisfies. Every pattern is filed under fragments that a satisfying value must
-contain (``fragments``); one pass of an automaton (``substrings``) finds the fragments of all
-patterns at once, and only the patterns whose fragment was found are looked at:
+contain (``covers``, ``filing``); one pass of an automaton (``substrings``) finds the fragments of
+all patterns at once, and only the patterns whose fragment was found are looked at. ``<`` and ``>``
+are the value's start and end::
 
-    pattern                 filed under       when the fragment is found
-    contains 'ello'         ello              satisfied: nothing more to do
-    LIKE 'h_llo%world'      world             run its small program on the value (compiled kernel)
-    regex 'h[ae]l+o|w.rld'  h and rld         search with RE2
-    regex '(?i)Hello'       hello, folded     search with RE2 (second automaton, ASCII case folded)
-    LIKE '__', regex '\d'   nothing           looked at for every value
+    pattern                 filed under        when the fragment is found
+    contains 'ello'         ello               satisfied: nothing more to do
+    LIKE 'h_llo%world'      world>             if <h is there, too, run its program on the value
+    regex 'h[ae]l+o|w.rld'  h and rld          run its program from there
+    regex '(?i)Hello'       hello, folded      satisfied (second automaton, case folded)
+    regex 'h\pLllo'         llo                search with RE2: a class that no program knows
+    LIKE '__', regex '\d'   nothing            looked at for every value
 
-Searches are gathered per regular expression, so that RE2 sees all of its values at once
-(``regexes``), and their memory is bounded there however many regular expressions there are.
+Programs of regular expressions (``regex``) are run for one pattern after the other, so that a
+program stays in the cache while it is run on all of its values. RE2 does what they leave
+(``regexes``), and its memory is bounded there however many regular expressions there are.
 
-Arrays (flat, mapped from a file as they are; regular expressions are compiled when first needed):
-``actions`` per pattern; ``texts``/``text_offsets`` with the LIKE program or the regular
-expression; ``unfiled``, the patterns without a fragment; and, for each automaton, its own arrays
-and ``filed_offsets``/``filed``, the patterns under each literal.
+Arrays (flat, mapped from a file as they are): ``actions`` per pattern; ``texts``/``text_offsets``
+with the LIKE program or the regular expression; ``programs``/``program_offsets`` with the programs
+of regular expressions; ``unfiled``, the patterns without a fragment; and, for each automaton, its
+own arrays, the ``lengths`` of its literals, and ``filed_offsets``/``filed``, what is filed under
+each literal: the pattern, how many bytes at most stand before the literal (-1: any number), the
+second literal that has to be found (-1: none), and whether that stands before this one.
 
-Cost of a batch: O(value bytes + fragments found + verification of survivors). A LIKE program costs
-O(value), and where it and the value are made so that it would go back over and over again,
-O(value * program / 64); a program has at most 4,000 bytes. RE2 is linear in the value.
+Cost of a batch: O(value bytes + fragments found + what is run). A LIKE program costs O(value), and
+where it and the value are made so that it would go back over and over again, O(value * program /
+64); a program has at most 4,000 bytes. That of a regular expression costs O(value * places), of
+which it has at most 62. RE2 is linear in the value.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from bittern.arrays import starts_of
-from bittern.jit import apart, i4r, i8r, i8w, inline, kernel, read_only, tuple_type, u1r
-from bittern.model.patterns.fragments import (
-    ANY_ONE,
-    ANY_RUN,
-    like_fragment,
-    like_program,
-    regex_covers,
+from bittern.jit import read_only
+from bittern.model.patterns import LIKE
+from bittern.model.patterns.candidates import (
+    BEFORE,
+    FIELDS,
+    PATTERN,
+    SECOND,
+    Filing,
+    find_candidates,
+    run_likes,
+    run_programs,
 )
+from bittern.model.patterns.covers import EITHER, room_for_covers
+from bittern.model.patterns.filing import (
+    ACCEPT,
+    RUN,
+    SEARCH,
+    PatternFacts,
+    choose_covers,
+    read_patterns,
+)
+from bittern.model.patterns.likes import ANY_RUN, like_program
+from bittern.model.patterns.regex.programs import check_program, room_to_make
+from bittern.model.patterns.regex.tokens import room_for_tokens
 from bittern.model.patterns.regexes import Texts, compiled
-from bittern.model.patterns.substrings import FoundLiterals, Substrings
+from bittern.model.patterns.substrings import Substrings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-#: Kinds of pattern, as ``PatternSet.build`` takes them.
-CONTAINS, LIKE, REGEX = 0, 1, 2
-
-#: What to do with a pattern whose fragment was found.
-_ACCEPT, _RUN, _SEARCH = 0, 1, 2
-
-#: What running a LIKE program says.
-_FAILS, _HOLDS, _GIVEN_UP = 0, 1, -1
-_BYTES = 256
-
-
-class Filing(NamedTuple):
-    """Which patterns are filed under which literal, and the LIKE programs to run."""
-
-    offsets: np.ndarray
-    patterns: np.ndarray
-    actions: np.ndarray
-    texts: np.ndarray
-    text_offsets: np.ndarray
-
-
-_FILING = tuple_type(Filing, i4r, i4r, u1r, u1r, i8r)
-
-
-@inline
-def _next_character(value: Any, position: Any) -> Any:
-    position += 1
-    while position < value.shape[0] and value[position] & 0xC0 == 0x80:
-        position += 1
-    return position
-
-
-@inline
-def _greedy(value: Any, program: Any, most: Any) -> Any:
-    """Whether a LIKE program holds for a value, or ``_GIVEN_UP``; and how much was read again.
-
-    Only the last ``%`` is ever retried: if a run fits, its leftmost place serves as well as any.
-    A retry moves by whole characters, so ``_`` never sees half of one. Values and programs can be
-    made so that each retry reads a long run again: after ``most`` such bytes it is given up.
-    """
-    end, last = value.shape[0], program.shape[0]
-    i, j = 0, 0
-    retry_i, retry_j = 0, -1
-    again = 0
-    while i < end:
-        if j < last and program[j] == ANY_RUN:
-            j += 1
-            if j == last:
-                return _HOLDS, again
-            retry_i, retry_j = i, j
-        elif j < last and program[j] == ANY_ONE:
-            i = _next_character(value, i)
-            j += 1
-        elif j < last and program[j] == value[i]:
-            i += 1
-            j += 1
-        elif retry_j >= 0:
-            again += i - retry_i
-            if again > most:
-                return _GIVEN_UP, again
-            retry_i = _next_character(value, retry_i)
-            i, j = retry_i, retry_j
-        else:
-            return _FAILS, again
-    if j == last or (j == last - 1 and program[j] == ANY_RUN):
-        return _HOLDS, again
-    return _FAILS, again
-
-
-@inline
-def _n_words(program: Any) -> Any:
-    """Words with a bit for each state of a LIKE program: how many of its bytes are matched."""
-    return (program.shape[0] >> 6) + 1
-
-
-@apart
-def _in_parallel(value: Any, program: Any, room: Any) -> Any:
-    """Whether a LIKE program holds, by all of its states at once: O(value * program / 64).
-
-    A byte takes each state that it fits to the next. A state before ``%`` stays whatever comes, and
-    one behind ``_`` until the character is over: what follows there begins with another one.
-    """
-    words = _n_words(program)
-    # By byte, the states that it leads to; then those behind _, those before %, those reached.
-    ones, stays, reached = _BYTES * words, (_BYTES + 1) * words, (_BYTES + 2) * words
-    room[: (_BYTES + 3) * words] = 0
-    state = 0
-    for j in range(program.shape[0]):
-        row = stays
-        if program[j] != ANY_RUN:
-            state += 1
-            row = ones if program[j] == ANY_ONE else np.int64(program[j]) * words
-        room[row + (state >> 6)] |= np.uint64(1) << np.uint64(state & 63)
-    room[reached] = 1
-    for i in range(value.shape[0]):
-        row = np.int64(value[i]) * words
-        is_first = value[i] & 0xC0 != 0x80
-        carry = np.uint64(0)
-        for k in range(words):
-            old = room[reached + k]
-            moved = old << np.uint64(1) | carry
-            carry = old >> np.uint64(63)
-            one = moved if is_first else old
-            room[reached + k] = moved & room[row + k] | one & room[ones + k] | old & room[stays + k]
-    return room[reached + (state >> 6)] >> np.uint64(state & 63) & np.uint64(1) != 0
-
-
-@kernel(i8w, u1r, i8r, i8r, i4r, _FILING)
-def _settle(data: Any, offsets: Any, found_offsets: Any, found: Any, filing: Any) -> Any:
-    """Accept, run or leave open every pattern filed under a literal found in a value.
-
-    Returns a key ``value * patterns + pattern`` for what is satisfied, and its complement, which is
-    negative, for what is still to be searched with RE2.
-    """
-    n_patterns = filing.actions.shape[0]
-    keys = np.empty(found.shape[0] + 16, np.int64)
-    n_keys = 0
-    room = np.empty(0, np.uint64)
-    for value in range(offsets.shape[0] - 1):
-        for k in range(found_offsets[value], found_offsets[value + 1]):
-            for f in range(filing.offsets[found[k]], filing.offsets[found[k] + 1]):
-                pattern = filing.patterns[f]
-                key = value * n_patterns + np.int64(pattern)
-                if filing.actions[pattern] == _SEARCH:
-                    key = ~key
-                elif filing.actions[pattern] == _RUN:
-                    program = filing.texts[
-                        filing.text_offsets[pattern] : filing.text_offsets[pattern + 1]
-                    ]
-                    text = data[offsets[value] : offsets[value + 1]]
-                    needed = (_BYTES + 3) * _n_words(program)
-                    holds, _ = _greedy(text, program, 4 * text.shape[0] + needed)
-                    if holds == _GIVEN_UP:
-                        if room.shape[0] < needed:
-                            room = np.empty(needed, np.uint64)
-                        holds = np.int64(_in_parallel(text, program, room))
-                    if holds == _FAILS:
-                        continue
-                if n_keys == keys.shape[0]:
-                    larger = np.empty(2 * n_keys, np.int64)
-                    larger[:n_keys] = keys
-                    keys = larger
-                keys[n_keys] = key
-                n_keys += 1
-    return keys[:n_keys].copy()
+    from collections.abc import Iterator, Mapping, Sequence
 
 
 class _Index:
-    """One automaton and the patterns filed under each of its literals."""
+    """One automaton and what is filed under each of its literals."""
 
-    def __init__(self, literals: Substrings, offsets: np.ndarray, patterns: np.ndarray) -> None:
+    def __init__(
+        self, literals: Substrings, lengths: np.ndarray, offsets: np.ndarray, filed: np.ndarray
+    ) -> None:
         self.literals = literals
+        self.lengths = read_only(lengths)
         self.offsets = read_only(offsets)
-        self.patterns = read_only(patterns)
+        self.filed = read_only(filed)
 
     @classmethod
-    def build(cls, filed: Mapping[bytes, list[int]], *, fold: bool) -> _Index:
+    def build(cls, literals: list[bytes], entries: list[int], *, fold: bool) -> _Index:
+        """``entries``: for each thing filed its literal, then its fields."""
+        rows = np.array(entries, np.int32).reshape(-1, 1 + FIELDS)
+        rows = rows[np.argsort(rows[:, 0], kind="stable")]
         return cls(
-            Substrings.build(list(filed), fold=fold),
-            starts_of([len(patterns) for patterns in filed.values()], np.int32),
-            np.array([p for patterns in filed.values() for p in patterns], np.int32),
+            Substrings.build(literals, fold=fold),
+            np.array([len(literal) for literal in literals], np.int32),
+            starts_of(np.bincount(rows[:, 0], minlength=len(literals)), np.int32),
+            np.ascontiguousarray(rows[:, 1:]).reshape(-1),
         )
 
     def arrays(self, prefix: str) -> dict[str, np.ndarray]:
-        filed = {prefix + "filed_offsets": self.offsets, prefix + "filed": self.patterns}
-        return self.literals.arrays(prefix) | filed
+        return self.literals.arrays(prefix) | {
+            prefix + "lengths": self.lengths,
+            prefix + "filed_offsets": self.offsets,
+            prefix + "filed": self.filed,
+        }
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, np.ndarray], prefix: str) -> _Index:
-        literals = Substrings.from_arrays(arrays, prefix)
-        return cls(literals, arrays[prefix + "filed_offsets"], arrays[prefix + "filed"])
+        own = (arrays[prefix + name] for name in ("lengths", "filed_offsets", "filed"))
+        return cls(Substrings.from_arrays(arrays, prefix), *own)
+
+    def check(self, n_patterns: int) -> np.ndarray:
+        """Assert every invariant; returns the patterns that are filed."""
+        self.literals.check()
+        n_literals = len(self.literals)
+        assert self.lengths.tolist() == self.literals.literal_lengths().tolist()
+        assert len(self.offsets) == n_literals + 1
+        assert self.offsets[0] == 0
+        assert self.offsets[-1] * FIELDS == len(self.filed)
+        assert (np.diff(self.offsets) >= 0).all()
+        rows = self.filed.reshape(-1, FIELDS)
+        assert ((rows[:, PATTERN] >= 0) & (rows[:, PATTERN] < n_patterns)).all()
+        assert (rows[:, BEFORE] >= -1).all()
+        assert ((rows[:, SECOND] >= -1) & (rows[:, SECOND] < n_literals)).all()
+        return rows[:, PATTERN]
 
 
 class PatternSet:
@@ -228,58 +129,53 @@ class PatternSet:
     def __init__(
         self,
         actions: np.ndarray,
-        texts: np.ndarray,
-        text_offsets: np.ndarray,
+        texts: tuple[np.ndarray, np.ndarray],
+        programs: tuple[np.ndarray, np.ndarray],
         unfiled: np.ndarray,
         indexes: tuple[_Index, _Index],
     ) -> None:
         self._actions = read_only(actions)
-        self._texts = read_only(texts)
-        self._text_offsets = read_only(text_offsets)
+        self._texts, self._text_offsets = map(read_only, texts)
+        self._programs, self._program_offsets = map(read_only, programs)
         self._unfiled = read_only(unfiled)
         self._indexes = indexes
 
     @classmethod
     def build(cls, kinds: Sequence[int], texts: Sequence[str]) -> PatternSet:
-        """File every pattern. O(total text), plus 10 to 20 us a pattern to read it.
+        """File every pattern. O(total text), some 10 us a pattern.
 
+        >>> from bittern.model.patterns import CONTAINS, LIKE, REGEX
         >>> patterns = PatternSet.build([CONTAINS, LIKE, REGEX], ["ell", "h_llo", "^[hj]ello$"])
         >>> value = np.frombuffer(b"hello", np.uint8)
         >>> patterns.match(value, np.array([0, 5]))[1].tolist()
         [0, 1, 2]
         """
-        actions = np.empty(len(kinds), np.uint8)
-        programs: list[bytes] = []
-        unfiled: list[int] = []
-        plain: dict[bytes, list[int]] = {}
-        folded: dict[bytes, list[int]] = {}
-        covers = iter(regex_covers([t for k, t in zip(kinds, texts, strict=True) if k == REGEX]))
-        for i, (kind, text) in enumerate(zip(kinds, texts, strict=True)):
-            if kind == REGEX:
-                actions[i] = _SEARCH
-                programs.append(text.encode())
-                cover = next(covers)
-                for fragment in cover:
-                    (folded if fragment.folded else plain).setdefault(fragment.text, []).append(i)
-                filed = bool(cover)
-            else:
-                # Of contains the whole text, however long: nothing is left to be verified.
-                whole = kind == CONTAINS and bool(text)
-                program = like_program(text) if kind == LIKE else bytes([ANY_RUN])
-                fragment_text = text.encode() if whole else like_fragment(program)
-                actions[i] = _ACCEPT if whole else _RUN
-                programs.append(b"" if whole else program)
-                filed = bool(fragment_text)
-                if filed:
-                    plain.setdefault(fragment_text, []).append(i)
-            if not filed:
-                unfiled.append(i)
+        given = [
+            like_program(text) if kind == LIKE else text.encode()
+            for kind, text in zip(kinds, texts, strict=True)
+        ]
+        read = read_patterns(
+            np.array(kinds, np.uint8),
+            np.frombuffer(b"".join(given), np.uint8),
+            starts_of(list(map(len, given))),
+            room_for_tokens(),
+            room_to_make(),
+            room_for_covers(),
+        )
+        chosen = choose_covers(read)
+        # What is accepted once its fragment is found has nothing to be run. The empty text is
+        # contained in everything, as LIKE '%' says.
+        actions, n_covers = read.actions, np.diff(read.cover_offsets)
+        for i in np.flatnonzero((actions == ACCEPT) & (n_covers == 0)).tolist():
+            actions[i], given[i] = RUN, bytes([ANY_RUN])
+        for i in np.flatnonzero(actions == ACCEPT).tolist():
+            given[i] = b""
         return cls(
             actions,
-            np.frombuffer(bytearray().join(programs), np.uint8),
-            starts_of(list(map(len, programs))),
-            np.array(unfiled, np.int32),
-            (_Index.build(plain, fold=False), _Index.build(folded, fold=True)),
+            (np.frombuffer(bytearray().join(given), np.uint8), starts_of(list(map(len, given)))),
+            (read.programs, read.program_offsets),
+            np.flatnonzero(n_covers == 0).astype(np.int32),
+            _file(read, chosen),
         )
 
     def __len__(self) -> int:
@@ -288,40 +184,47 @@ class PatternSet:
     def match(self, data: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """CSR over the values ``data[offsets[i]:offsets[i+1]]``: pattern ids, ascending.
 
-        O(value bytes + fragments found + survivors verified), in compiled code but for a Python
-        call for every regular expression that has survivors, and for each of a few survivors.
+        O(value bytes + fragments found + what is run), in compiled code but for a Python call for
+        every regular expression that RE2 is asked about.
         """
         n_values, n_patterns = len(offsets) - 1, len(self)
-        settled = [np.zeros(0, np.int64)]
-        for found, filed_offsets, filed in self._found(data, offsets):
-            filing = Filing(filed_offsets, filed, self._actions, self._texts, self._text_offsets)
-            settled.append(_settle(data, offsets, found.offsets, found.literals, filing))
+        settled = [np.zeros(0, np.int64), *self._settled(data, offsets)]
         keys = np.sort(np.concatenate(settled))
         n_open = int(np.searchsorted(keys, 0))
         searched = self._search(data, offsets, ~keys[:n_open])
+        keys = keys[n_open:]
         if searched:
-            keys = np.sort(np.concatenate([keys[n_open:], *searched]))
+            keys = np.sort(np.concatenate([keys, *searched]))
+        # Several fragments of one cover may be found in one value: keep one key.
+        if len(keys) > 1:
+            keys = keys[np.diff(keys, prepend=-1) != 0]
         row_offsets = np.searchsorted(keys, np.arange(n_values + 1) * n_patterns)
         return row_offsets, (keys % max(n_patterns, 1)).astype(np.int32)
 
-    def _found(
-        self, data: np.ndarray, offsets: np.ndarray
-    ) -> Iterable[tuple[FoundLiterals, np.ndarray, np.ndarray]]:
-        """Run the automata; LIKE programs without a fragment count as found everywhere."""
-        for index in self._indexes:
-            if len(index.literals):
-                yield index.literals.find(data, offsets), index.offsets, index.patterns
-        programs = self._unfiled[self._actions[self._unfiled] == _RUN]
-        if len(programs):
-            everywhere = FoundLiterals(
-                np.arange(len(offsets)), np.zeros(len(offsets) - 1, np.int32)
+    def _settled(self, data: np.ndarray, offsets: np.ndarray) -> Iterator[np.ndarray]:
+        """Keys of what is satisfied, and complements of those that RE2 is to be asked."""
+        for index, folds in zip(self._indexes, (0, 1), strict=True):
+            if not len(index.literals):
+                continue
+            filing = Filing(
+                index.offsets,
+                index.filed,
+                self._actions,
+                self._texts,
+                self._text_offsets,
             )
-            yield everywhere, read_only(np.array([0, len(programs)], np.int32)), read_only(programs)
+            finding = index.literals.finding(index.lengths)
+            automaton = index.literals.automaton
+            candidates = find_candidates(automaton, finding, filing, data, offsets, folds)
+            yield run_programs(candidates, self._programs, self._program_offsets, data, offsets)
+        programs = self._unfiled[self._actions[self._unfiled] == RUN]
+        if len(programs):
+            yield run_likes(programs, self._texts, self._text_offsets, data, offsets)
 
     def _search(self, data: np.ndarray, offsets: np.ndarray, keys: np.ndarray) -> list[np.ndarray]:
         """Keys of what RE2 finds: the open ones, and regular expressions without a fragment."""
         n_values, n_patterns = len(offsets) - 1, len(self)
-        unfiled = self._unfiled[self._actions[self._unfiled] == _SEARCH]
+        unfiled = self._unfiled[self._actions[self._unfiled] == SEARCH]
         if n_values == 0 or len(keys) + len(unfiled) == 0:
             return []
         batch = Texts(data, offsets)
@@ -354,6 +257,8 @@ class PatternSet:
             "actions": self._actions,
             "texts": self._texts,
             "text_offsets": self._text_offsets,
+            "programs": self._programs,
+            "program_offsets": self._program_offsets,
             "unfiled": self._unfiled,
             **plain.arrays("plain_"),
             **folded.arrays("folded_"),
@@ -364,37 +269,65 @@ class PatternSet:
         """Undo ``arrays``; copies and compiles nothing. O(1)."""
         return cls(
             arrays["actions"],
-            arrays["texts"],
-            arrays["text_offsets"],
+            (arrays["texts"], arrays["text_offsets"]),
+            (arrays["programs"], arrays["program_offsets"]),
             arrays["unfiled"],
             (_Index.from_arrays(arrays, "plain_"), _Index.from_arrays(arrays, "folded_")),
         )
 
     @property
     def nbytes(self) -> int:
-        """What the arrays occupy; compiled regular expressions are the cache's, not counted."""
+        """What the arrays occupy; what RE2 compiled is the cache's, not counted."""
         return sum(array.nbytes for array in self.arrays().values())
 
     def check(self) -> None:
         """Assert every invariant of the layout. O(size)."""
         n_patterns = len(self)
-        assert len(self._text_offsets) == n_patterns + 1
-        assert self._text_offsets[0] == 0
-        assert self._text_offsets[-1] == len(self._texts)
-        assert (np.diff(self._text_offsets) >= 0).all()
-        assert (self._actions <= _SEARCH).all()
+        for offsets, items in (
+            (self._text_offsets, self._texts),
+            (self._program_offsets, self._programs),
+        ):
+            assert len(offsets) == n_patterns + 1
+            assert offsets[0] == 0
+            assert offsets[-1] == len(items)
+            assert (np.diff(offsets) >= 0).all()
+        assert (self._actions <= SEARCH).all()
         seen = np.zeros(n_patterns, np.bool_)
         for index in self._indexes:
-            index.literals.check()
-            assert len(index.offsets) == len(index.literals) + 1
-            assert index.offsets[0] == 0
-            assert index.offsets[-1] == len(index.patterns)
-            assert (np.diff(index.offsets) > 0).all()
-            assert ((index.patterns >= 0) & (index.patterns < n_patterns)).all()
-            seen[index.patterns] = True
+            seen[index.check(n_patterns)] = True
         assert ((self._unfiled >= 0) & (self._unfiled < n_patterns)).all()
         assert not seen[self._unfiled].any()
         seen[self._unfiled] = True
         assert seen.all()
-        for text in self._regexes(np.flatnonzero(self._actions == _SEARCH)):
+        for pattern in np.flatnonzero(np.diff(self._program_offsets)).tolist():
+            first, end = self._program_offsets[pattern : pattern + 2].tolist()
+            check_program(self._programs[first:end])
+        for text in self._regexes(np.flatnonzero(self._actions == SEARCH)):
             compiled(text)
+
+
+def _file(read: PatternFacts, chosen: np.ndarray) -> tuple[_Index, _Index]:
+    """File every pattern under the fragments of the cover that was chosen for it."""
+    literals: tuple[dict[bytes, int], dict[bytes, int]] = ({}, {})
+    entries: tuple[list[int], list[int]] = ([], [])
+    text = read.text.tobytes()
+    fragments = [
+        (int(case == EITHER), text[start : start + length], before)
+        for start, length, case, before in read.fragments.reshape(-1, 4).tolist()
+    ]
+    ends = read.fragment_offsets.tolist()
+    covers = chosen.reshape(-1, 2).tolist()
+    for pattern, (cover, second) in enumerate(covers):
+        if cover < 0:
+            continue
+        number = -1
+        if second >= 0:
+            case, literal, _ = fragments[ends[second]]
+            number = literals[case].setdefault(literal, len(literals[case]))
+        for case, literal, before in fragments[ends[cover] : ends[cover + 1]]:
+            own = literals[case].setdefault(literal, len(literals[case]))
+            entries[case].extend((own, pattern, before, number, int(second < cover)))
+    plain, folded = (
+        _Index.build(list(literals[case]), entries[case], fold=bool(case)) for case in (0, 1)
+    )
+    return plain, folded

@@ -1,25 +1,33 @@
 """Many substrings sought at once: an Aho-Corasick automaton in flat arrays.
 
 States are the distinct prefixes of the literals, numbered breadth first, so the children of a
-state are consecutive numbers and one offset array describes the whole tree. For the literals
-``he`` (0), ``she`` (1), ``hers`` (2):
+state are consecutive numbers. For the literals ``he`` (0), ``she`` (1), ``hers`` (2):
 
     state       0   1   2   3    4    5     6     7
     prefix      ''  h   s   he   sh   her   she   hers
     labels          h   s   e    h    r     e     s      the byte that leads into the state
-    children    1   3   4   5    6    7     8     8   8  of state s: children[s] to children[s + 1]
-    fallbacks   0   0   0   0    1    0     3     2      longest proper suffix that is a state
-    hits       -1  -1  -1   0   -1   -1     1     2      longest literal that the prefix ends with
+    nodes:
+      child     1   3   4   5    6    7     8     8      its first child
+      degree    2   1   1   1    1    1     0     0      how many, and the first one's label
+      fallback  0   0   0   0    1    0     3     2      longest proper suffix that is a state
+      hit      -1  -1  -1   0   -1   -1     1     2      longest literal that the prefix ends with
     hit_links  -1   0  -1    (one per literal)           the next shorter literal it ends with
 
+The four numbers of a node lie together: most steps touch one line of the cache and find the only
+child there.
+
 Bytes are first mapped to classes (bytes that no literal uses share class 0; an automaton that
-folds case gives ``A`` and ``a`` one class). The first states, which are the shallow and hot ones,
+folds case gives ``A`` and ``a`` one class). The start and the end of a value have classes of their
+own: in a literal two bytes stand for them that UTF-8 never uses, and ``classes`` has them behind
+the 256 bytes. The first states, which are the shallow and hot ones,
 also have a dense row with the final transition for every class: one load per byte, no fallback.
-Deeper states, most of which have a single child, search their labels.
+Deeper states, most of which have a single child, compare its label or search their labels.
 
 Cost: building O(total literal bytes); finding O(value bytes + hits) per value whatever the
-literals, because a literal already reported for a value ends the walk along ``hit_links``.
-About 13 bytes per state and at most ``DENSE_ENTRIES`` words of dense rows. Nothing is compiled or
+literals. To know where a literal is found last, every one that ends at a byte is visited; after so
+many visits more than there are bytes, or where nobody asks for places, one that was found before
+ends the walk along ``hit_links``.
+About 17 bytes per state and at most ``DENSE_ENTRIES`` words of dense rows. Nothing is compiled or
 copied when the arrays are opened from a file.
 """
 
@@ -30,6 +38,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from bittern.jit import (
+    apart,
     i4r,
     i4w,
     i8,
@@ -47,8 +56,19 @@ from bittern.jit import (
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-#: Dense rows hold at most this many 4-byte transitions: 1 MB, to stay in a core's own cache.
-DENSE_ENTRIES = 1 << 18
+#: In a literal: the value's start and end.
+START, END = 0xFF, 0xFE
+_START_CLASS, _END_CLASS = 256, 257
+
+#: Dense rows hold at most this many 4-byte transitions: 128 kB, to stay in a core's own cache.
+DENSE_ENTRIES = 1 << 15
+
+#: Instead of how many literals may be visited again: where they are is not asked.
+NOBODY_ASKS = -1
+
+#: The fields of a node; a degree from ``_SEVERAL`` on says that there is more than one child.
+_CHILD, _DEGREE, _FALLBACK, _HIT = 0, 1, 2, 3
+_SEVERAL = 2 << 8
 
 #: ASCII letters folded to one class each; RE2 folds ``k`` and ``s`` with non-ASCII letters too.
 _FOLD = bytes(range(256)).lower()
@@ -59,10 +79,8 @@ class Automaton(NamedTuple):
 
     classes: np.ndarray
     dense: np.ndarray
-    children: np.ndarray
+    nodes: np.ndarray
     labels: np.ndarray
-    fallbacks: np.ndarray
-    hits: np.ndarray
     hit_links: np.ndarray
 
 
@@ -74,17 +92,26 @@ class StateTree(NamedTuple):
     ends: np.ndarray
 
 
-class FoundLiterals(NamedTuple):
-    """CSR: the literals found in each value, in no particular order."""
+class Finding(NamedTuple):
+    """Where literals were found: ``found`` are those of the value that was read last.
 
-    offsets: np.ndarray
-    literals: np.ndarray
+    ``marks``: for each literal the last value that has it, ``firsts`` and ``lasts``: where it is
+    found there first and last. ``counts``: how many were found, whether there were too many to know
+    where each is found last, classes, and dense rows.
+    """
+
+    marks: np.ndarray
+    firsts: np.ndarray
+    lasts: np.ndarray
+    found: np.ndarray
+    lengths: np.ndarray
+    counts: np.ndarray
 
 
-_AUTOMATON = tuple_type(Automaton, u1r, i4r, i4r, u1r, i4r, i4r, i4r)
-_BUILDING = tuple_type(Automaton, u1w, i4w, i4w, u1w, i4w, i4w, i4w)
+AUTOMATON = tuple_type(Automaton, u1r, i4r, i4r, u1r, i4r)
+FINDING = tuple_type(Finding, i4w, i4w, i4w, i4w, i4r, i8w)
+_BUILDING = tuple_type(Automaton, u1w, i4w, i4w, u1w, i4w)
 _TREE = tuple_type(StateTree, i4w, u1w, i4w)
-_FOUND = tuple_type(FoundLiterals, i8w, i4w)
 
 
 @kernel(_TREE, u1r, i8r, i4r)
@@ -126,77 +153,102 @@ def _grow(data: Any, offsets: Any, ids: Any) -> Any:
 @inline
 def _step(automaton: Any, n_classes: Any, n_dense: Any, state: Any, label: Any) -> Any:
     """Return the state after one more byte, of class ``label``."""
+    nodes = automaton.nodes
     while state >= n_dense:
-        low = automaton.children[state]
-        high = automaton.children[state + 1]
-        while low < high:
-            middle = (low + high) >> 1
-            if automaton.labels[middle] < label:
-                low = middle + 1
-            else:
-                high = middle
-        if low < automaton.children[state + 1] and automaton.labels[low] == label:
-            return low
+        child = np.int64(nodes[4 * state + _CHILD])
+        degree = nodes[4 * state + _DEGREE]
+        if degree & 0xFF == label:
+            return child
+        if degree > _SEVERAL:
+            for other in range(child + 1, child + (degree >> 8)):
+                if automaton.labels[other] == label:
+                    return other
         # Always a smaller number; a damaged one might lead back here, for ever.
-        state = min(state - 1, automaton.fallbacks[state])
-    return automaton.dense[state * n_classes + label]
+        state = min(state - 1, np.int64(nodes[4 * state + _FALLBACK]))
+    return np.int64(automaton.dense[state * n_classes + label])
 
 
 @kernel(void, _BUILDING, i4r, i4r, i8, i8)
 def _link(automaton: Any, parents: Any, ends: Any, n_classes: Any, n_dense: Any) -> None:
     """Fill fallbacks, hits and dense rows; a state only needs those of smaller numbers."""
+    nodes = automaton.nodes
     for state in range(parents.shape[0]):
-        fallback = np.int32(0)
-        parent = parents[state]
+        fallback = np.int64(0)
+        parent = np.int64(parents[state])
         if parent != 0:
             label = np.int64(automaton.labels[state])
-            fallback = np.int32(
-                _step(automaton, n_classes, n_dense, automaton.fallbacks[parent], label)
-            )
-        automaton.fallbacks[state] = fallback
-        shorter = automaton.hits[fallback] if state else np.int32(-1)
+            before = np.int64(nodes[4 * parent + _FALLBACK])
+            fallback = _step(automaton, n_classes, n_dense, before, label)
+        nodes[4 * state + _FALLBACK] = fallback
+        shorter = nodes[4 * fallback + _HIT] if state else np.int32(-1)
         if ends[state] >= 0:
-            automaton.hits[state] = ends[state]
+            nodes[4 * state + _HIT] = ends[state]
             automaton.hit_links[ends[state]] = shorter
         else:
-            automaton.hits[state] = shorter
+            nodes[4 * state + _HIT] = shorter
         if state < n_dense:
             row = state * n_classes
             if state:
                 for k in range(n_classes):
                     automaton.dense[row + k] = automaton.dense[fallback * n_classes + k]
-            for child in range(automaton.children[state], automaton.children[state + 1]):
-                automaton.dense[row + np.int64(automaton.labels[child])] = child
+            child = np.int64(nodes[4 * state + _CHILD])
+            for each in range(child, child + (nodes[4 * state + _DEGREE] >> 8)):
+                automaton.dense[row + np.int64(automaton.labels[each])] = each
 
 
-@kernel(_FOUND, _AUTOMATON, i8, i8, u1r, i8r)
-def _find(automaton: Any, n_classes: Any, n_dense: Any, data: Any, offsets: Any) -> Any:
-    """Every literal of every value, each once per value."""
-    n_values = offsets.shape[0] - 1
-    found_offsets = np.zeros(n_values + 1, np.int64)
-    found = np.empty(4 * n_values + 16, np.int32)
-    n_found = 0
-    last_value = np.full(automaton.hit_links.shape[0], -1, np.int32)
-    for value in range(n_values):
-        state = 0
-        for position in range(offsets[value], offsets[value + 1]):
-            label = np.int64(automaton.classes[data[position]])
-            if label == 0:  # no literal has this byte
-                state = 0
-                continue
-            state = _step(automaton, n_classes, n_dense, state, label)
-            hit = automaton.hits[state]
-            while hit >= 0 and last_value[hit] != value:
-                last_value[hit] = value
-                if n_found == found.shape[0]:
-                    larger = np.empty(2 * n_found, np.int32)
-                    larger[:n_found] = found
-                    found = larger
-                found[n_found] = hit
-                n_found += 1
-                hit = automaton.hit_links[hit]
-        found_offsets[value + 1] = n_found
-    return FoundLiterals(found_offsets, found[:n_found].copy())
+@inline
+def _visit(automaton: Any, finding: Any, hit: Any, value: Any, behind: Any, spare: Any) -> Any:
+    """Note the literal ``hit`` and those that it ends with, before the place ``behind``.
+
+    With ``NOBODY_ASKS`` to spare, only whether they are there: what is not touched need not be
+    waited for.
+    """
+    while hit >= 0:
+        is_new = finding.marks[hit] != value
+        if is_new:
+            finding.marks[hit] = value
+            finding.found[finding.counts[0]] = hit
+            finding.counts[0] += 1
+        elif spare <= 0:
+            finding.counts[1] = 1
+            break
+        else:
+            spare -= 1
+        if spare != NOBODY_ASKS:
+            start = behind - finding.lengths[hit]
+            if is_new:
+                finding.firsts[hit] = start
+            finding.lasts[hit] = start
+        hit = automaton.hit_links[hit]
+    return spare
+
+
+@apart
+def find_literals(
+    automaton: Any, finding: Any, text: Any, begin: Any, end: Any, value: Any, spare: Any
+) -> None:
+    """Find every literal of one value, ``text[begin:end]``, in ``finding``."""
+    n_classes, n_dense = finding.counts[2], finding.counts[3]
+    nodes = automaton.nodes
+    finding.counts[0] = finding.counts[1] = 0
+    state = np.int64(0)
+    label = np.int64(automaton.classes[_START_CLASS])
+    if label:
+        state = _step(automaton, n_classes, n_dense, state, label)
+        spare = _visit(automaton, finding, nodes[4 * state + _HIT], value, 0, spare)
+    for position in range(begin, end):
+        label = np.int64(automaton.classes[text[position]])
+        if label == 0:  # no literal has this byte
+            state = np.int64(0)
+            continue
+        state = _step(automaton, n_classes, n_dense, state, label)
+        hit = nodes[4 * state + _HIT]
+        if hit >= 0:
+            spare = _visit(automaton, finding, hit, value, position + 1 - begin, spare)
+    label = np.int64(automaton.classes[_END_CLASS])
+    if label:
+        state = _step(automaton, n_classes, n_dense, state, label)
+        _visit(automaton, finding, nodes[4 * state + _HIT], value, end - begin + 1, spare)
 
 
 class Substrings:
@@ -209,13 +261,7 @@ class Substrings:
 
     @classmethod
     def build(cls, literals: Sequence[bytes], *, fold: bool = False) -> Substrings:
-        """Literal i gets id i; ``fold`` ignores the case of ASCII letters. O(total bytes).
-
-        >>> found = Substrings.build([b"he", b"she", b"hers"]).find(
-        ...     np.frombuffer(b"ushers", np.uint8), np.array([0, 6]))
-        >>> sorted(found.literals.tolist())
-        [0, 1, 2]
-        """
+        """Literal i gets id i; ``fold`` ignores the case of ASCII letters. O(total bytes)."""
         seen = np.zeros(256, np.bool_)
         seen[np.frombuffer(b"".join(literals), np.uint8)] = True
         representative = np.frombuffer(_FOLD, np.uint8) if fold else np.arange(256)
@@ -223,8 +269,9 @@ class Substrings:
         assert len(used) < 256, "UTF-8 uses at most 243 byte values"
         class_of = np.zeros(256, np.uint8)
         class_of[used] = np.arange(1, len(used) + 1)
-        classes = class_of[representative]
-        table = classes.tobytes()
+        table = class_of[representative].tobytes()
+        classes = np.concatenate([class_of[representative], class_of[[START, END]]])
+        classes[[START, END]] = 0  # as bytes of a value, which is not UTF-8, they are others
 
         order = sorted((literal.translate(table), i) for i, literal in enumerate(literals))
         lengths = np.array([len(text) for text, _ in order], np.int64)
@@ -238,13 +285,16 @@ class Substrings:
         n_classes = len(used) + 1
         n_dense = max(1, min(n_states, DENSE_ENTRIES // n_classes))
         degrees = np.bincount(tree.parents[1:], minlength=n_states)
+        nodes = np.zeros((n_states, 4), np.int32)
+        nodes[0, _CHILD] = 1
+        nodes[1:, _CHILD] = 1 + np.cumsum(degrees)[:-1]
+        first_labels = np.append(tree.labels, [0])[nodes[:, _CHILD]]
+        nodes[:, _DEGREE] = degrees << 8 | np.where(degrees > 0, first_labels, 0)
         automaton = Automaton(
             classes=classes,
             dense=np.zeros(n_dense * n_classes, np.int32),
-            children=np.concatenate([[1], 1 + np.cumsum(degrees)]).astype(np.int32),
+            nodes=nodes.reshape(-1),
             labels=tree.labels,
-            fallbacks=np.zeros(n_states, np.int32),
-            hits=np.zeros(n_states, np.int32),
             hit_links=np.zeros(len(literals), np.int32),
         )
         _link(automaton, tree.parents, tree.ends, n_classes, n_dense)
@@ -253,10 +303,24 @@ class Substrings:
     def __len__(self) -> int:
         return len(self.automaton.hit_links)
 
-    def find(self, data: np.ndarray, offsets: np.ndarray) -> FoundLiterals:
-        """Find the literals that each value contains, each once. O(value bytes + found)."""
-        found: FoundLiterals = _find(self.automaton, self._n_classes, self._n_dense, data, offsets)
-        return found
+    def finding(self, lengths: np.ndarray) -> Finding:
+        """Room for what ``find_literals`` finds; ``lengths`` are those of the literals."""
+        n_literals = len(self)
+        marks = np.full(n_literals, -1, np.int32)
+        firsts, lasts, found = (np.empty(n_literals, np.int32) for _ in range(3))
+        counts = np.array([0, 0, self._n_classes, self._n_dense])
+        return Finding(marks, firsts, lasts, found, read_only(lengths), counts)
+
+    def literal_lengths(self) -> np.ndarray:
+        """How long each literal is, from the tree. O(states)."""
+        nodes = self.automaton.nodes.reshape(-1, 4)
+        parents = np.repeat(np.arange(len(nodes)), nodes[:, _DEGREE] >> 8)
+        depths = [0]
+        for parent in parents.tolist():
+            depths.append(depths[parent] + 1)
+        # A literal belongs to the first state that ends with it: states come by their length.
+        literals, states = np.unique(nodes[:, _HIT], return_index=True)
+        return np.array(depths, np.int32)[states[literals >= 0]]
 
     def arrays(self, prefix: str) -> dict[str, np.ndarray]:
         """Give the automaton's arrays, under names that begin with ``prefix``."""
@@ -271,22 +335,28 @@ class Substrings:
         """Assert every invariant of the layout. O(states)."""
         a = self.automaton
         n_states, n_literals = len(a.labels), len(a.hit_links)
-        assert len(a.classes) == 256
-        assert len(a.fallbacks) == len(a.hits) == len(a.children) - 1 == n_states
-        assert a.children[0] == 1
-        assert a.children[-1] == n_states
-        assert (np.diff(a.children) >= 0).all()
+        assert len(a.classes) == 258
+        assert len(a.nodes) == 4 * n_states
+        nodes = a.nodes.reshape(-1, 4)
+        children, degrees = nodes[:, _CHILD], nodes[:, _DEGREE] >> 8
+        assert (children == 1 + np.cumsum(degrees) - degrees).all()
+        assert degrees.sum() == n_states - 1
+        assert (degrees >= 0).all()
         assert len(a.dense) == self._n_classes * self._n_dense
         assert 1 <= self._n_dense <= n_states
-        assert (a.children[:-1] > np.arange(n_states)).all() or n_states == 1
-        parents = np.repeat(np.arange(n_states), np.diff(a.children))
+        states = np.arange(n_states)
+        assert (children[degrees > 0] > states[degrees > 0]).all()
+        has_any = degrees > 0
+        assert (nodes[has_any, _DEGREE] & 0xFF == a.labels[children[has_any]]).all()
+        assert (nodes[~has_any, _DEGREE] == 0).all()
+        parents = np.repeat(states, degrees)
         siblings = parents[1:] == parents[:-1]
         assert (np.diff(a.labels[1:].astype(np.int64))[siblings] > 0).all()
         assert ((a.labels[1:] > 0) & (a.labels[1:] < self._n_classes)).all()
-        states = np.arange(1, n_states)
-        assert ((a.fallbacks[1:] >= 0) & (a.fallbacks[1:] < states)).all()
-        assert a.fallbacks[0] == 0
+        fallbacks, hits = nodes[:, _FALLBACK], nodes[:, _HIT]
+        assert ((fallbacks[1:] >= 0) & (fallbacks[1:] < states[1:])).all()
+        assert fallbacks[0] == 0
         assert ((a.dense >= 0) & (a.dense < n_states)).all()
-        assert ((a.hits >= -1) & (a.hits < n_literals)).all()
+        assert ((hits >= -1) & (hits < n_literals)).all()
         assert ((a.hit_links >= -1) & (a.hit_links < n_literals)).all()
-        assert set(a.hits[a.hits >= 0].tolist()) == set(range(n_literals))
+        assert set(hits[hits >= 0].tolist()) == set(range(n_literals))
