@@ -187,7 +187,7 @@ def test_large_catalogs_of_conjunctions(
 ) -> None:
     world = World(n_attributes + n_events, n_attributes, n_events, per_event)
     texts, holds = zip(
-        *(world.conjunction() for _ in range(12_000 if n_attributes < 300 else 20_000)), strict=True
+        *(world.conjunction() for _ in range(6_000 if n_attributes < 300 else 10_000)), strict=True
     )
     right = right_pairs(list(holds))
     events = world.events()

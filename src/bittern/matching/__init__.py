@@ -8,6 +8,7 @@ many subscribe to it::
     contract.py            what every strategy promises       registry.py    strategies by name
     scan.py                the definition of truth: every class for every event
     pivot/                 Bittern's own strategy, the default
+    bits/                  Bittern's own for many wide ranges
     stabbed.py always.py output.py growing.py checks.py   what strategies share
 
 The strategies of the papers are in ``literature/``.

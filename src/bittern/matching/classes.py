@@ -106,8 +106,7 @@ def _conjunction(channels: Any, lows: Any, highs: Any, start: Any, count: Any, s
 
 @inline
 def _nested(
-    operators: Any,
-    sizes: Any,
+    structures: Any,
     first: Any,
     last: Any,
     channels: Any,
@@ -123,6 +122,7 @@ def _nested(
     ``owner`` (of a test: the AND that it is a child of) and ``test_of`` (of a node: its first
     test) are room to work in.
     """
+    operators, sizes = structures.operators, structures.sizes
     number = at
     for i in range(first, last):
         test_of[i - first] = number
@@ -167,8 +167,7 @@ def _sort_by_low(order: Any, n: Any, lows: Any) -> None:
 
 @inline
 def _united(
-    operators: Any,
-    sizes: Any,
+    structures: Any,
     first: Any,
     last: Any,
     channels: Any,
@@ -182,6 +181,7 @@ def _united(
     So an event satisfies at most one of the pivots that such an OR has in a channel, however
     many predicates it was written with. Cells tell channels apart, so sorting by cell is enough.
     """
+    operators, sizes = structures.operators, structures.sizes
     for i in range(first, last):
         if operators[i] != OR:
             continue
@@ -218,7 +218,7 @@ def _canonical(
     n_channels: Any,
 ) -> None:
     """Bring every subscription's tests into canonical form and hash it."""
-    node_starts, operators, sizes, _, _ = structures
+    node_starts = structures.node_starts
     widest = 1
     for i in range(len(node_starts) - 1):
         widest = max(widest, node_starts[i + 1] - node_starts[i])
@@ -231,10 +231,8 @@ def _canonical(
             counts[i] = _conjunction(channels, lows, highs, start, counts[i], seen)
         else:
             first, last = node_starts[structure], node_starts[structure + 1]
-            _nested(
-                operators, sizes, first, last, channels, lows, highs, start, seen, owner, test_of
-            )
-            _united(operators, sizes, first, last, channels, lows, highs, test_of, owner)
+            _nested(structures, first, last, channels, lows, highs, start, seen, owner, test_of)
+            _united(structures, first, last, channels, lows, highs, test_of, owner)
         mixed = hash_pair(structure, counts[i], key)
         for test in range(start, start + counts[i]):
             packed = np.uint64(np.uint32(lows[test])) << np.uint64(32) | np.uint64(
@@ -299,6 +297,21 @@ def _distinct(
     return n_classes
 
 
+class ClassArrays(NamedTuple):
+    """Classes as kernels see them."""
+
+    channels: npt.NDArray[np.int32]
+    lows: npt.NDArray[np.int32]
+    highs: npt.NDArray[np.int32]
+    starts: npt.NDArray[np.int64]
+    counts: npt.NDArray[np.int32]
+    structure_of: npt.NDArray[np.int32]
+    structures: StructureArrays
+
+
+CLASSES = tuple_type(ClassArrays, i4r, i4r, i4r, i8r, i4r, i4r, STRUCTURES)
+
+
 @dataclass(frozen=True)
 class Classes:
     """The distinct expressions of a catalog, in rank space."""
@@ -313,6 +326,11 @@ class Classes:
 
     def __len__(self) -> int:
         return len(self.starts)
+
+    @property
+    def arrays(self) -> ClassArrays:
+        """What kernels take."""
+        return frozen(ClassArrays(*(getattr(self, name) for name in ClassArrays._fields)))
 
     def take(self, which: npt.NDArray[Any]) -> Classes:
         """Some classes, in this order; their tests stay where they are."""

@@ -16,7 +16,7 @@ Cost: O(parameters), plus sorting the distinct constants.
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -30,7 +30,6 @@ from bittern.matching.classes import Classes, StructureArrays, classify
 from bittern.matching.expand import ABSENT, FIRST_READER, Expanded, Expander
 from bittern.matching.structure import AND, TEST, Structure
 from bittern.model.numbers import NumberColumns
-from bittern.model.patterns.sets import PatternSet
 from bittern.model.rank.space import (
     BOOLEAN,
     PATTERN,
@@ -40,6 +39,9 @@ from bittern.model.rank.space import (
     build_rank_space,
 )
 from bittern.model.strings import StringTable
+
+if TYPE_CHECKING:
+    from bittern.model.patterns.sets import PatternSet
 
 #: Up to this many (channel, constant) combinations a table is faster than sorting.
 _TABLE_LIMIT = 1 << 25
@@ -236,6 +238,10 @@ def _pattern_sets(
 ) -> dict[int, PatternSet]:
     """One set per attribute; its pattern k is the attribute's k-th pattern channel."""
     owners = channel_attributes[len(channel_attributes) - len(channel_patterns) :]
+    if not len(owners):
+        return {}
+    from bittern.model.patterns.sets import PatternSet  # noqa: PLC0415  only then
+
     sets = {}
     present, starts = np.unique(owners, return_index=True)
     own = np.split(channel_patterns, starts[1:])

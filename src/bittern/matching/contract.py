@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -74,12 +74,12 @@ class SubscriptionIndex(ABC):
         rank: RankSpace,
         *_: Any,
         **parameters: Any,
-    ) -> tuple[Self, npt.NDArray[np.int32]]:
+    ) -> tuple[SubscriptionIndex, npt.NDArray[np.int32]]:
         """Index classes of a rank space; ``mass`` is the running sum of expected events per cell.
 
-        A strategy names its own parameters. Also returns the number under which the index reports
-        each class: an index may renumber them for the sake of locality. ``Refused`` names all
-        classes that it cannot hold.
+        A strategy names its own parameters, and may build another one that serves these classes
+        better. Also returns the number under which the index reports each class: an index may
+        renumber them for the sake of locality. ``Refused`` names all classes that it cannot hold.
         """
 
     @classmethod
@@ -113,6 +113,11 @@ class SubscriptionIndex(ABC):
         return {}
 
     @property
+    def rebuilt_as(self) -> str:
+        """The strategy by which other classes get such an index, with ``options``."""
+        return self.name
+
+    @property
     def options(self) -> dict[str, Any]:
         """The parameters to build such an index again for other classes."""
         return self.parameters
@@ -121,6 +126,10 @@ class SubscriptionIndex(ABC):
     def nbytes(self) -> int:
         """What its arrays occupy."""
         return sum(array.nbytes for array in self.arrays().values())
+
+    def found_by(self, number: int) -> str:  # noqa: ARG002  where one strategy finds all
+        """The strategy that finds the class of this number, by name."""
+        return self.name
 
     @abstractmethod
     def statistics(self) -> dict[str, Any]:

@@ -24,8 +24,8 @@ from bittern.language.literals import number_value, string_value, time_value
 from bittern.language.syntax import (
     And,
     Between,
+    BooleanConstant,
     Compare,
-    Constant,
     Expression,
     In,
     IsNull,
@@ -39,7 +39,7 @@ from bittern.language.syntax import (
 from bittern.language.templates import Slot, Template
 from bittern.matching.structure import AND, OR, TEST, Nested
 from bittern.model.numbers import exact
-from bittern.model.patterns.sets import CONTAINS, LIKE, REGEX
+from bittern.model.patterns import CONTAINS, LIKE, REGEX
 from bittern.model.rank.space import ANY, BOOLEAN, NUMBER, PATTERN, REVERSED, STRING, TIME
 from bittern.terms.pattern_texts import LikeForm, Wildcard, like_parts
 
@@ -108,7 +108,7 @@ class Expander:
 
     def expand(self, template: Template) -> Expanded:
         """Tests in the order of the structure. O(nodes), no recursion."""
-        if isinstance(template.tree, Constant):
+        if isinstance(template.tree, BooleanConstant):
             return Expanded((AND, []), [], Counter(), never=not template.tree.value)
         tests: list[TestTemplate] = []
         operators: Counter[str] = Counter()

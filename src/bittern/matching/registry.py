@@ -1,7 +1,8 @@
 """Subscription indexes by name. A strategy's module is imported when it is first used.
 
-``pivot`` is Bittern's own, ``scan`` the definition of truth; the papers' are in ``literature/``,
-which is not imported from here: a process that never names one of them never loads it.
+``pivot`` and ``bits`` are Bittern's own, ``scan`` the definition of truth. The papers' are in
+``literature/``, which is not imported from here: a process that never names one of them never loads
+it.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 STRATEGIES = {
     "pivot": "matching.pivot.index.Pivot",
+    "bits": "matching.bits.index.Bits",
+    "pivot-bits": "matching.pivot.with_bits.PivotBits",
     "scan": "matching.scan.Scan",
     "betree": "literature.betree.index.BETree",
     "counting": "literature.counting.index.Counting",

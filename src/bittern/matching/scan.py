@@ -16,38 +16,28 @@ import numpy as np
 import numpy.typing as npt
 
 from bittern.arrays import starts_of
-from bittern.jit import i4r, i4r2, i4w, i4w2, i8, i8r, i8w, kernel, void
+from bittern.jit import i4r, i4r2, i4w, i4w2, i8, i8w, kernel, void
 from bittern.matching.checks import check_jumps, check_starts, check_tests
-from bittern.matching.classes import STRUCTURES, Classes
+from bittern.matching.classes import CLASSES, Classes
 from bittern.matching.contract import Found, SubscriptionIndex, check_size
 from bittern.matching.program import accepts, write_program
 from bittern.model.rank.encoded import EVENTS, EncodedEvents
 from bittern.model.rank.space import RankSpace
 
 
-@kernel(void, i4r, i4r, i4r, i8r, i4r, i4r, STRUCTURES, i4r, i4w2)
-def _write(
-    channels: Any,
-    lows: Any,
-    highs: Any,
-    starts: Any,
-    counts: Any,
-    structure_of: Any,
-    structures: Any,
-    row_starts: Any,
-    rows: Any,
-) -> None:
-    for c in range(len(counts)):
+@kernel(void, CLASSES, i4r, i4w2)
+def _write(classes: Any, row_starts: Any, rows: Any) -> None:
+    for c in range(len(classes.counts)):
         write_program(
             rows,
             row_starts[c],
-            structure_of[c],
-            structures,
-            channels,
-            lows,
-            highs,
-            starts[c],
-            counts[c],
+            classes.structure_of[c],
+            classes.structures,
+            classes.channels,
+            classes.lows,
+            classes.highs,
+            classes.starts[c],
+            classes.counts[c],
         )
 
 
@@ -84,21 +74,11 @@ def programs(
     classes: Classes, which: npt.NDArray[np.int32]
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
     """Where the program of each of these classes starts, and the rows. O(tests)."""
-    counts = classes.counts[which]
-    check_size("tests", int(counts.sum()))
-    starts = starts_of(counts, np.int32)
+    taken = classes.take(which)
+    check_size("tests", int(taken.counts.sum()))
+    starts = starts_of(taken.counts, np.int32)
     rows = np.empty((int(starts[-1]), 4), dtype=np.int32)
-    _write(
-        classes.channels,
-        classes.lows,
-        classes.highs,
-        classes.starts[which],
-        counts,
-        classes.structure_of[which],
-        classes.structures,
-        starts,
-        rows,
-    )
+    _write(taken.arrays, starts, rows)
     return starts, rows
 
 

@@ -56,7 +56,7 @@ N_STATES = 6
 CLUSTER, NO_CUT = -2, -1
 
 
-class Guide(NamedTuple):
+class CutGuide(NamedTuple):
     """What cuts go by."""
 
     bases: Int32s  # the first cells of channels, and the end
@@ -64,7 +64,7 @@ class Guide(NamedTuple):
     capacity: int
 
 
-class Work(NamedTuple):
+class Insertion(NamedTuple):
     """Where an insertion stands, and room to work in; all but the last are by channel."""
 
     marks: Int64s  # the number of the last path that it was on
@@ -75,8 +75,8 @@ class Work(NamedTuple):
     state: Int64s
 
 
-GUIDE = tuple_type(Guide, i4r, f8r, i8)
-WORK = tuple_type(Work, i8w, i4w, f8w, i4w, i4w, i8w)
+GUIDE = tuple_type(CutGuide, i4r, f8r, i8)
+WORK = tuple_type(Insertion, i8w, i4w, f8w, i4w, i4w, i8w)
 
 #: What a p-node costs that is looked up, in clauses: enough to say no for what all events have.
 LOOKED_UP = 0.1

@@ -52,8 +52,8 @@ from bittern.literature.betree.clauses import (
     lay_out,
     n_rows,
 )
-from bittern.literature.betree.cuts import CUT, N_STATES, NO_CUT, PENDING_ROOM, Guide, Work
-from bittern.literature.betree.match import Scratch, match
+from bittern.literature.betree.cuts import CUT, N_STATES, NO_CUT, PENDING_ROOM, CutGuide, Insertion
+from bittern.literature.betree.match import BETreeScratch, match
 from bittern.literature.betree.nodes import (
     AREAS,
     CAPACITY,
@@ -116,7 +116,7 @@ class BETree(ChangingIndex):
         nodes, items, rows, slots = (arrays[name] for name in TreeArrays._fields[:4])
         self._show(TreeArrays(nodes, items, rows, slots, np.array(arrays["figures"])))
         self._firsts = GrowingColumn(arrays["firsts"])
-        self._guide = frozen(Guide(arrays["bases"], arrays["frequencies"], capacity))
+        self._guide = frozen(CutGuide(arrays["bases"], arrays["frequencies"], capacity))
         self._always = always
         self._owned = False  # whether arrays may be changed, and have room
         self._packed = True
@@ -182,7 +182,7 @@ class BETree(ChangingIndex):
         bases, figures = self._guide.bases, self._figures
         entries = event_entries(events, bases)
         # Only what is touched of these is ever made.
-        scratch = Scratch(
+        scratch = BETreeScratch(
             np.full(len(bases) - 1, -1, dtype=np.int32),
             np.empty(int(figures[USED_NODES]), dtype=np.int32),
             np.empty(1 + int(figures[N_CLAUSES]), dtype=np.int32),
@@ -244,7 +244,7 @@ class BETree(ChangingIndex):
             self._show(self._tree._replace(nodes=nodes, items=items))
         n_channels = len(frequencies)
         counts, touched = np.zeros((2, n_channels), dtype=np.int32)
-        work = Work(
+        work = Insertion(
             np.zeros(n_channels, dtype=np.int64),
             counts,
             np.empty(n_channels),

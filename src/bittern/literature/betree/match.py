@@ -34,7 +34,7 @@ from bittern.matching.output import OUTPUT, first_time
 from bittern.model.rank.encoded import ENTRIES
 
 
-class Scratch(NamedTuple):
+class BETreeScratch(NamedTuple):
     """Working memory of a batch."""
 
     cells: Int32s  # those of one event by channel; all -1 between events
@@ -43,7 +43,7 @@ class Scratch(NamedTuple):
     stamps: Int32s  # zeros, one for each class; empty where no class has several clauses
 
 
-_SCRATCH = tuple_type(Scratch, i4w, i4w, i4w, i4w)
+_SCRATCH = tuple_type(BETreeScratch, i4w, i4w, i4w, i4w)
 
 
 @inline

@@ -46,7 +46,7 @@ from bittern.errors import OptionError
 from bittern.literature.counting.checking import DELETED, check_counters, check_lists
 from bittern.literature.counting.clauses import Filed
 from bittern.literature.counting.intervals import DistinctIntervals, ends_of, numbered
-from bittern.literature.counting.match import Scratch, count_all
+from bittern.literature.counting.match import CountingScratch, count_all
 from bittern.literature.sorted_lists.lists import SortedLists
 from bittern.matching.always import Always
 from bittern.matching.checks import check_channels
@@ -86,7 +86,7 @@ class Counting(StabbedIndex, ChangingIndex):
         self._always = always
         self.chosen = chosen
         # One for each thread that has matched at the same time as others since the last change.
-        self._scratch: deque[Scratch] = deque()
+        self._scratch: deque[CountingScratch] = deque()
 
     @classmethod
     def build(
@@ -125,7 +125,7 @@ class Counting(StabbedIndex, ChangingIndex):
         try:
             scratch = self._scratch.pop()
         except IndexError:
-            scratch = Scratch.of(self._sizes.items, self._n_classes, self._lists.n_pairs)
+            scratch = CountingScratch.of(self._sizes.items, self._n_classes, self._lists.n_pairs)
         lists, keys = self._lists.searched, self._intervals.keys
         candidates = count_all(events, self.chosen.index, lists, keys, scratch, out)
         self._scratch.append(scratch)

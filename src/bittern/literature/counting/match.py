@@ -14,8 +14,9 @@ An interval that forbids a clause adds one, so that it cannot reach zero. That i
 other end and undone last: earlier, it could bring a clause to zero on the way. A class with several
 clauses is reported once: it is marked, and the marks are undone as well.
 
-So the working memory (``Scratch``) is the same after an event as before, and serves the next batch
-too: the cost of a batch of one event depends on what it finds, not on the number of clauses.
+So the working memory (``CountingScratch``) is the same after an event as before, and serves the
+next batch too: the cost of a batch of one event depends on what it finds, not on the number of
+clauses.
 
 Cost: O(cells + satisfied intervals + clauses on their lists) per event; a batch looks each distinct
 cell up once, as far as memory allows (``CHUNK``).
@@ -60,7 +61,7 @@ _DAMAGED = -1
 _ONE, _LESS_ONE = np.uint8(1), np.uint8(255)  # counters are bytes, which wrap around
 
 
-class Scratch(NamedTuple):
+class CountingScratch(NamedTuple):
     """Working memory, for one thread at a time."""
 
     left: npt.NDArray[np.uint8]  # of each clause: predicates left to satisfy
@@ -73,7 +74,7 @@ class Scratch(NamedTuple):
         return cls(sizes.copy(), np.zeros(n_classes, np.uint8), np.empty(n_pairs, np.int32))
 
 
-class Chunk(NamedTuple):
+class CountedEvents(NamedTuple):
     """Events of a batch that are counted for at once, and what they satisfy."""
 
     positions: Int32s  # which of the cells that were looked up each event has, one by one
@@ -83,8 +84,8 @@ class Chunk(NamedTuple):
     last: int  # one behind the last event
 
 
-_SCRATCH = tuple_type(Scratch, u1w, u1w, i4w)
-_CHUNK = tuple_type(Chunk, i4w, i8r, i4w, i8, i8)
+_SCRATCH = tuple_type(CountingScratch, u1w, u1w, i4w)
+_CHUNK = tuple_type(CountedEvents, i4w, i8r, i4w, i8, i8)
 
 
 @kernel(void, i8r, i4r, i8w, i4w)
@@ -230,7 +231,7 @@ def count_all(
     stabbing: StabbingIndex,
     lists: ListArrays,
     keys: Int64s,
-    scratch: Scratch,
+    scratch: CountingScratch,
     out: Output,
 ) -> Int64s:
     """Report the classes that hold for each event; returns how many clauses each has met.
@@ -258,12 +259,12 @@ def count_all(
 
 def _chunks(
     events: EncodedEvents, stabbing: StabbingIndex, event_offsets: Int64s, positions: Int32s
-) -> Iterator[Chunk]:
+) -> Iterator[CountedEvents]:
     """The batch in chunks that bound memory."""
     located = stabbing.locate_batch(events.cells)
     if located.offsets[-1] <= CHUNK:
         ids = located.ids(0, len(events.cells))
-        yield Chunk(positions, read_only(located.offsets), ids, 0, events.n_events)
+        yield CountedEvents(positions, read_only(located.offsets), ids, 0, events.n_events)
         return
     totals = starts_of(candidates_of(events, located.offsets))
     for first, last in stretches(totals, CHUNK):
@@ -271,4 +272,4 @@ def _chunks(
             positions[event_offsets[first] : event_offsets[last]], return_inverse=True
         )
         offsets, ids = stabbing.stab_batch(events.cells[cells])
-        yield Chunk(own.astype(np.int32), read_only(offsets), ids, first, last)
+        yield CountedEvents(own.astype(np.int32), read_only(offsets), ids, first, last)

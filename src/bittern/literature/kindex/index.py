@@ -42,7 +42,7 @@ from bittern.jit import frozen, read_only
 from bittern.literature.kindex.checking import check_postings
 from bittern.literature.kindex.directory import CellDirectory, Triple, Z
 from bittern.literature.kindex.items import Items
-from bittern.literature.kindex.match import Scratch, SearchArrays, match_events
+from bittern.literature.kindex.match import KIndexScratch, SearchArrays, match_events
 from bittern.literature.kindex.postings import Rewritten, rewrite
 from bittern.literature.kindex.values import CellValues, Domain, checked_domain
 from bittern.literature.sorted_lists.lists import MAX_PAIRS, SortedLists
@@ -134,7 +134,7 @@ class KIndex(ChangingIndex):
         owners, clauses, _ = items.arrays
         search = SearchArrays(read_only(codes), read_only(first), owners, clauses)
         n_bitmaps = len(items) if items.conjunctive else 0
-        scratch = Scratch(
+        scratch = KIndexScratch(
             np.zeros(items.n_classes if items.several else 0, dtype=np.int32),
             np.zeros(n_bitmaps, dtype=np.uint64),
             np.empty(n_bitmaps, dtype=np.int32),

@@ -61,7 +61,7 @@ class SearchArrays(NamedTuple):
     clauses: npt.NDArray[np.uint8]
 
 
-class Scratch(NamedTuple):
+class KIndexScratch(NamedTuple):
     """Working memory of a batch, the last two for items in conjunctive form."""
 
     stamps: Int32s  # zeros, one for each class; empty where no class has several items
@@ -70,7 +70,7 @@ class Scratch(NamedTuple):
 
 
 SEARCH = tuple_type(SearchArrays, i4r, i4r, i4r, u1r)
-_SCRATCH = tuple_type(Scratch, i4w, u8w, i4w)
+_SCRATCH = tuple_type(KIndexScratch, i4w, u8w, i4w)
 
 
 class _Cursors(NamedTuple):

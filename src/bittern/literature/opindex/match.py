@@ -74,7 +74,7 @@ class Searched(NamedTuple):
     n_bits: int
 
 
-class Scratch(NamedTuple):
+class OpIndexScratch(NamedTuple):
     """Working memory of a batch."""
 
     tally: Int64s  # zeros, for the longest counter array and one more
@@ -83,7 +83,7 @@ class Scratch(NamedTuple):
 
 
 _SEARCHED = tuple_type(Searched, LISTS, COUNTERS, DIRECTORY, TRIE, i4r, i8, i8, i8)
-_SCRATCH = tuple_type(Scratch, i8w, i4w, i4w)
+_SCRATCH = tuple_type(OpIndexScratch, i8w, i4w, i4w)
 
 
 class _Attributes(NamedTuple):

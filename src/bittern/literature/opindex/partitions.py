@@ -37,7 +37,7 @@ from bittern.literature.opindex.entries import (
     values_of,
 )
 from bittern.literature.opindex.filing import Filings, file_classes
-from bittern.literature.opindex.match import Scratch, Searched, match
+from bittern.literature.opindex.match import OpIndexScratch, Searched, match
 from bittern.literature.opindex.operators import OPERATORS
 from bittern.literature.opindex.space import Space
 from bittern.literature.sorted_lists.lists import SortedLists
@@ -131,7 +131,7 @@ class Partitioned(ChangingIndex):
         """
         longest = self._counters.longest
         index, entries = self._searched(), event_entries(events, self._bases)
-        scratch = Scratch(
+        scratch = OpIndexScratch(
             np.zeros(longest + 1, dtype=np.int64),
             np.empty(longest + 1, dtype=np.int32),
             np.zeros(len(self._held) if self._n_several else 0, dtype=np.int32),

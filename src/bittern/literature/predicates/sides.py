@@ -57,7 +57,7 @@ def _copy_matches(places: Any, offsets: Any, matched: Any, starts: Any, ids: Any
             at += 1
 
 
-class Parts(NamedTuple):
+class SideParts(NamedTuple):
     """Intervals that each lie within one attribute."""
 
     owners: Int64s
@@ -279,7 +279,7 @@ def _attributes(cells: Int64s, cuts: Int64s, domain: int) -> tuple[Int64s, Int64
     return cuts[at - 1], np.append(cuts, domain)[at] - 1
 
 
-def _split(lows: Int32s, highs: Int32s, cuts: Int64s, domain: int) -> Parts:
+def _split(lows: Int32s, highs: Int32s, cuts: Int64s, domain: int) -> SideParts:
     """Cut intervals into those of single attributes, and tell what each of them is."""
     begin, end = (np.searchsorted(cuts, ends, "right") for ends in (lows, highs))
     numbers = end - begin + 1
@@ -289,7 +289,7 @@ def _split(lows: Int32s, highs: Int32s, cuts: Int64s, domain: int) -> Parts:
     low, high = np.maximum(lows[owners], firsts), np.minimum(highs[owners], lasts)
     equal, up, down = low == high, high == lasts, low == firsts
     operators = np.select([equal, up, down], [EQUAL, AT_LEAST, AT_MOST], _TWO_SIDED)
-    return Parts(
+    return SideParts(
         owners,
         low.astype(np.int32),
         high.astype(np.int32),

@@ -19,17 +19,18 @@ from bittern.jit import (
     i4w,
     i4w2,
     i8,
-    i8r,
     i8w,
     inline,
     kernel,
+    tuple_type,
     u1r,
     u1w,
     void,
 )
-from bittern.matching.classes import STRUCTURES, Classes
+from bittern.matching.classes import CLASSES, Classes
 from bittern.matching.contract import check_size
 from bittern.matching.pivot.cover import UNCOVERABLE, mark_cover, test_cost
+from bittern.matching.pivot.match import PivotArrays
 from bittern.matching.program import write_program
 from bittern.matching.structure import AND, OR, TEST
 
@@ -150,48 +151,15 @@ def _repeated(
     return False
 
 
-@kernel(
-    void,
-    i4r,
-    i4r,
-    i4r,
-    i8r,
-    i4r,
-    i4r,
-    STRUCTURES,
-    f8r,
-    i8,
-    i4w2,
-    i4w2,
-    i4w,
-    i4w,
-    i4w,
-    i4w2,
-    u1w,
-    i4w,
-    i8w,
-)
-def _file(
-    channels: Any,
-    lows: Any,
-    highs: Any,
-    test_starts: Any,
-    counts: Any,
-    structure_of: Any,
-    structures: Any,
-    mass: Any,
-    no_channel: Any,
-    heads: Any,
-    bounds: Any,
-    post_lows: Any,
-    post_highs: Any,
-    starts: Any,
-    rows: Any,
-    several: Any,
-    always: Any,
-    sizes: Any,
-) -> None:
+#: The arrays of ``index.py`` while they are written.
+_FILED = tuple_type(PivotArrays, i4w2, i4w2, i4w, i4w, i4w, i4w2, u1w, i4w)
+
+
+@kernel(void, CLASSES, f8r, i8, _FILED, i8w)
+def _file(classes: Any, mass: Any, no_channel: Any, filed: Any, sizes: Any) -> None:
     """File every class; ``sizes`` becomes the number of postings, rows and always-candidates."""
+    channels, lows, highs, test_starts, counts, structure_of, structures = classes
+    heads, bounds, post_lows, post_highs, starts, rows, several, always = filed
     longest = 1
     for c in range(len(counts)):
         longest = max(longest, counts[c])
@@ -288,7 +256,7 @@ def _file(
 
 def file_classes(
     classes: Classes, mass: npt.NDArray[np.float64], n_channels: int
-) -> tuple[tuple[npt.NDArray[Any], ...], npt.NDArray[np.int32]]:
+) -> tuple[PivotArrays, npt.NDArray[np.int32]]:
     """The arrays of ``index.py``, and the number that each class has in them. O(tests).
 
     Postings are sorted by their lowest cell and then by the channel of their inline test, and
@@ -297,55 +265,40 @@ def file_classes(
     """
     n_tests = int(classes.counts.sum())
     check_size("tests", n_tests)  # and there are no more postings than tests
-    heads, bounds = np.empty((n_tests, 2), np.int32), np.empty((n_tests, 2), np.int32)
-    lows, highs = np.empty(n_tests, dtype=np.int32), np.empty(n_tests, dtype=np.int32)
-    starts = np.empty(len(classes) + 1, dtype=np.int32)
-    rows = np.empty((2 * n_tests, 4), dtype=np.int32)
-    several = np.zeros(len(classes), dtype=np.uint8)
-    always = np.empty(len(classes), dtype=np.int32)
+    filed = PivotArrays(
+        heads=np.empty((n_tests, 2), dtype=np.int32),
+        bounds=np.empty((n_tests, 2), dtype=np.int32),
+        lows=np.empty(n_tests, dtype=np.int32),
+        highs=np.empty(n_tests, dtype=np.int32),
+        starts=np.empty(len(classes) + 1, dtype=np.int32),
+        rows=np.empty((2 * n_tests, 4), dtype=np.int32),
+        several=np.zeros(len(classes), dtype=np.uint8),
+        always=np.empty(len(classes), dtype=np.int32),
+    )
     sizes = np.zeros(3, dtype=np.int64)
-    _file(
-        classes.channels,
-        classes.lows,
-        classes.highs,
-        classes.starts,
-        classes.counts,
-        classes.structure_of,
-        classes.structures,
-        mass,
-        n_channels,
+    _file(classes.arrays, mass, n_channels, filed, sizes)
+    n_posts, n_rows, n_always = (int(size) for size in sizes)
+    check_size("rows", n_rows)
+    keys = filed.lows[:n_posts].astype(np.int64) << 32 | filed.heads[:n_posts, 0]
+    order = np.argsort(keys, kind="stable")
+    heads, always = filed.heads[order], filed.always[:n_always]
+    numbers = np.full(len(classes), -1, dtype=np.int32)
+    _number_classes(heads, always, numbers)
+    starts = np.zeros(len(classes) + 1, dtype=np.int32)
+    rows = np.empty((n_rows, 4), dtype=np.int32)
+    several = np.empty_like(filed.several)
+    _renumber(numbers, filed.starts, filed.rows, filed.several, heads, starts, rows, several)
+    in_order = PivotArrays(
         heads,
-        bounds,
-        lows,
-        highs,
+        filed.bounds[order],
+        filed.lows[order],
+        filed.highs[order],
         starts,
         rows,
         several,
-        always,
-        sizes,
+        numbers[always],
     )
-    n_posts, n_rows, n_always = (int(size) for size in sizes)
-    check_size("rows", n_rows)
-    keys = lows[:n_posts].astype(np.int64) << 32 | heads[:n_posts, 0]
-    order = np.argsort(keys, kind="stable")
-    heads = heads[order]
-    numbers = np.full(len(classes), -1, dtype=np.int32)
-    _number_classes(heads, always[:n_always], numbers)
-    new_starts = np.zeros(len(classes) + 1, dtype=np.int32)
-    new_rows = np.empty((n_rows, 4), dtype=np.int32)
-    new_several = np.empty_like(several)
-    _renumber(numbers, starts, rows, several, heads, new_starts, new_rows, new_several)
-    filed = (
-        heads,
-        bounds[order],
-        lows[order],
-        highs[order],
-        new_starts,
-        new_rows,
-        new_several,
-        numbers[always[:n_always]],
-    )
-    return filed, numbers
+    return in_order, numbers
 
 
 @kernel(void, i4r2, i4r, i4w)

@@ -23,6 +23,9 @@ An event that satisfies several pivots of a class finds it several times; only t
 order that holds reports it. Classes that no index can cover (``a IS NULL``) are on the ``always``
 list and run in full for each event.
 
+Classes that pivots serve badly, many wide ranges, go to bits where that pays: then what is built is
+an index of both (``matching/pivot/with_bits.py``).
+
 An OR at the top is taken apart first (``matching/pivot/alternatives.py``): then "class" above is a
 part, ``owners`` has the class of each, and a class found by several of its parts is reported once.
 
@@ -43,14 +46,16 @@ from bittern.jit import frozen
 from bittern.matching.always import run_programs
 from bittern.matching.checks import check_filed, check_parts
 from bittern.matching.classes import Classes
-from bittern.matching.contract import Found, candidates_of
+from bittern.matching.contract import Found, SubscriptionIndex, candidates_of
 from bittern.matching.output import Output
 from bittern.matching.pivot.alternatives import alternatives, once
+from bittern.matching.pivot.choice import worth_bits
 from bittern.matching.pivot.filing import file_classes
 from bittern.matching.pivot.match import PENDING, PivotArrays, match_postings
 from bittern.matching.stabbed import Chosen, StabbedIndex
 from bittern.model.rank.encoded import EncodedEvents
 from bittern.model.rank.space import RankSpace
+from bittern.options import true_or_false
 
 #: Postings looked up at once: bounds memory, and keeps them in the cache until they are verified.
 CHUNK = 1 << 17
@@ -94,6 +99,8 @@ class Pivot(StabbedIndex):
         self._owners = owners
         self._repeats = repeats
         self.chosen = chosen
+        #: Whether other classes of such an index may go to bits.
+        self.may_use_bits = True
 
     @classmethod
     def build(
@@ -104,13 +111,37 @@ class Pivot(StabbedIndex):
         *,
         stabbing: str = "cei",
         stabbing_memory: int | None = None,
+        bits: bool = True,
+    ) -> tuple[SubscriptionIndex, npt.NDArray[np.int32]]:
+        """Choose covers, file the classes under them, index the filed intervals.
+
+        Classes that pivots serve badly go to bits where that pays, unless ``bits`` is False.
+        """
+        chosen = worth_bits(classes, mass, rank.n_channels) if bits else None
+        if chosen is not None:
+            from bittern.matching.pivot.with_bits import PivotBits  # noqa: PLC0415  only then
+
+            both, numbers = PivotBits.split(chosen, classes, mass, rank, stabbing, stabbing_memory)
+            both.is_asked_for = False
+            return both, numbers
+        index, numbers = cls.alone(classes, mass, rank, stabbing, stabbing_memory)
+        index.may_use_bits = bits
+        return index, numbers
+
+    @classmethod
+    def alone(
+        cls,
+        classes: Classes,
+        mass: npt.NDArray[np.float64],
+        rank: RankSpace,
+        stabbing: str,
+        stabbing_memory: int | None,
     ) -> tuple[Self, npt.NDArray[np.int32]]:
-        """Choose covers, file the classes under them, index the filed intervals."""
+        """File all classes under pivots. O(tests)."""
         taken = alternatives(classes)
-        filed, numbers = file_classes(
+        arrays, numbers = file_classes(
             classes if taken is None else taken.parts, mass, rank.n_channels
         )
-        arrays = PivotArrays(*filed)
         bases = rank.arrays.bases
         chosen = Chosen.build(stabbing, stabbing_memory, arrays.lows, arrays.highs, bases)
         if taken is None:
@@ -178,7 +209,25 @@ class Pivot(StabbedIndex):
         """Search these arrays in place."""
         own = PivotArrays(*(arrays[field] for field in PivotArrays._fields))
         chosen = Chosen.from_arrays(arrays, parameters)
-        return cls(own, arrays["owners"], arrays["repeats"], chosen)
+        index = cls(own, arrays["owners"], arrays["repeats"], chosen)
+        index.may_use_bits = parameters.get("bits", True)
+        return index
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """Those of the stabbing index, and whether there must be no bits."""
+        return super().parameters | ({} if self.may_use_bits else {"bits": False})
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The request for the stabbing index, and whether there must be no bits."""
+        return super().options | ({} if self.may_use_bits else {"bits": False})
+
+    @classmethod
+    def check_parameters(cls, parameters: Mapping[str, Any]) -> None:
+        """Also refuse ``bits`` that is neither True nor False."""
+        super().check_parameters(parameters)
+        true_or_false("bits", parameters.get("bits", True))
 
     def statistics(self) -> dict[str, Any]:
         """Postings, classes on the always list, and the stabbing index's own figures."""

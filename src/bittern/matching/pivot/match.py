@@ -64,7 +64,7 @@ PIVOT = tuple_type(PivotArrays, i4r2, i4r2, i4r, i4r, i4r, i4r2, u1r, i4r)
 
 
 @inline
-def _dense_pass(
+def dense_pass(
     heads: Any,
     bounds: Any,
     starts: Any,
@@ -123,7 +123,7 @@ def _sparse_pass(
     out_classes: Any,
     n: Any,
 ) -> Any:
-    """As ``_dense_pass``, but survivors have only passed a look at one bit.
+    """As ``dense_pass``, but survivors have only passed a look at one bit.
 
     The event may have the channel of their inline test (which is never for a missing value).
     """
@@ -191,7 +191,7 @@ def _sparse_search(
 
 
 @inline
-def _verify(
+def verify(
     heads: Any,
     bounds: Any,
     lows: Any,
@@ -298,7 +298,7 @@ def match_postings(
             length = offsets[cell + 1] - offsets[cell]
         full = n + kept + length >= len(out_rows) or kept + length > len(pending)
         if length == 0 or full or (kept and not scattered):
-            n = _verify(
+            n = verify(
                 heads,
                 bounds,
                 lows,
@@ -330,7 +330,7 @@ def match_postings(
         pair += 1
         matches_before, kept_before = n, kept
         if len(matrix):
-            n, kept = _dense_pass(
+            n, kept = dense_pass(
                 heads,
                 bounds,
                 starts,
