@@ -1,4 +1,4 @@
-"""The one place that calls Numba.
+"""The one place that compiles with Numba.
 
 Three decorators, so that importing Bittern compiles nothing and memory-mapped arrays work:
 
@@ -11,11 +11,14 @@ Three decorators, so that importing Bittern compiles nothing and memory-mapped a
 
 ``prefetch(array, i)`` inside a kernel asks for the cache line of an item that is read some steps
 later. It never faults, so that ``i`` may lie anywhere. ``popcount(word)`` counts the set bits.
-``folded_product(a, b)`` is what hashes are made of.
+``choose(condition, a, b)`` is no branch. ``folded_product(a, b)`` is what hashes are made of.
+``vectors.py`` has one more.
 ``read_at(file, address, count, offset)`` reads bytes of an open file into memory (``pread``).
+``array_at(address, shape, np.int32)`` is the array that lies at an address, for a kernel that is
+called so often that taking arrays from Python would cost more than what it does with them.
 
 Type names: a scalar is ``i4 i8 f8 u1 u8 b1``; a one-dimensional C array adds ``r`` (read-only)
-or ``w`` (writable); two dimensions add ``2``: ``i4r2``.
+or ``w`` (writable); two dimensions add ``2``: ``i4r2``. ``text`` is Python's ``bytes``.
 
 Arrays that belong together are passed as one NamedTuple, into a kernel and on to what it calls, and
 functions may make small ones. In ``inline`` functions, which count no references, that costs
@@ -37,12 +40,9 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import functools
-import hashlib
 import os
-import re
-import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -51,11 +51,13 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
+from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import CPUDispatcher
 from numba.extending import intrinsic
 
 from bittern import first_use
 from bittern.files import is_trusted, make_private
+from bittern.sources import digest_of
 
 i4, i8, f8, u1, u8, b1 = (
     types.int32,
@@ -66,6 +68,7 @@ i4, i8, f8, u1, u8, b1 = (
     types.boolean,
 )
 void = types.void
+text = types.Bytes(u1, 1, "C")
 
 
 def _array(item: Any, dimensions: int, *, readonly: bool) -> Any:
@@ -123,7 +126,7 @@ def _mend(cache: Any, function: Callable[..., Any]) -> None:
     What is kept beside a package that another user installed is read there, too: Numba itself looks
     only where it can write.
     """
-    digest = _digest(function)
+    digest = digest_of(function)
     own, source = cache._cache_file, Path(function.__code__.co_filename).parent  # noqa: SLF001
     files, beside = [own], source / "__pycache__"
     if beside != Path(cache.cache_path) and is_trusted(beside, source):
@@ -194,60 +197,6 @@ def kept_in() -> Path | None:
     """The folder in which a kernel of this module would be kept; None if nowhere."""
     found = getattr(getattr(_cached(kept_in), "_cache", None), "cache_path", None)
     return Path(found) if found else None
-
-
-def _digest(function: Callable[..., Any]) -> bytes:
-    """A hash of the files of all functions and constants that a function uses."""
-    files: set[str] = set()
-    seen: set[Any] = set()
-    waiting: list[Any] = [function]
-    while waiting:
-        each = waiting.pop()
-        if each in seen:
-            continue
-        seen.add(each)
-        files.add(each.__code__.co_filename)
-        for name in each.__code__.co_names:
-            value = each.__globals__.get(name)
-            if hasattr(value, "py_func"):  # a function of ours, compiled into this one
-                waiting.append(value.py_func)
-            files.update(_origins(each.__module__, name))
-    whole = hashlib.blake2b()
-    for path in sorted(files):
-        whole.update(_digest_of_file(path))
-    return whole.digest()
-
-
-def _origins(module: str, name: str) -> Iterator[str]:
-    """The files of the modules of the same package that a module has a name from."""
-    while origin := _imports(module).get(name):
-        module = origin
-        yield from _file(module)
-
-
-def _file(module: str) -> list[str]:
-    """The file of a module, if it has one."""
-    path = getattr(sys.modules.get(module), "__file__", None)
-    return [path] if path else []
-
-
-@functools.cache
-def _imports(module: str) -> dict[str, str]:
-    """Which names a module imports from which module of its own package."""
-    package = re.escape(module.partition(".")[0])
-    source = "".join(Path(path).read_text(encoding="utf-8") for path in _file(module))
-    lines = re.findall(rf"^from ({package}[\w.]*) import (\([^)]*\)|.*)", source, re.MULTILINE)
-    return {
-        name: origin
-        for origin, names in lines
-        for name in re.findall(r"\w+", names)
-        if origin in sys.modules
-    }
-
-
-@functools.cache
-def _digest_of_file(path: str) -> bytes:
-    return hashlib.blake2b(Path(path).read_bytes()).digest()
 
 
 class _Inner(CPUDispatcher):  # type: ignore[misc]
@@ -331,6 +280,18 @@ def popcount(_context: Any, word: Any) -> Any:
     return word(word), _emit_popcount
 
 
+def _emit_choose(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+    chosen = builder.select(*arguments)
+    chosen.set_metadata("unpredictable", builder.module.add_metadata([]))
+    return chosen
+
+
+@intrinsic
+def choose(_context: Any, condition: Any, a: Any, b: Any) -> Any:
+    """``a if condition else b`` without a branch, for what no processor predicts: a search step."""
+    return a(condition, a, b), _emit_choose
+
+
 def _emit_folded_product(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
     whole, half = ir.IntType(128), ir.IntType(64)
     product = builder.mul(*(builder.zext(word, whole) for word in arguments))
@@ -347,6 +308,36 @@ def folded_product(_context: Any, _a: Any, _b: Any) -> Any:
 def _folded_product(a: Any, b: Any) -> Any:
     product = int(a) * int(b)
     return np.uint64(product >> 64 ^ product & (1 << 64) - 1)
+
+
+def _emit_array(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    made = context.make_array(signature.return_type)(context, builder)
+    item = context.get_data_type(signature.return_type.dtype)
+    size = context.get_constant(types.intp, context.get_abi_sizeof(item))
+    lengths = cgutils.unpack_tuple(builder, arguments[1])
+    strides, n_items = [size], lengths[0]
+    for length in reversed(lengths[1:]):
+        strides.insert(0, builder.mul(strides[0], length))
+        n_items = builder.mul(n_items, length)
+    made.data = builder.inttoptr(arguments[0], item.as_pointer())
+    made.shape, made.strides = (cgutils.pack_array(builder, each) for each in (lengths, strides))
+    made.itemsize, made.nitems = size, n_items
+    made.meminfo, made.parent = (  # no reference is counted: the caller keeps the memory
+        cgutils.get_null_value(each.type) for each in (made.meminfo, made.parent)
+    )
+    return made._getvalue()  # noqa: SLF001
+
+
+@intrinsic
+def array_at(_context: Any, _address: Any, shape: Any, item: Any) -> Any:
+    """The C array of this shape and type of items that lies at an address."""
+    return _array(item.dtype, len(shape), readonly=False)(i8, shape, item), _emit_array
+
+
+def _array_at(address: int, shape: tuple[int, ...], item: Any) -> np.ndarray:
+    size = int(np.prod(shape)) * np.dtype(item).itemsize
+    memory = (ctypes.c_uint8 * size).from_address(int(address))
+    return np.frombuffer(memory, dtype=item).reshape(shape)
 
 
 read_at = types.ExternalFunction("pread", i8(i4, u8, u8, i8))
@@ -366,8 +357,10 @@ def _read_at(file: int, address: int, count: int, offset: int) -> int:
 IS_COMPILING = not numba.config.DISABLE_JIT
 if not IS_COMPILING:
     read_at = _read_at
+    array_at = _array_at
     prefetch = lambda array, index: None  # noqa: ARG005, E731
     popcount = lambda word: np.uint64(int(word).bit_count())  # noqa: E731
+    choose = lambda condition, a, b: a if condition else b  # noqa: E731
     folded_product = _folded_product
 
 
@@ -389,17 +382,18 @@ class Kernel:
         self.__wrapped__ = function
         self._signature = signature
         self._dispatcher: Any = None
+        self._is_absent = False
         self._call: Callable[..., Any] = self._first_call
 
     def _first_call(self, *arguments: Any) -> Any:
         self.prepare()
         return self._call(*arguments)
 
-    def prepare(self) -> None:
-        """Compile, or load from the cache, without running."""
+    def prepare(self) -> Callable[..., Any]:
+        """Compile, or load from the cache, without running; returns what runs it, a step less."""
         with _compiling:
             if self._dispatcher is not None:
-                return
+                return self._call
             dispatcher = _cached(self.__wrapped__)
             if hasattr(dispatcher, "compile"):  # absent under NUMBA_DISABLE_JIT
                 self._watch(dispatcher._cache)  # noqa: SLF001
@@ -407,6 +401,23 @@ class Kernel:
                 dispatcher.disable_compile()
             self._call = dispatcher
             self._dispatcher = dispatcher
+            return self._call
+
+    def load(self) -> bool:
+        """Load what some process has compiled before; False, now and later, if none has.
+
+        For what is worth having, but not worth waiting for.
+        """
+        if self._dispatcher is None and not self._is_absent:
+            with _compiling, global_compiler_lock:
+                dispatcher = _cached(self.__wrapped__)
+                kept = not hasattr(dispatcher, "compile") or dispatcher._cache.load_overload(  # noqa: SLF001
+                    self._signature, dispatcher.targetctx
+                )
+                if kept:
+                    self.prepare()
+                self._is_absent = not kept
+        return self._dispatcher is not None
 
     def _watch(self, cache: Any) -> None:
         """Where the kernel is not on disk, say so and let others help."""

@@ -8,6 +8,7 @@
     index.py          an immutable index of them       snapshot/  as it is saved and mapped
     expected.py       what events to expect, which decides where subscriptions are filed
     matcher.py        batches of events against one, or against a snapshot and deltas
+    one_event/        one event against an index in one compiled call, without a batch
     live/             a matcher whose subscriptions change meanwhile
     sets/             named sets that subscriptions look values up in
     explain.py one_value.py    why an event matched, or why it did not

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple, Protocol
 import pyarrow as pa
 
 from bittern.engine.asked import read_sets
+from bittern.engine.index import Index
 from bittern.engine.live.matcher import LiveMatcher
 from bittern.engine.one_value import Truth, kind_name, outcome, wanted_kind
 from bittern.engine.unanswered import needs_history
@@ -32,7 +33,7 @@ from bittern.language.printer import print_attribute, print_expression
 from bittern.language.shapes import Shapes
 from bittern.language.syntax import (
     And,
-    Constant,
+    BooleanConstant,
     Expression,
     IsNull,
     Join,
@@ -113,6 +114,8 @@ class Explanation:
     phases: str = ""
     #: Whether it is not matched at all, because there is no history to look in.
     left_out: bool = False
+    #: "pivot" or "bits", where the index has both.
+    found_by: str = ""
 
     @property
     def matched(self) -> bool:
@@ -128,6 +131,8 @@ class Explanation:
         lines = [f"{self.id!r} {verdict}", *(f"  {line}" for line in self.step.lines())]
         if self.phases:
             lines.append(f"  phases: {self.phases}")
+        if self.found_by:
+            lines.append(f"  found by: {self.found_by}")
         if self.left_out:
             lines.append("  left out: it has EXISTS or FORALL, and there is no history to look in")
         return "\n".join(lines)
@@ -157,7 +162,8 @@ def explain(
     asked = [node for node in walk(tree) if isinstance(node, Quantified)]
     if not asked or not isinstance(index, LiveMatcher) or index.joins is None:
         step = _evaluate(tree, read, {})
-        return Explanation(id_, text, step, left_out=bool(asked) and _needs_history(text))
+        left_out = bool(asked) and _needs_history(text)
+        return Explanation(id_, text, step, left_out=left_out, found_by=_found_by(index, id_))
     joins, state = index.joins, index.seal()
     answers = dict(zip(asked, joins.holds(asked, mapping), strict=True))
     n_documents = len(joins.history)
@@ -167,11 +173,22 @@ def explain(
     return Explanation(id_, text, _evaluate(tree, read, steps), str(outlook))
 
 
+def _found_by(index: HasExpressions, id_: str | int) -> str:
+    """The strategy that finds a subscription, if that is not the index's own."""
+    if not isinstance(index, Index):
+        return ""
+    number = index.subscribers.class_of(index.all_ids.find(id_))
+    name = index.subscriptions.found_by(number)
+    return "" if name == index.subscriptions.name else name
+
+
 def _read(
     tree: Expression, mapping: Mapping[str, Any], event: Any, sets: Mapping[str, Any]
 ) -> _Event:
     """The event with what a tree asks beyond its values, under the names that stand for it."""
-    leaves = [n for n in walk(tree) if not isinstance(n, And | Or | Not | Constant | Quantified)]
+    leaves = [
+        n for n in walk(tree) if not isinstance(n, And | Or | Not | BooleanConstant | Quantified)
+    ]
     own = [n.attribute for n in leaves]  # type: ignore[union-attr]
     names = {name for attribute in own for name in (attribute, *sides_of(attribute))}
     source = event if isinstance(event, pa.Table | pa.RecordBatch) else [mapping]
@@ -260,7 +277,7 @@ def _evaluate(tree: Expression, event: _Event, answered: Mapping[Quantified, Ste
             parts = tuple(done[-len(operands) :])
             del done[-len(operands) :]
             done.append(_combine(node, parts))
-        elif isinstance(node, Constant):
+        elif isinstance(node, BooleanConstant):
             done.append(Step(print_expression(node), node.value))
         elif isinstance(node, Quantified):
             unknown = Step(print_expression(node), None, "there is no history to look in")

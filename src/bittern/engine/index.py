@@ -40,8 +40,7 @@ from bittern.matching.registry import strategy as strategy_named
 from bittern.model.events.encoder import Encoder
 from bittern.model.ids import Ids, arrow_text
 from bittern.model.matches import Subscribers
-from bittern.model.patterns.packed import pack_sets, unpack_sets
-from bittern.model.patterns.sets import PatternSet
+from bittern.model.patterns.packed import check_sets, pack_sets, unpack_sets
 from bittern.model.rank.space import COUNT, PATTERN, RankSpace, under
 from bittern.model.strings import arrow_strings
 from bittern.options import one_of
@@ -51,6 +50,7 @@ if TYPE_CHECKING:
     from bittern.engine.known_schema import Unknown
     from bittern.engine.sets.members import Members
     from bittern.model.event_schema import EventSchema
+    from bittern.model.patterns.sets import PatternSet
 
 _NONE_TIMED: dict[str, float] = {}
 _NO_SETS: Mapping[str, Any] = {}
@@ -228,13 +228,7 @@ class Index:
                 compiled.classes, mass, compiled.rank, **(parameters or {})
             )
         except Refused as refused:
-            which = np.flatnonzero(np.isin(compiled.class_of, list(refused.reasons)))
-            raise SubscriptionError(
-                [
-                    BadSubscription(catalog.ids[i], 0, refused.reasons[int(compiled.class_of[i])])
-                    for i in which.tolist()
-                ]
-            ) from None
+            raise SubscriptionError(catalog.refused(compiled.class_of, refused.reasons)) from None
         index = cls(
             ids=Ids.of(catalog.ids, text=text_ids),
             texts=catalog.texts,
@@ -259,6 +253,17 @@ class Index:
 
     def __repr__(self) -> str:
         return f"<bittern.Index of {len(self):,} subscriptions>"
+
+    def __copy__(self) -> Index:
+        """Another index of the same parts."""
+        same = object.__new__(type(self))
+        vars(same).update(vars(self))
+        return same
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """An index in another process is put together anew, as one that is opened."""
+        told = {"bad": self.bad, "unknown": self.unknown, "timings": self.timings}
+        return _put_together, (*self.parts(), told | {"path": self.path, "id": self.id})
 
     @property
     def ids(self) -> pa.Array:
@@ -424,27 +429,22 @@ class Index:
 
     def check(self) -> None:
         """Verify the invariants of every structure; AssertionError says what is broken."""
-        n = len(self)
-        assert len(self._texts) == n, "there is not one text per subscription"
-        assert self.weights is None or len(self.weights) == n, "weights are missing"
-        assert np.array_equal(np.sort(self.subscribers.subscribers), np.arange(n)), (
-            "classes do not hold each subscription exactly once"
-        )
-        starts = self.subscribers.starts
-        if len(starts):
-            assert starts[0] == 0, "subscribers do not start at 0"
-            assert starts[-1] == n, "subscribers do not end at the last subscription"
-            assert (np.diff(starts) >= 0).all(), "class starts do not ascend"
+        assert len(self._texts) == len(self), "there is not one text per subscription"
+        assert self.weights is None or len(self.weights) == len(self), "weights are missing"
+        self.subscribers.check(len(self), self.subscriptions.statistics()["classes"])
         self.rank.check()
-        attributes, counts = np.unique(self.rank.pattern_channels()[1], return_counts=True)
-        assert dict(zip(attributes.tolist(), counts.tolist(), strict=True)) == {
-            attribute: len(patterns) for attribute, patterns in self._patterns.items()
-        }, "there is not one channel per pattern"
-        for patterns in self._patterns.values():
-            patterns.check()
+        check_sets(self._patterns, self.rank.pattern_channels()[1])
         for members in self.sets.values():
             members.check()
         self.subscriptions.check(self.rank.n_channels, self.rank.n_cells)
-        n_classes = self.subscriptions.statistics()["classes"]
-        assert len(starts) in (0, n_classes + 1), "classes and their subscribers differ in number"
-        assert len(starts) > 0 or n == n_classes, "classes and their subscribers differ in number"
+
+
+def _put_together(
+    arrays: Mapping[str, npt.NDArray[Any]], meta: Mapping[str, Any], told: Mapping[str, Any]
+) -> Index:
+    """The index of parts that were copied: kernels take arrays that cannot be written."""
+    for array in arrays.values():
+        array.flags.writeable = False
+    index = Index.of_parts(arrays, meta)
+    vars(index).update(told)
+    return index

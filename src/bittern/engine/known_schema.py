@@ -34,7 +34,7 @@ from bittern.language.quantifiers import is_hidden, quantified_of, sides_of_quan
 from bittern.language.shapes import Shapes
 from bittern.language.syntax import (
     And,
-    Constant,
+    BooleanConstant,
     Join,
     Like,
     Literal,
@@ -134,15 +134,15 @@ class KnownSchema:
         codes = catalog.parameters.indices.to_numpy()
         order = np.argsort(catalog.shape_ids, kind="stable")
         shapes, firsts = np.unique(catalog.shape_ids[order], return_index=True)
-        found: dict[tuple[int, str], str] = {}
+        found: set[tuple[int, str, str]] = set()
         for shape, rows in zip(shapes.tolist(), np.split(order, firsts[1:]), strict=False):
             for leaf in leaves(templates[shape]):
                 own = codes[starts[rows] + _slot(leaf)]
                 for code in np.unique(own).tolist():
                     for name, reason in self._mistakes(leaf, words[code].as_py()):
                         for row in rows[own == code].tolist():
-                            found[row, name] = reason
-        return [Unknown(catalog.ids[row], name, found[row, name]) for row, name in sorted(found)]
+                            found.add((row, name, reason))
+        return [Unknown(catalog.ids[row], name, reason) for row, name, reason in sorted(found)]
 
     def read(
         self,
@@ -163,11 +163,12 @@ class KnownSchema:
             shape_id, parameters = shapes.read(converted)
         if unknown != "ignore":
             template = shapes.templates[shape_id]
-            mistakes = [
+            found = [
                 Unknown(id_, *mistake)
                 for leaf in leaves(template)
                 for mistake in self._mistakes(leaf, parameters[_slot(leaf)])
             ]
+            mistakes = list(dict.fromkeys(found))
             if mistakes and unknown == "raise":
                 _, attribute, reason = mistakes[0]
                 raise ExpressionError(reason, text, _position(text, attribute))
@@ -265,7 +266,7 @@ def leaves(template: Template) -> list[Predicate]:
     """The predicates of a template, with slots, each once."""
     found: dict[Predicate, None] = {}
     for node in walk(template.tree):
-        if not isinstance(node, And | Or | Not | Constant):
+        if not isinstance(node, And | Or | Not | BooleanConstant):
             assert not isinstance(node, Join | OfDocument | Pair | Quantified), "hidden"
             found[node] = None
     return list(found)

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from bittern.arrays import starts_of
 from bittern.engine.answers import Answering
 from bittern.engine.index import Index
 from bittern.engine.live.delta import State, state_weights
@@ -27,6 +28,9 @@ from bittern.terms.spelling import spelling
 _NO_SETS: Mapping[str, Any] = {}
 #: Events matched at once: enough to visit each posting list for many, few enough for the cache.
 BLOCK = 16_384
+#: A list of so many events is matched one by one: a batch takes longer then. What matches one event
+#: takes long to compile, so a list alone does not ask for it.
+FEW = 128
 
 
 class Matcher:
@@ -73,6 +77,11 @@ class Matcher:
         columns. Events that cannot be read match nothing and are listed in ``matches.rejects``.
         Events with a value that no subscription can compare are in ``matches.mistyped``.
         """
+        if limit is None and not json:
+            singly = match_one_by_one(self._state, events)
+            if singly is not None:
+                found, self.last_statistics = singly
+                return found
         # Its own, so that threads do not mix their totals.
         matcher = StateMatcher(self._state, sets=self._sets)
         with spelling(case_sensitive=self._case_sensitive):
@@ -149,6 +158,75 @@ class StateMatcher:
                 joins.history.append_some(events, json, np.concatenate(late))
         self.last_statistics = totals
         return concatenate(parts)
+
+
+def match_one_by_one(state: State, events: Any) -> tuple[Matches, dict[str, int]] | None:
+    """Match one event, or a list of a few, without a batch: the matches, and the totals.
+
+    None if a batch has to do it. Matches and totals are those that it would give.
+    """
+    if type(events) is str or type(events) is dict:
+        one = _find(state, events)
+        if one is None:
+            return None
+        matches = Matches.of_one(one[0], state.ids, one[1])
+        return matches, _totals(1, one[1], len(one[0]))
+    if type(events) is not list or not 1 <= len(events) <= FEW or not _has_one_event():
+        return None
+    parts = []
+    for event in events:
+        found = _find(state, event) if type(event) is str or type(event) is dict else None
+        if found is None:
+            return None
+        parts.append(found)
+    subscriptions = np.concatenate([found for found, _ in parts])
+    matches = Matches(
+        starts_of([len(found) for found, _ in parts]),
+        subscriptions,
+        state.ids,
+        candidates=np.array([candidates for _, candidates in parts], dtype=np.int64),
+    )
+    return matches, _totals(len(parts), int(matches.candidates.sum()), len(subscriptions))
+
+
+def _has_one_event() -> bool:
+    """Whether what matches single events is compiled."""
+    from bittern.engine.one_event.kernel import match_one  # noqa: PLC0415  only then
+
+    return match_one.load()
+
+
+def _totals(events: int, candidates: int, matches: int) -> dict[str, int]:
+    """The counters of ``match``, where all events could be read and none is mistyped."""
+    return {
+        "events": events,
+        "candidates": candidates,
+        "matches": matches,
+        "rejects": 0,
+        "mistyped": 0,
+    }
+
+
+def _find(state: State, event: str | dict[Any, Any]) -> tuple[npt.NDArray[np.int32], int] | None:
+    """Subscriptions by position that one event satisfies, and how many were candidates."""
+    parts = []
+    for segment in state.segments:
+        one = segment.one_event
+        found = None if one is None else one.match(event, segment.marks_at)
+        if found is None:
+            return None
+        parts.append(found)
+    return parts[0] if len(parts) == 1 else _joined(state, parts)
+
+
+def _joined(
+    state: State, parts: Sequence[tuple[npt.NDArray[np.int32], int]]
+) -> tuple[npt.NDArray[np.int32], int]:
+    """What one event found in each segment, as positions in the ids of all."""
+    sizes = [len(segment.index) for segment in state.segments]
+    shifts = starts_of(sizes, np.int32)[:-1]
+    moved = [found + shift for (found, _), shift in zip(parts, shifts, strict=True)]
+    return np.concatenate(moved), sum(candidates for _, candidates in parts)
 
 
 def sets_for(index: Index, given: Mapping[str, Any] | None) -> Mapping[str, Any]:

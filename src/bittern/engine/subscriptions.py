@@ -65,6 +65,13 @@ class Subscriptions(NamedTuple):
             self.bad + bad,
         )
 
+    def refused(
+        self, class_of: npt.NDArray[np.int32], reasons: Mapping[int, str]
+    ) -> list[BadSubscription]:
+        """The subscriptions of the classes that cannot be held, each with its reason. O(n)."""
+        which = np.flatnonzero(np.isin(class_of, list(reasons)))
+        return [BadSubscription(self.ids[i], 0, reasons[int(class_of[i])]) for i in which.tolist()]
+
 
 _Rows = Iterator[tuple[Any, Any, Any]]
 

@@ -113,10 +113,7 @@ class Ids:
         if self._table is None:
             data, offsets, _ = arrow_strings(self.values.cast(pa.large_string()))
             self._table = StringTable.build(data, offsets, self.marks().astype(np.int32))
-        text = str(id_).encode()
-        group = np.array([int(isinstance(id_, int))], dtype=np.int32)
-        ends = np.array([0, len(text)], dtype=np.int64)
-        return int(self._table.find_batch(np.frombuffer(text, dtype=np.uint8), ends, group)[0])
+        return self._table.find_one(str(id_).encode(), int(isinstance(id_, int)))
 
     def ranks(self) -> npt.NDArray[np.int64]:
         """The place of each id among all ids in order: integers first, then strings by bytes."""

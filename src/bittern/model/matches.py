@@ -84,6 +84,11 @@ class Subscribers:
         starts = starts_of(np.bincount(class_of, minlength=n_classes), np.int32)
         return cls(starts, order)
 
+    def class_of(self, subscription: int) -> int:
+        """The class of a subscription. O(n)."""
+        place = int(np.flatnonzero(self.subscribers == subscription)[0])
+        return int(np.searchsorted(self.starts, place, "right")) - 1 if len(self.starts) else place
+
     def expand(
         self,
         rows: npt.NDArray[np.int32],
@@ -100,6 +105,19 @@ class Subscribers:
         out = np.empty(int(offsets[-1]), dtype=np.int32)
         _fill(rows, classes, self.starts, self.subscribers, alive, offsets, out)
         return offsets, out
+
+    def check(self, n_subscriptions: int, n_classes: int) -> None:
+        """Verify that each subscription is in exactly one of the classes. O(n log n)."""
+        assert np.array_equal(np.sort(self.subscribers), np.arange(n_subscriptions)), (
+            "classes do not hold each subscription exactly once"
+        )
+        if len(self.starts) == 0:
+            assert n_subscriptions == n_classes, "classes and their subscribers differ in number"
+            return
+        assert len(self.starts) == n_classes + 1, "classes and their subscribers differ in number"
+        assert self.starts[0] == 0, "subscribers do not start at 0"
+        assert self.starts[-1] == n_subscriptions, "subscribers do not end at the last subscription"
+        assert (np.diff(self.starts) >= 0).all(), "class starts do not ascend"
 
 
 @dataclass(frozen=True)
@@ -118,6 +136,33 @@ class Matches:
     ranked: bool = False
     mistyped: list[tuple[int, str]] = field(default_factory=list)
     candidates: npt.NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+
+    @classmethod
+    def of_one(
+        cls, subscriptions: npt.NDArray[np.int32], all_ids: Ids, n_candidates: int
+    ) -> Matches:
+        """What one event matched. Arrays of one or two items are made when they are asked for."""
+        made = object.__new__(cls)
+        fields = {
+            "subscriptions": subscriptions,
+            "all_ids": all_ids,
+            "rejects": [],
+            "ranked": False,
+            "mistyped": [],
+            "n_candidates": n_candidates,
+        }
+        object.__setattr__(made, "__dict__", fields)  # a fifth of what __init__ takes
+        return made
+
+    def __getattr__(self, name: str) -> Any:
+        """The arrays that ``of_one`` did not make."""
+        own = self.__dict__
+        if "n_candidates" in own:
+            if name == "offsets":
+                return own.setdefault(name, np.array((0, len(self.subscriptions)), dtype=np.int64))
+            if name == "candidates":
+                return own.setdefault(name, np.array((own["n_candidates"],), dtype=np.int64))
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __len__(self) -> int:
         return len(self.offsets) - 1

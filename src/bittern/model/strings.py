@@ -32,10 +32,12 @@ from bittern.jit import (
     folded_product,
     i4r,
     i4w,
+    i8,
     i8r,
     inline,
     kernel,
     read_only,
+    text,
     tuple_type,
     u1r,
     u1w,
@@ -230,6 +232,11 @@ def _find_all(table: Any, data: Any, offsets: Any, groups: Any, found: Any) -> N
         found[i] = find(table, data, offsets[i], offsets[i + 1], groups[i])
 
 
+@kernel(i8, STRING_TABLE, text, i8)
+def _find_one(table: Any, data: Any, group: Any) -> Any:
+    return np.int64(find(table, data, np.int64(0), np.int64(len(data)), np.int32(group)))
+
+
 @kernel(void, u1r, i8r, i4r, i8r, u1w)
 def gather_strings(data: Any, starts: Any, lengths: Any, offsets: Any, out: Any) -> None:
     """Copy strings to where ``offsets`` say, one after the other."""
@@ -241,8 +248,8 @@ def gather_strings(data: Any, starts: Any, lengths: Any, offsets: Any, out: Any)
 class StringTable:
     """An exact map from (group, bytes) to a dense index; immutable, memory-mappable.
 
-    ``build`` makes one, ``find_batch`` asks it, ``arrays`` and ``from_arrays`` take it to disk and
-    back, ``as_tuple`` is what other modules' kernels take.
+    ``build`` makes one, ``find_batch`` and ``find_one`` ask it, ``arrays`` and ``from_arrays`` take
+    it to disk and back, ``as_tuple`` is what other modules' kernels take.
     """
 
     def __init__(self, arrays: StringTableArrays) -> None:
@@ -283,6 +290,10 @@ class StringTable:
         found = np.empty(len(offsets) - 1, np.int32)
         _find_all(self.as_tuple, data, offsets, _per_string(groups, len(found)), found)
         return found
+
+    def find_one(self, string: bytes, group: int) -> int:
+        """The index of one (group, string), or -1; a batch of one takes several times as long."""
+        return int(_find_one(self.as_tuple, string, group))
 
     def __len__(self) -> int:
         return len(self.as_tuple.groups)

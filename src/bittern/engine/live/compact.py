@@ -241,7 +241,7 @@ def main(work: Path) -> None:
 
 
 def _build(base: Index, kept: npt.NDArray[np.int64], added: pa.Table, sample: Any) -> Index:
-    strategy, options = base.subscriptions.name, base.subscriptions.options
+    strategy, options = base.subscriptions.rebuilt_as, base.subscriptions.options
     rows = _rows(base, kept, added)
     try:
         return Index.build(

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import compress
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +30,9 @@ from bittern.engine.index import Index
 from bittern.engine.subscriptions import Subscriptions
 from bittern.language.templates import Template
 from bittern.model.ids import Ids
+
+if TYPE_CHECKING:
+    from bittern.engine.one_event.matcher import OneEvent
 
 #: A delta of up to this many rows is rebuilt rather than kept beside a new one.
 SMALL_DELTA = 1024
@@ -59,6 +62,27 @@ class Segment:
     rows: list[Row] | None
     #: Of a delta: where each id is.
     places: dict[str | int, int] = field(default_factory=dict)
+    #: What matches one event at a time, once it was asked for; the same for all marks.
+    ones: list[OneEvent | None] = field(default_factory=list)
+    #: The address of the marks, and their number.
+    marks_at: tuple[int, int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Look the address up once."""
+        object.__setattr__(self, "marks_at", (int(self.alive.ctypes.data), len(self.alive)))
+
+    def __reduce__(self) -> Any:
+        """A copy has addresses of its own."""
+        return Segment, (self.index, self.alive, self.dead, self.rows, self.places)
+
+    @property
+    def one_event(self) -> OneEvent | None:
+        """What matches one event at a time; None if the index needs batches."""
+        if not self.ones:
+            from bittern.engine.one_event.matcher import OneEvent  # noqa: PLC0415  only then
+
+            self.ones.append(OneEvent.of(self.index))
+        return self.ones[0]
 
     def is_alive(self, position: int) -> bool:
         """Whether the subscription at this position is alive."""

@@ -20,7 +20,7 @@ import pyarrow as pa
 from bittern.engine.answers import SeenBefore, answers_from
 from bittern.engine.index import Index
 from bittern.engine.live.layers import Layers
-from bittern.engine.matcher import StateMatcher, sets_for
+from bittern.engine.matcher import StateMatcher, match_one_by_one, sets_for
 from bittern.engine.unanswered import REMEDY, tell_unanswered
 from bittern.errors import OptionError
 from bittern.model.matches import Matches
@@ -140,6 +140,12 @@ class LiveMatcher(Layers):
                 "with its own history in this process"
             )
         state, sets = self.sealed_with_sets()
+        if self.joins is None and limit is None and not json:
+            singly = match_one_by_one(state, events)
+            if singly is not None:
+                found, self.last_statistics = singly
+                self.sample = events[:] if type(events) is list else events
+                return found
         matcher = StateMatcher(state, self.joins, sets)
         with self._counting:
             self._matching += 1

@@ -72,8 +72,7 @@ class Chunk:
         filed, numbers = file_classes(
             compiled.classes, expected_events(compiled, sample), self._rank.n_channels
         )
-        heads, _, lows, highs, _, _, _, always = filed
-        self._lows, self._highs = lows.astype(np.int64), highs.astype(np.int64)
+        self._lows, self._highs = filed.lows.astype(np.int64), filed.highs.astype(np.int64)
         self._class_of = numbers[compiled.class_of]
         n_tests = np.zeros(len(numbers), dtype=np.int64)
         n_tests[numbers] = compiled.classes.counts
@@ -83,9 +82,9 @@ class Chunk:
         self._counts = np.bincount(self._class_of, minlength=len(numbers))
         self._nbytes = _sums(self._class_of, sizes, len(numbers))
         self._always = np.zeros(len(numbers), dtype=np.bool_)
-        self._always[always] = True
+        self._always[filed.always] = True
         #: Of each posting: its class and its channel.
-        self._classes = np.maximum(heads[:, 1], ~heads[:, 1]).astype(np.int64)
+        self._classes = np.maximum(filed.heads[:, 1], ~filed.heads[:, 1]).astype(np.int64)
         self._bases = self._rank.arrays.bases.astype(np.int64)
         self._channels = np.searchsorted(self._bases, self._lows, "right") - 1
 

@@ -47,7 +47,7 @@ from bittern.engine.index import Index
 from bittern.engine.matcher import Matcher
 from bittern.language.limits import MAX_DECIMAL_DIGITS
 from bittern.language.printer import print_expression
-from bittern.language.syntax import And, Compare, Constant, Expression, IsNull, Literal, Not
+from bittern.language.syntax import And, BooleanConstant, Compare, Expression, IsNull, Literal, Not
 from bittern.model.numbers import INT64_MAX, INT64_MIN, NumberColumns, exact
 from bittern.model.rank.space import ANY, BOOLEAN, NUMBER, PATTERN, REVERSED, STRING, TIME
 from bittern.terms.unknown import SPARK
@@ -133,7 +133,7 @@ class Ruler:
         """Runs of cells as expressions, at most ``2 ** REGION_BITS``; a run may span keys."""
         owners, (firsts, lasts) = self._owned(runs)
         if _are_everywhere(firsts):
-            return [print_expression(Constant(value=True))]
+            return [print_expression(BooleanConstant(value=True))]
         return [
             print_expression(self._region(owner, first, last))
             for owner, first, last in zip(

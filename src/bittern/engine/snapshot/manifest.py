@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 KIND = "bittern snapshot"
-FORMAT = 2
+FORMAT = 3
 OLDEST_FORMAT = 2  # tables of strings in format 1 have no key, and no release ever wrote it
 MANIFEST = "manifest.json"
 

@@ -17,20 +17,25 @@ from __future__ import annotations
 import bisect
 from collections.abc import Mapping
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from bittern.arrays import ranges, starts_of
+from bittern.arrays import ranges
 from bittern.jit import frozen
 from bittern.language.literals import MARKS
 from bittern.model.events.columns import Column
 from bittern.model.events.variant_values import LongDecimals
 from bittern.model.numbers import Number, exact, floors_at_scale
-from bittern.model.patterns.sets import PatternSet
-from bittern.model.rank.cells import float_pairs, integer_pairs, string_pairs, tagged_pairs
+from bittern.model.rank.cells import (
+    float_pairs,
+    integer_pairs,
+    repeat_pairs,
+    string_pairs,
+    tagged_pairs,
+)
 from bittern.model.rank.space import (
     ANY,
     COUNT,
@@ -46,6 +51,9 @@ from bittern.model.rank.space import (
 from bittern.model.strings import arrow_strings, gather_strings
 from bittern.model.tagged import EXACT, EXACT_TIME, TaggedValues
 from bittern.model.tagged import STRING as STRING_TAG
+
+if TYPE_CHECKING:
+    from bittern.model.patterns.sets import PatternSet
 
 Pairs = npt.NDArray[np.uint64]
 EventRows = npt.NDArray[Any]
@@ -145,10 +153,18 @@ class PairBatch:
         """Pairs since ``mark`` that are in row i belong in every row whose code is i."""
         for i in range(mark, len(self._pairs)):
             pairs = self._pairs[i]
-            pairs = pairs[np.argsort(rows_of(pairs), kind="stable")]
-            counts = np.bincount(rows_of(pairs), minlength=int(codes.max(initial=0)) + 1)
-            rows, places = _for_each_row(starts_of(counts), codes)
-            self._pairs[i] = (pairs[places] & ~_ROW_MASK) | rows.astype(np.uint64)
+            lasts = np.full(int(codes.max(initial=0)) + 1, -1)
+            befores, out = np.empty(len(pairs), dtype=np.int64), np.empty(len(codes), np.uint64)
+            n = repeat_pairs(pairs, codes, lasts, befores, out)
+            if n > len(out):  # some rows have several
+                lasts[:] = -1
+                out = np.empty(n, dtype=np.uint64)
+                repeat_pairs(pairs, codes, lasts, befores, out)
+            self._pairs[i] = out[:n]
+
+    def pieces(self) -> list[Pairs]:
+        """All of them, as they came."""
+        return self._pairs
 
     def pairs(self) -> Pairs:
         """All of them."""

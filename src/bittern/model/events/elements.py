@@ -21,10 +21,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from bittern.arrays import Int64s
 from bittern.terms.casts import widened
 from bittern.terms.types import common_type
-
-Places = npt.NDArray[np.int64]
 
 
 class _Constants(NamedTuple):
@@ -87,7 +86,7 @@ class Elements:
         return together >> 32, together & 0xFFFFFFFF
 
 
-def _equal_ones(values: pa.Array, found: Places) -> tuple[Places, Places]:
+def _equal_ones(values: pa.Array, found: Int64s) -> tuple[Int64s, Int64s]:
     """All places of values that are equal to those found, and which of the found each equals.
 
     Two constants of a type may be one value in another, and only the first of them was found.

@@ -25,12 +25,12 @@ from bittern.model.events.documents import (
 from bittern.model.events.mistyped import Kinds, joined
 from bittern.model.events.reader import EventReader
 from bittern.model.events.reads import Encoded, Read, Rejects, readable_rows
-from bittern.model.patterns.sets import PatternSet
 from bittern.model.rank.space import ANY, RankSpace
 
 if TYPE_CHECKING:
     from bittern.model.events.derived import DerivedAttributes
     from bittern.model.events.present import PresentAttributes
+    from bittern.model.patterns.sets import PatternSet
     from bittern.terms.members import NamedSets
 
 _NO_SETS: Mapping[str, Any] = {}
@@ -81,7 +81,7 @@ class Encoder(Attributes):
             pairs = pairs[~self.hidden[cells_of(pairs)]]
         if self.derived is not None:
             more, failures, unread = self._derive(events, json, n_events, sets)
-            pairs, strays = np.concatenate((pairs, more)), strays.with_failures(failures)
+            pairs, strays = np.concatenate((pairs, *more)), strays.with_failures(failures)
             reader.rejects += unread
         if self.present is not None:
             present = PairBatch(self.constants)
@@ -95,7 +95,7 @@ class Encoder(Attributes):
 
     def _derive(
         self, events: Any, json: str | Sequence[str], n_events: int, sets: NamedSets
-    ) -> tuple[Pairs, list[tuple[int, str]], Rejects]:
+    ) -> tuple[list[Pairs], list[tuple[int, str]], Rejects]:
         """The pairs of attributes that stand for terms, and the rows for which some has no value.
 
         Also those that cannot be read because of what only terms ask for. Events are read once
@@ -110,7 +110,7 @@ class Encoder(Attributes):
         if not self.derived.are_all_in(computed):
             reader.read(events)
         failures = self.derived.add(gathered, n_events, batch, computed, sets)
-        return batch.pairs(), failures, reader.rejected()
+        return batch.pieces(), failures, reader.rejected()
 
     def mistyped_columns(
         self, schema: pa.Schema, json: str | Sequence[str] = ()

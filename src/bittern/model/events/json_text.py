@@ -76,12 +76,12 @@ from bittern.model.events.json_tokens import (
 from bittern.model.strings import STRING_TABLE, StringTable, byte_at, gather_strings
 from bittern.model.tagged import FLOAT, OTHER, STRING, TaggedValues
 
-__all__ = ["MAX_DEPTH", "REJECT_REASONS", "scan_json"]
+__all__ = ["MAX_DEPTH", "REJECT_REASONS", "Workspace", "scan_json", "scan_text"]
 
 _MAX_LENGTH = 2**31 - 1
 
 
-class _Workspace(NamedTuple):
+class Workspace(NamedTuple):
     """Where a row's scan keeps its path, its depth and what it has seen."""
 
     path: np.ndarray  # as long as the longest name: a longer path is not in use
@@ -92,7 +92,7 @@ class _Workspace(NamedTuple):
     nulls: bool  # whether they make entries
 
 
-_WORKSPACE = tuple_type(_Workspace, u1w, i8w, i8w, b1w, u1w, b1)
+_WORKSPACE = tuple_type(Workspace, u1w, i8w, i8w, b1w, u1w, b1)
 
 
 @inline
@@ -162,7 +162,7 @@ def _drop_nulls(entries: Any, first: Any, count: Any) -> Any:
 
 
 @inline
-def _scan_text(
+def scan_text(
     data: Any, at: Any, stop: Any, names: Any, work: Any, entries: Any, first: Any, used: Any
 ) -> Any:
     """Scan one text: (reason or 0, entries, bytes unescaped), the last two so far in the batch.
@@ -276,7 +276,7 @@ def _scan_texts(
             reasons[row] = TOO_LONG
             continue
         first = count
-        reason, end, use = _scan_text(data, start, stop, names, work, entries, first, used)
+        reason, end, use = scan_text(data, start, stop, names, work, entries, first, used)
         reasons[row] = reason
         if reason == 0:  # what a rejected text left behind is written over
             count, used = end, use
@@ -316,13 +316,13 @@ def scan_json(
     return values, rejected.astype(np.int32), reasons[rejected]
 
 
-def _room(size: int, names: StringTable, *, nulls: bool) -> tuple[TaggedRoom, _Workspace]:
+def _room(size: int, names: StringTable, *, nulls: bool) -> tuple[TaggedRoom, Workspace]:
     """Arrays for the entries of ``size`` bytes of texts: one takes 3 bytes at least.
 
     A number takes 5 with what separates it, as in ``"":1,``. A list takes 6 and has two entries
     where there is an attribute of its path and one below; so may a null, which takes 8.
     """
-    work = _Workspace(
+    work = Workspace(
         path=np.empty(longest_name(names), np.uint8),
         latest=np.zeros(len(names), np.int64),
         prefixes=np.empty(MAX_DEPTH, np.int64),

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import datetime as dt
 import math
-import struct
+from array import array
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from bittern.language.literals import attribute_parts
+from bittern.language.literals import attribute_of, attribute_parts
 from bittern.model.numbers import INT64_MAX, INT64_MIN, Number
 from bittern.model.tagged import (
     BOOLEAN,
@@ -57,6 +57,37 @@ def path_part(key: str) -> str:
     return key
 
 
+class Heads(NamedTuple):
+    """What the keys of a mapping stand for.
+
+    ``keys`` has ``attribute << 8``, so that a tag can stand beside it; or ``~i`` where keys inside
+    the value are in use, as ``paths[i]`` tells: the head of the key itself or -1, the head of its
+    prefix, and the keys inside.
+    """
+
+    keys: dict[str, int]
+    paths: list[tuple[int, int, Heads]]
+
+
+def heads_of(
+    names: Sequence[tuple[Sequence[str], int]], before: tuple[str, ...], prefixes: Mapping[str, int]
+) -> Heads:
+    """The keys that lead from a path to attributes. Calls itself for each part of a name."""
+    found = Heads({}, [])
+    inside: dict[str, list[tuple[Sequence[str], int]]] = {}
+    for (first, *rest), number in names:
+        if not rest:
+            found.keys[first] = number << 8
+        elif len(before) <= MAX_DEPTH:  # what lies deeper is not read
+            inside.setdefault(first, []).append((rest, number))
+    for key, below in inside.items():
+        path = (*before, key)
+        prefix = prefixes[attribute_of(path)] << 8
+        found.paths.append((found.keys.get(key, -1), prefix, heads_of(below, path, prefixes)))
+        found.keys[key] = -len(found.paths)
+    return found
+
+
 class Names:
     """Attribute names in use: number by name, and the paths that lead to one.
 
@@ -70,6 +101,7 @@ class Names:
         self._below: list[list[int]] = []
         self._parts: list[int] = []
         self._folded: dict[str, list[str]] | None = None  # made when first asked for
+        self._heads: Heads | None = None  # this too
         for i, name in enumerate(names):
             # A dot inside back-quotes adds a prefix that no event has: harmless.
             at = name.find(".")
@@ -80,6 +112,14 @@ class Names:
                     self._parts.append(len(attribute_parts(name[:at])))
                 self._below[number - len(names)].append(i)
                 at = name.find(".", at + 1)
+
+    @property
+    def heads(self) -> Heads:
+        """What the keys of events stand for."""
+        if self._heads is None:
+            parts = [(attribute_parts(name), number) for name, number in self.numbers.items()]
+            self._heads = heads_of(parts, (), self.prefixes)
+        return self._heads
 
     def below(self, prefix: str) -> list[int]:
         """The attributes that a prefix leads to."""
@@ -181,41 +221,71 @@ def plain_value(value: Any) -> Any:
     return value
 
 
-class _Collector:
-    def __init__(self, names: Names, others: list[Any] | None) -> None:
-        self.names = names
+class Collector:
+    """The values of events, one behind the other, in the order of the events."""
+
+    def __init__(self, keys: Heads, others: list[Any] | None = None) -> None:
+        self._keys = keys
         self.others = others
-        self.rows: list[int] = []
-        self.attributes: list[int] = []
-        self.tags: list[int] = []
-        self.payloads: list[int] = []
-        self.lengths: list[int] = []
-        self.data = bytearray()
+        # Lists, which become arrays at the end: appending to an array takes longer.
+        self.heads: list[int] = []  # attribute << 8 | tag
+        self.payloads: list[int] = []  # of strings their length, of floats 0
+        self.reals: list[float] = []
+        self.texts: list[bytes] = []
         self.exact: list[tuple[int, int, Number]] = []
 
     def event(self, row: int, event: Mapping[Any, Any]) -> None:
-        stack: list[tuple[str, int, Mapping[Any, Any]]] = [("", 0, event)]
+        """Add the values of an event."""
+        stack: list[tuple[int, Heads, Mapping[Any, Any]]] = [(0, self._keys, event)]
+        heads, payloads = self.heads, self.payloads
         while stack:
-            prefix, depth, mapping = stack.pop()
+            depth, (keys, paths), mapping = stack.pop()
             for key, value in mapping.items():
-                if value is None or not isinstance(key, str):
+                head = keys.get(key)
+                if head is None or value is None:
                     continue
-                path = prefix + path_part(key)
-                attribute = self.names.numbers.get(path)
-                if attribute is not None:
-                    self.value(row, attribute, value)
-                if path not in self.names.prefixes:
-                    continue
-                if isinstance(value, Mapping) and depth < MAX_DEPTH:
-                    stack.append((path + ".", depth + 1, value))
-                elif isinstance(value, LISTS):
-                    self.value(row, self.names.prefixes[path], value)
+                kind = type(value)
+                if head < 0:
+                    if not isinstance(key, str):
+                        continue
+                    head, prefix, inside = paths[~head]
+                    if isinstance(value, Mapping) and depth < MAX_DEPTH:
+                        stack.append((depth + 1, inside, value))
+                    elif isinstance(value, LISTS):
+                        self.value(row, prefix, value)
+                    if head < 0:
+                        continue
+                # The usual types first, which is most of the time that reading takes.
+                if kind is str:
+                    payloads.append(self.text(value))
+                    heads.append(head | STRING)
+                elif kind is float:
+                    heads.append(head | FLOAT)
+                    payloads.append(0)
+                    self.reals.append(value)
+                elif kind is bool:
+                    heads.append(head | BOOLEAN)
+                    payloads.append(value)
+                elif kind is int and INT64_MIN <= value <= INT64_MAX:
+                    heads.append(head | INTEGER)
+                    payloads.append(value)
+                elif isinstance(key, str):
+                    self.value(row, head, value)
 
-    def value(self, row: int, attribute: int, value: Any) -> None:
+    def text(self, value: str) -> int:
+        """Keep a string; returns its length in bytes."""
+        text = value.encode()
+        if len(text) > MAX_STRING:
+            raise ValueError("a string is longer than 2 GiB")
+        self.texts.append(text)
+        return len(text)
+
+    def value(self, row: int, head: int, value: Any) -> None:
+        """Add a value of any type."""
         value = plain_value(value)
         if value is None:
             return
-        tag, payload, length = OTHER, 0, 0
+        tag, payload = OTHER, 0
         if isinstance(value, bool):
             tag, payload = BOOLEAN, int(value)
         elif isinstance(value, int):
@@ -223,15 +293,12 @@ class _Collector:
                 tag, payload = INTEGER, value
             else:
                 tag = EXACT
-                self.exact.append((row, attribute, value))
+                self.exact.append((row, head >> 8, value))
         elif isinstance(value, float):
-            tag, payload = FLOAT, struct.unpack("<q", struct.pack("<d", value))[0]
+            tag = FLOAT
+            self.reals.append(value)
         elif isinstance(value, str):
-            text = value.encode()
-            if len(text) > MAX_STRING:
-                raise ValueError("a string is longer than 2 GiB")
-            tag, payload, length = STRING, len(self.data), len(text)
-            self.data += text
+            tag, payload = STRING, self.text(value)
         elif isinstance(value, dt.datetime):
             aware = value if value.tzinfo else value.replace(tzinfo=dt.UTC)
             tag, payload = TIMESTAMP, (aware - _EPOCH) // _MICROSECOND
@@ -241,20 +308,35 @@ class _Collector:
         elif isinstance(value, Decimal):
             if value.is_finite():
                 tag = EXACT
-                self.exact.append((row, attribute, value))
+                self.exact.append((row, head >> 8, value))
             else:
-                beyond = math.nan if value.is_nan() else float(value)
-                tag, payload = FLOAT, struct.unpack("<q", struct.pack("<d", beyond))[0]
+                tag = FLOAT
+                self.reals.append(math.nan if value.is_nan() else float(value))
         elif isinstance(value, np.datetime64):  # beyond Python's calendar
             tag, payload = TIMESTAMP, int(value.astype(np.int64))
         elif self.others is not None:
             payload = len(self.others)
             self.others.append(value)
-        self.rows.append(row)
-        self.attributes.append(attribute)
-        self.tags.append(tag)
+        self.heads.append(head | tag)
         self.payloads.append(payload)
-        self.lengths.append(length)
+
+    def columns(self, counts: Sequence[int]) -> TaggedValues:
+        """All values, of which each event has so many."""
+        heads, payloads = (np.array(array("q", each)) for each in (self.heads, self.payloads))
+        tags = (heads & 255).astype(np.uint8)
+        payloads[tags == FLOAT] = np.array(self.reals, dtype=np.float64).view(np.int64)
+        strings = tags == STRING
+        lengths = np.zeros(len(heads), dtype=np.int32)
+        lengths[strings] = payloads[strings]
+        payloads[strings] = np.cumsum(payloads[strings]) - payloads[strings]
+        return TaggedValues(
+            np.repeat(np.arange(len(counts), dtype=np.int32), np.array(counts, dtype=np.int64)),
+            (heads >> 8).astype(np.int32),
+            tags,
+            payloads,
+            lengths,
+            np.frombuffer(b"".join(self.texts), dtype=np.uint8),
+        )
 
 
 def flatten(events: Sequence[Any], names: Names, others: list[Any] | None = None) -> Flattened:
@@ -262,30 +344,31 @@ def flatten(events: Sequence[Any], names: Names, others: list[Any] | None = None
 
     Values without a kind are added to ``others``, and their payloads say where.
     """
-    collector = _Collector(names, others)
+    return collect(events, Collector(names.heads, others))
+
+
+def collect(events: Sequence[Any], collector: Collector) -> Flattened:
+    """What a collector takes from mappings."""
     rejected: list[tuple[int, str]] = []
+    counts = []
     for row, event in enumerate(events):
-        before = len(collector.rows)
+        before = len(collector.heads)
         if event is None:
+            counts.append(0)
             continue
-        if not isinstance(event, Mapping):
+        if type(event) is not dict and not isinstance(event, Mapping):
             rejected.append((row, f"an event must be a mapping, not {type(event).__name__}"))
+            counts.append(0)
             continue
+        n_reals, n_texts = len(collector.reals), len(collector.texts)
         try:
             collector.event(row, event)
         except Exception as wrong:  # noqa: BLE001  whatever is in an event, the others count
-            for column in ("rows", "attributes", "tags", "payloads", "lengths"):
-                del getattr(collector, column)[before:]
+            del collector.heads[before:], collector.payloads[before:]
+            del collector.reals[n_reals:], collector.texts[n_texts:]
             collector.exact = [entry for entry in collector.exact if entry[0] != row]
             half = isinstance(wrong, UnicodeEncodeError)
             reason = "a string holds half a surrogate pair" if half else f"unreadable: {wrong!r}"
             rejected.append((row, reason))
-    values = TaggedValues(
-        np.array(collector.rows, dtype=np.int32),
-        np.array(collector.attributes, dtype=np.int32),
-        np.array(collector.tags, dtype=np.uint8),
-        np.array(collector.payloads, dtype=np.int64),
-        np.array(collector.lengths, dtype=np.int32),
-        np.frombuffer(bytes(collector.data), dtype=np.uint8),
-    )
-    return Flattened(values, collector.exact, rejected)
+        counts.append(len(collector.heads) - before)
+    return Flattened(collector.columns(counts), collector.exact, rejected)

@@ -60,18 +60,19 @@ class Kinds:
     ) -> None:
         """From the channel of each (attribute, kind), and the numbers of attributes by name."""
         self._numbers = numbers
-        self._masks = np.zeros(len(channels), dtype=np.uint64)
+        #: By attribute, the tags that it is compared with, a bit each; 0 if with none.
+        self.masks = np.zeros(len(channels), dtype=np.uint64)
         for kind, mask in _MASKS.items():
-            self._masks[channels[:, kind] >= 0] |= np.uint64(mask)
+            self.masks[channels[:, kind] >= 0] |= np.uint64(mask)
         strings = np.uint64(_MASKS[STRING])
-        self._masks[channels[:, REVERSED] >= 0] |= strings
-        self._masks[np.fromiter(with_patterns, dtype=np.int64)] |= strings
+        self.masks[channels[:, REVERSED] >= 0] |= strings
+        self.masks[np.fromiter(with_patterns, dtype=np.int64)] |= strings
         self._names = list(numbers)
 
     def strays(self, values: TaggedValues) -> Strays:
         """The values that no subscription compares. O(values)."""
         places = np.empty(len(values.tags), dtype=np.int64)
-        n = _find_strays(values.attributes, values.tags, self._masks, places)
+        n = _find_strays(values.attributes, values.tags, self.masks, places)
         places = places[:n]
         return Strays(self, values.rows[places], values.attributes[places], values.tags[places])
 
@@ -83,7 +84,7 @@ class Kinds:
     def mask(self, name: str) -> int:
         """The tags that an attribute is compared with; 0 if with none."""
         number = self._numbers.get(name)
-        return 0 if number is None else int(self._masks[number])
+        return 0 if number is None else int(self.masks[number])
 
     def name(self, attribute: int) -> str:
         """The canonical name of an attribute."""

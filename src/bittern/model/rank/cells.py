@@ -10,18 +10,24 @@ from typing import Any
 
 import numpy as np
 
-from bittern.jit import f8r, i4r, i8, i8r, i8w, inline, kernel, u1r, u1w, u8w
+from bittern.jit import choose, f8r, i4r, i8, i8r, i8w, inline, kernel, u1r, u1w, u8r, u8w
 from bittern.model.rank.space import (
     ANY,
     BASE,
     BOOLEAN,
+    COUNT,
+    DIRECT,
+    FINE,
+    FIRST,
     NUMBER,
     RANK,
     REVERSED,
     STRING,
     TIME,
+    fine_cell_from,
     float_cell,
     integer_cell,
+    integer_cell_from,
     string_cell,
 )
 from bittern.model.strings import STRING_TABLE, find
@@ -30,6 +36,9 @@ from bittern.model.tagged import FLOAT, INTEGER, TIMESTAMP
 from bittern.model.tagged import STRING as STRING_TAG
 
 _SHIFT = np.uint64(32)
+_ROW_MASK = np.uint64(0xFFFFFFFF)
+#: Values that are searched for in step; what is known of them stays in the first cache.
+_IN_STEP = 256
 
 
 @inline
@@ -37,25 +46,60 @@ def _pack(base: Any, cell: Any, row: Any) -> Any:
     return np.uint64(base + cell) << _SHIFT | np.uint64(row)
 
 
+@inline
+def _count_below(constants: Any, values: Any, below: Any) -> None:
+    """How many of the sorted constants are below each value; NaN has none below it.
+
+    Binary searches in step, without a branch: a processor does many at once.
+    """
+    for i in range(len(values)):
+        below[i] = np.uint64(0)
+    length = len(constants)
+    while length > 0:
+        half = (length + 1) >> 1
+        step, last = np.uint64(half), np.uint64(half - 1)
+        for i in range(len(values)):
+            at = below[i]
+            below[i] = choose(constants[at + last] < values[i], at + step, at)
+        length -= half
+
+
 @kernel(i8, RANK, i8, i8r, u1r, u8w, i8)
 def integer_pairs(rank: Any, channel: Any, values: Any, valid: Any, pairs: Any, at: Any) -> Any:
     """Integers, booleans (0 and 1) or microseconds. ``valid`` is empty if all are."""
-    base = rank.heads[channel, BASE]
-    for row in range(len(values)):
-        if len(valid) == 0 or valid[row]:
-            pairs[at] = _pack(base, integer_cell(rank, channel, values[row]), row)
-            at += 1
+    base, first = rank.heads[channel, BASE], rank.heads[channel, FIRST]
+    floors = rank.floors[first : first + rank.heads[channel, COUNT]]
+    below = np.empty(_IN_STEP, dtype=np.uint64)
+    for start in range(0, len(values), _IN_STEP):
+        stop = min(start + _IN_STEP, len(values))
+        if rank.heads[channel, DIRECT] < 0:
+            _count_below(floors, values[start:stop], below)
+        for row in range(start, stop):
+            if len(valid) == 0 or valid[row]:
+                cell = integer_cell_from(rank, channel, values[row], np.int64(below[row - start]))
+                pairs[at] = _pack(base, cell, row)
+                at += 1
     return at
 
 
 @kernel(i8, RANK, i8, f8r, u1r, u8w, i8)
 def float_pairs(rank: Any, channel: Any, values: Any, valid: Any, pairs: Any, at: Any) -> Any:
     """Floats, NaN included."""
-    base = rank.heads[channel, BASE]
-    for row in range(len(values)):
-        if len(valid) == 0 or valid[row]:
-            pairs[at] = _pack(base, float_cell(rank, channel, values[row]), row)
-            at += 1
+    base, fine = rank.heads[channel, BASE], rank.heads[channel, FINE]
+    doubles = rank.fine_doubles[fine : fine + rank.heads[channel, COUNT]]
+    below = np.empty(_IN_STEP, dtype=np.uint64)
+    for start in range(0, len(values), _IN_STEP):
+        stop = min(start + _IN_STEP, len(values))
+        if fine >= 0:
+            _count_below(doubles, values[start:stop], below)
+        for row in range(start, stop):
+            if len(valid) == 0 or valid[row]:
+                if fine >= 0:
+                    cell = fine_cell_from(rank, channel, values[row], np.int64(below[row - start]))
+                else:
+                    cell = float_cell(rank, channel, values[row])
+                pairs[at] = _pack(base, cell, row)
+                at += 1
     return at
 
 
@@ -73,10 +117,77 @@ def string_pairs(
     return at
 
 
+@kernel(i8, u8r, i8r, i8w, i8w, u8w)
+def repeat_pairs(pairs: Any, codes: Any, lasts: Any, befores: Any, out: Any) -> Any:
+    """Pairs of row i, again for each row whose code is i; returns how many there are.
+
+    Each code's pairs are a chain: ``lasts`` has the last one (all -1 at first), ``befores`` the one
+    before each. What does not fit in ``out`` is only counted.
+    """
+    for i in range(len(pairs)):
+        code = pairs[i] & _ROW_MASK
+        befores[i] = lasts[code]
+        lasts[code] = i
+    n = 0
+    for row in range(len(codes)):
+        at = lasts[np.uint64(codes[row])]
+        while at >= 0:
+            if n < len(out):
+                out[n] = (pairs[at] & ~_ROW_MASK) | np.uint64(row)
+            n += 1
+            at = befores[at]
+    return n
+
+
 @inline
 def _reverse(data: Any, start: Any, stop: Any, out: Any) -> None:
     for i in range(stop - start):
         out[i] = data[stop - 1 - i]
+
+
+@inline
+def value_cells(
+    rank: Any,
+    attribute: Any,
+    tag: Any,
+    payload: Any,
+    real: Any,
+    length: Any,
+    data: Any,
+    scratch: Any,
+    backwards: Any,
+) -> Any:
+    """The cells of a value (``model/tagged.py``), as channel "any", and two channels with cells.
+
+    These are that of reversed strings and that of the value's kind; a channel is -1 where there is
+    none. The arguments from ``data`` on are for strings: ``scratch`` has room for one, and
+    ``backwards`` is the same bytes again, of the type of ``data``, so that what reads strings is
+    compiled once.
+    """
+    any_channel = np.int64(rank.channels[attribute, ANY])
+    turned, turned_cell = np.int64(-1), np.int64(0)
+    channel, cell = np.int64(-1), np.int64(0)
+    if tag in (INTEGER, FLOAT):
+        channel = np.int64(rank.channels[attribute, NUMBER])
+        if channel >= 0:
+            if tag == INTEGER:
+                cell = integer_cell(rank, channel, payload)
+            else:
+                cell = float_cell(rank, channel, real)
+    elif tag in (BOOLEAN_TAG, TIMESTAMP):
+        channel = np.int64(rank.channels[attribute, BOOLEAN if tag == BOOLEAN_TAG else TIME])
+        if channel >= 0:
+            cell = integer_cell(rank, channel, payload)
+    elif tag == STRING_TAG:
+        start, stop = payload, payload + length
+        turned = np.int64(rank.channels[attribute, REVERSED])
+        if turned >= 0:
+            _reverse(data, start, stop, scratch)
+            turned_cell = string_cell(rank, turned, backwards, 0, stop - start)
+        channel = np.int64(rank.channels[attribute, STRING])
+        if channel >= 0:
+            cell = string_cell(rank, channel, data, start, stop)
+    return any_channel, turned, turned_cell, channel, cell
 
 
 @kernel(i8, RANK, i4r, i4r, u1r, i8r, i4r, u1r, u1w, u1r, u8w)
@@ -92,49 +203,31 @@ def tagged_pairs(
     backwards: Any,
     pairs: Any,
 ) -> Any:
-    """Values of any kind (``model/tagged.py``); up to three pairs for each of them.
-
-    ``scratch`` has room for the longest string, and ``backwards`` is the same bytes again,
-    read-only as ``data``: so that what reads strings is compiled once.
-    """
+    """Values of any kind; up to three pairs for each of them."""
     floats = payloads.view(np.float64)
     at = 0
     for i in range(len(rows)):
-        attribute, tag = np.uint64(attributes[i]), tags[i]  # unsigned indices cost less
-        any_channel = rank.channels[attribute, ANY]
+        attribute = np.uint64(attributes[i])  # unsigned indices cost less
+        any_channel, turned, turned_cell, channel, cell = value_cells(
+            rank,
+            attribute,
+            tags[i],
+            payloads[i],
+            floats[i],
+            lengths[i],
+            data,
+            scratch,
+            backwards,
+        )
         if any_channel >= 0:
             pairs[at] = _pack(rank.heads[any_channel, BASE], 0, rows[i])
             at += 1
-        if tag in (INTEGER, FLOAT):
-            channel = rank.channels[attribute, NUMBER]
-            if channel < 0:
-                continue
-            if tag == INTEGER:
-                cell = integer_cell(rank, channel, payloads[i])
-            else:
-                cell = float_cell(rank, channel, floats[i])
-        elif tag in (BOOLEAN_TAG, TIMESTAMP):
-            channel = rank.channels[attribute, BOOLEAN if tag == BOOLEAN_TAG else TIME]
-            if channel < 0:
-                continue
-            cell = integer_cell(rank, channel, payloads[i])
-        elif tag == STRING_TAG:
-            start = payloads[i]
-            stop = start + lengths[i]
-            channel = rank.channels[attribute, REVERSED]
-            if channel >= 0:
-                _reverse(data, start, stop, scratch)
-                cell = string_cell(rank, channel, backwards, 0, stop - start)
-                pairs[at] = _pack(rank.heads[channel, BASE], cell, rows[i])
-                at += 1
-            channel = rank.channels[attribute, STRING]
-            if channel < 0:
-                continue
-            cell = string_cell(rank, channel, data, start, stop)
-        else:
-            continue
-        pairs[at] = _pack(rank.heads[channel, BASE], cell, rows[i])
-        at += 1
+        if turned >= 0:
+            pairs[at] = _pack(rank.heads[turned, BASE], turned_cell, rows[i])
+            at += 1
+        if channel >= 0:
+            pairs[at] = _pack(rank.heads[channel, BASE], cell, rows[i])
+            at += 1
     return at
 
 

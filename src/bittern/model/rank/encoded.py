@@ -42,6 +42,8 @@ from bittern.model.rank.tables import build_tables, find_cell
 SMALL_MATRIX = 1 << 23
 LARGE_MATRIX = 1 << 28
 _RADIX_BITS = 11
+#: With this many pairs for each cell that there is they are counted by cell; else they are sorted.
+_PAIRS_PER_CELL = 2
 _ROW_MASK = np.uint64(0xFFFFFFFF)
 _CELL_SHIFT = np.uint64(32)
 
@@ -131,6 +133,32 @@ def _group_pairs(pairs: Any, cells: Any, offsets: Any, rows: Any) -> Any:
     return n
 
 
+@kernel(i8, u8r, i8w, i4w, i8w, i4w)
+def _count_pairs(pairs: Any, ends: Any, cells: Any, offsets: Any, rows: Any) -> Any:
+    """The same from pairs in any order: count each cell's, then put every row in its place.
+
+    ``ends`` has room for all cells and is 0. Pairs of one column follow each other, so that what
+    they are counted in stays in the cache.
+    """
+    for pair in pairs:
+        ends[pair >> _CELL_SHIFT] += 1
+    n, end = 0, np.int64(0)
+    for cell in range(len(ends)):
+        count = ends[cell]
+        ends[cell] = end
+        if count:
+            cells[n] = cell
+            offsets[n] = end
+            n += 1
+            end += count
+    offsets[n] = end
+    for pair in pairs:
+        cell = pair >> _CELL_SHIFT
+        rows[np.uint64(ends[cell])] = np.int32(pair & _ROW_MASK)
+        ends[cell] += 1
+    return n
+
+
 @inline
 def _channel_of(bases: Any, channel: Any, cell: Any) -> Any:
     """The channel that owns the cell, searched upwards from ``channel`` by doubling steps."""
@@ -195,6 +223,16 @@ def _ordered(
     return event_offsets, entries
 
 
+def _sort(pairs: npt.NDArray[np.uint64], n_cells: int) -> None:
+    """Sort packed pairs by cell, in place."""
+    bits = max(1, n_cells.bit_length())
+    passes = -(-bits // _RADIX_BITS)
+    if len(pairs) < 1 << (_RADIX_BITS - 2):
+        pairs.sort()
+    else:
+        _sort_pairs(pairs, np.empty_like(pairs), -(-bits // passes), passes)
+
+
 def event_entries(events: EncodedEvents, bases: npt.NDArray[np.int32]) -> EventEntries:
     """Each event's ``channel << 32 | cell`` in order, and where they begin. O(pairs)."""
     ordered = _ordered(events.cells, events.offsets, events.rows, bases, events.n_events)
@@ -204,18 +242,17 @@ def event_entries(events: EncodedEvents, bases: npt.NDArray[np.int32]) -> EventE
 def encode_pairs(
     pairs: npt.NDArray[np.uint64], n_events: int, bases: npt.NDArray[np.int32]
 ) -> EncodedEvents:
-    """Both views of packed pairs ``cell << 32 | event``, which are sorted in place. O(pairs)."""
-    n_channels = len(bases) - 1
-    bits = max(1, int(bases[-1]).bit_length())
-    passes = -(-bits // _RADIX_BITS)
-    if len(pairs) < 1 << (_RADIX_BITS - 2):
-        pairs.sort()
-    else:
-        _sort_pairs(pairs, np.empty_like(pairs), -(-bits // passes), passes)
-    cells = np.empty(len(pairs), dtype=np.int32)
-    offsets = np.empty(len(pairs) + 1, dtype=np.int64)
+    """Both views of packed pairs ``cell << 32 | event``, which may be sorted in place. O(pairs)."""
+    n_channels, n_all = len(bases) - 1, int(bases[-1])
+    most = min(len(pairs), n_all)  # distinct cells
+    cells = np.empty(most, dtype=np.int32)
+    offsets = np.empty(most + 1, dtype=np.int64)
     rows = np.empty(len(pairs), dtype=np.int32)
-    n_cells = _group_pairs(pairs, cells, offsets, rows)
+    if _PAIRS_PER_CELL * n_all <= len(pairs):
+        n_cells = _count_pairs(pairs, np.zeros(n_all, dtype=np.int64), cells, offsets, rows)
+    else:
+        _sort(pairs, n_all)
+        n_cells = _group_pairs(pairs, cells, offsets, rows)
     cells, offsets = cells[:n_cells], offsets[: n_cells + 1]
 
     width = n_channels + 1

@@ -35,7 +35,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bittern.arrays import starts_of
-from bittern.jit import f8r, i4r, i4r2, i8r, i8r2, inline, kernel, tuple_type, u1r, u1w, void
+from bittern.jit import (
+    choose,
+    f8r,
+    i4r,
+    i4r2,
+    i8r,
+    i8r2,
+    inline,
+    kernel,
+    tuple_type,
+    u1r,
+    u1w,
+    void,
+)
 from bittern.model.numbers import INT64_MIN, NumberColumns, cells_of_doubles
 from bittern.model.rank.direct import spans, tables
 from bittern.model.strings import (
@@ -56,7 +69,8 @@ _TWO_63 = 2.0**63
 
 
 # What a channel's row of ``heads`` holds: one cache line per channel.
-BASE, FIRST, COUNT, DIRECT, LEAST, GREATEST, FINE, ORDERED = range(8)
+HEAD = 8
+BASE, FIRST, COUNT, DIRECT, LEAST, GREATEST, FINE, ORDERED = range(HEAD)
 
 
 class RankArrays(NamedTuple):
@@ -85,6 +99,21 @@ RANK = tuple_type(RankArrays, i4r2, i4r, i8r2, i8r, i4r, u1r, f8r, i4r, STRING_T
 def integer_cell(rank: Any, channel: Any, value: Any) -> Any:
     """The local cell of an integer in a numeric channel. (Unsigned indices cost less.)"""
     channel = np.uint64(channel)
+    low = np.int64(0)
+    if rank.heads[channel, DIRECT] < 0:
+        first, left = rank.heads[channel, FIRST], rank.heads[channel, COUNT]
+        while left > 0:
+            half = (left + 1) >> 1
+            is_below = rank.floors[np.uint64(first + low + half - 1)] < value
+            low = choose(is_below, low + half, low)
+            left -= half
+    return integer_cell_from(rank, channel, value, low)
+
+
+@inline
+def integer_cell_from(rank: Any, channel: Any, value: Any, low: Any) -> Any:
+    """The same, where ``low`` constants have a floor below the value (if there is no table)."""
+    channel = np.uint64(channel)
     direct, count = rank.heads[channel, DIRECT], rank.heads[channel, COUNT]
     if direct >= 0:
         if value < rank.heads[channel, LEAST]:
@@ -93,13 +122,6 @@ def integer_cell(rank: Any, channel: Any, value: Any) -> Any:
             return 2 * count
         return np.int64(rank.direct[np.uint64(direct + value - rank.heads[channel, LEAST])])
     first = rank.heads[channel, FIRST]
-    low, high = np.int64(0), count
-    while low < high:
-        middle = (low + high) >> 1
-        if rank.floors[np.uint64(first + middle)] < value:
-            low = middle + 1
-        else:
-            high = middle
     if low < count and rank.floors[first + low] == value:
         fine = rank.heads[channel, FINE]
         if fine < 0 or rank.fine_whole[fine + low]:
@@ -120,26 +142,32 @@ def integer_cell(rank: Any, channel: Any, value: Any) -> Any:
 def float_cell(rank: Any, channel: Any, value: Any) -> Any:
     """The local cell of a float in a numeric channel; NaN is above all."""
     count, fine = rank.heads[channel, COUNT], rank.heads[channel, FINE]
-    if np.isnan(value):
-        return 2 * count
     if fine >= 0:
-        low, high = np.int64(0), count
-        while low < high:
-            middle = (low + high) >> 1
-            if rank.fine_doubles[np.uint64(fine + middle)] < value:
-                low = middle + 1
-            else:
-                high = middle
-        if low < count and rank.fine_doubles[fine + low] == value:
-            return np.int64(rank.fine_cells[fine + low])
-        return 2 * low
-    if value >= _TWO_63:
+        low, left = np.int64(0), count
+        while left > 0:
+            half = (left + 1) >> 1
+            is_below = rank.fine_doubles[np.uint64(fine + low + half - 1)] < value
+            low = choose(is_below, low + half, low)
+            left -= half
+        return fine_cell_from(rank, channel, value, low)
+    if np.isnan(value) or value >= _TWO_63:
         return 2 * count
     if value < -_TWO_63:
         return np.int64(0)
     below = np.floor(value)
     cell = integer_cell(rank, channel, np.int64(below))
     return cell + 1 if value > below and cell & 1 else cell
+
+
+@inline
+def fine_cell_from(rank: Any, channel: Any, value: Any, low: Any) -> Any:
+    """The local cell of a float that ``low`` fine constants are below, unless it is NaN."""
+    count, fine = rank.heads[channel, COUNT], rank.heads[channel, FINE]
+    if np.isnan(value):
+        return 2 * count
+    if low < count and rank.fine_doubles[fine + low] == value:
+        return np.int64(rank.fine_cells[fine + low])
+    return 2 * low
 
 
 @inline

@@ -1,0 +1,15 @@
+"""One event at a time: from text or mapping to subscriptions in one compiled call.
+
+A batch shares its costs among its events: some dozen kernels are called, and arrays are made for
+what they hand to each other. For one event these calls would be nearly all of the time. Here the
+same functions are put together in one kernel, which finds everything by address::
+
+    kernel     the compiled call: parse, encode, stab, verify, expand
+    table      the addresses of an index's arrays, and of the scratch that a call writes
+    values     a mapping as numbers and bytes, the form that the kernel reads
+    matcher    the events that are served, and what falls back to the batch
+
+It serves an index of the strategy ``pivot`` over ``cei`` whose attributes are all carried by
+events. What it cannot do, it leaves to the batch: ``OneEvent.of`` says so of an index, and the
+kernel by its result of an event. So there is one definition of what matches.
+"""

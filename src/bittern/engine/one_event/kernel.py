@@ -1,0 +1,392 @@
+"""The compiled call for one event.
+
+All that it reads and writes is found by address, in a table of (address, length) that stands at an
+address itself (``engine/one_event/table.py``): handing sixty arrays over would take longer than
+matching. The steps are those of a batch, and so are the functions:
+
+1. *Parse* JSON text (``model/events/json_text.py``), or take over the values of a mapping.
+2. *Encode*: each value becomes up to three cells (``model/rank/cells.py``). The view by event is
+   one row of channels, -1 but for those of this event, and is cleared at the end.
+3. *Stab*: the lists of each cell, as runs of the stabbing index's items (``stabbing/cei.py``). What
+   the next step reads is asked for meanwhile.
+4. *Verify* the postings of all runs where they lie (``matching/pivot/match.py``), then run the
+   always-candidates, and keep each class once.
+5. *Expand* classes to subscriptions that are alive.
+
+It returns ``candidates << 32 | matches``, with the matches in the scratch, or why it stopped.
+Cost: O(bytes + values + candidates + matches).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from bittern.engine.one_event.table import CANDIDATES, ENTRIES, INPUT, MATCHES, N_SLOTS, RUNS
+from bittern.jit import array_at, i8, inline, kernel, prefetch, text
+from bittern.matching.pivot.match import dense_pass, verify
+from bittern.matching.program import accepts
+from bittern.model.events.entries import TaggedRoom
+from bittern.model.events.json_text import Workspace, scan_text
+from bittern.model.events.json_tokens import NUMBER_TEXT
+from bittern.model.rank.cells import value_cells
+from bittern.model.rank.space import BASE, DIRECT, HEAD, LEAST, NUMBER, SINGLE_KINDS, RankArrays
+from bittern.model.rank.space import STRING as STRING_KIND
+from bittern.model.strings import StringTableArrays
+from bittern.model.tagged import INTEGER, STRING
+from bittern.stabbing.cei import add_path, fetch_path
+
+# Why the call stopped: the batch has to do it, some room is too small (the scratch says how much
+# is needed), or there are numbers that Python has to round.
+FALL_BACK, ROOM, NUMBERS = -1, -2, -3
+# What there is to read: JSON text. Else so many values of a mapping, or, from ``AGAIN`` down, so
+# many entries that an earlier call has left in the scratch.
+JSON, AGAIN = -1, -2
+# The bits of a byte that tell the first byte of a character of UTF-8 from the others.
+_TOP_BITS, _INSIDE = 0xC0, 0x80
+# Postings of a run that are asked for ahead. Those of a long one mostly lie in a row.
+_FETCHED = 16
+
+
+@inline
+def _parse(data: Any, size: Any, names: Any, work: Any, entries: Any, state: Any) -> Any:
+    """Scan the JSON text in ``data``; returns the number of entries, or why not."""
+    reason, count, _ = scan_text(data, np.int64(0), size, names, work, entries, 0, np.int64(0))
+    if reason != 0:
+        return np.int64(FALL_BACK)
+    for i in range(count):
+        if entries.tags[i] == NUMBER_TEXT:
+            state[ENTRIES] = count
+            return np.int64(NUMBERS)
+    return np.int64(count)
+
+
+@inline
+def _take_over(values: Any, n: Any, data: Any, size: Any, entries: Any) -> None:
+    """The values of a mapping as entries. Lengths of strings are characters, and become bytes."""
+    at = np.int64(0)
+    for i in range(n):
+        tag, payload = values[2 * i] & 255, values[2 * i + 1]
+        entries.attributes[i] = values[2 * i] >> 8
+        entries.tags[i] = tag
+        if tag != STRING:
+            entries.payloads[i], entries.lengths[i] = payload, 0
+            continue
+        start = at
+        while payload > 0 and at < size:
+            at += 1
+            payload -= 1
+            while at < size and data[at] & _TOP_BITS == _INSIDE:
+                at += 1
+        entries.payloads[i], entries.lengths[i] = start, at - start
+
+
+@inline
+def _encode(
+    rank: Any, kinds: Any, entries: Any, n: Any, data: Any, spare: Any, cells: Any, channels: Any
+) -> Any:
+    """Write the cells of all entries, and their channels; returns how many, or ``FALL_BACK``.
+
+    A batch tells of values that no subscription compares, and looks into lists.
+    """
+    for i in range(n):
+        if entries.attributes[i] >= len(kinds):
+            return np.int64(FALL_BACK)
+        prefetch(rank.channels, SINGLE_KINDS * np.int64(entries.attributes[i]))
+    for i in range(n):
+        kind = STRING_KIND if entries.tags[i] == STRING else NUMBER
+        channel = np.int64(rank.channels[np.uint64(entries.attributes[i]), kind])
+        prefetch(rank.heads, HEAD * channel)
+    for i in range(n):
+        if entries.tags[i] == INTEGER:
+            channel = np.int64(rank.channels[np.uint64(entries.attributes[i]), NUMBER])
+            if channel >= 0:
+                least = rank.heads[channel, LEAST]
+                prefetch(rank.direct, rank.heads[channel, DIRECT] + entries.payloads[i] - least)
+    count = 0
+    for i in range(n):
+        attribute, tag = np.uint64(entries.attributes[i]), entries.tags[i]
+        if kinds[attribute] != 0 and not kinds[attribute] >> np.uint64(tag) & np.uint64(1):
+            return np.int64(FALL_BACK)
+        any_channel, turned, turned_cell, channel, cell = value_cells(
+            rank,
+            attribute,
+            tag,
+            entries.payloads[i],
+            entries.reals[i],
+            entries.lengths[i],
+            data,
+            spare,
+            spare,
+        )
+        if any_channel >= 0:
+            channels[count], cells[count] = any_channel, rank.heads[any_channel, BASE]
+            count += 1
+        if turned >= 0:
+            channels[count], cells[count] = turned, rank.heads[turned, BASE] + turned_cell
+            count += 1
+        if channel >= 0:
+            channels[count], cells[count] = channel, rank.heads[channel, BASE] + cell
+            count += 1
+    return np.int64(count)
+
+
+@inline
+def _stab(
+    begins: Any,
+    ends: Any,
+    masks: Any,
+    items: Any,
+    shape: Any,
+    cells: Any,
+    n: Any,
+    run_begins: Any,
+    run_lengths: Any,
+) -> Any:
+    """Find the runs of all cells; returns how many there are, and how many ids in them."""
+    bits, group_bits = shape[1], shape[2]
+    for i in range(n):
+        prefetch(masks, np.int64(cells[i]) >> group_bits)
+        fetch_path(begins, bits, np.int64(cells[i]))
+    n_runs, total = np.int64(0), np.int64(0)
+    for i in range(n):
+        before = n_runs
+        n_runs, more = add_path(
+            begins,
+            ends,
+            masks,
+            (shape[0], bits, group_bits),
+            np.int64(cells[i]),
+            run_begins,
+            run_lengths,
+            n_runs,
+        )
+        total += more
+        for run in range(before, n_runs):
+            prefetch(items, np.int64(run_begins[run]))
+    return n_runs, total
+
+
+@inline
+def _keep_once(owners: Any, repeats: Any, seen: Any, classes: Any, n: Any) -> Any:
+    """The classes of parts, each once (``matching/pivot/alternatives.py``); ``seen`` is cleared."""
+    kept = np.int64(0)
+    for i in range(n):
+        c = owners[np.uint64(classes[i])]
+        classes[kept] = c
+        kept += np.int64(not (repeats[c] and seen[c]))
+        seen[c] |= repeats[c]
+    for i in range(kept):
+        seen[classes[i]] = 0
+    return kept
+
+
+@inline
+def _expand(starts: Any, subscribers: Any, alive: Any, classes: Any, n: Any, out: Any) -> Any:
+    """Write the subscriptions of classes as far as there is room; returns how many there are."""
+    if len(starts):
+        for i in range(n):
+            prefetch(starts, np.int64(classes[i]))
+    for i in range(n):
+        c = np.int64(classes[i])
+        prefetch(subscribers, np.int64(starts[c]) if len(starts) else c)
+    count = np.int64(0)
+    for i in range(n):
+        c = np.int64(classes[i])
+        first, last = c, c + 1
+        if len(starts):
+            first, last = np.int64(starts[c]), np.int64(starts[c + 1])
+        for k in range(first, last):
+            subscriber = subscribers[k]
+            if len(alive) == 0 or alive[subscriber]:
+                if count < len(out):
+                    out[count] = subscriber
+                count += 1
+    return count
+
+
+@inline
+def _match(table: Any, given: Any, mode: Any, alive_at: Any, n_alive: Any) -> Any:
+    t = array_at(table, (N_SLOTS, 2), np.int64)
+    names = StringTableArrays(
+        array_at(t[0, 0], (t[0, 1],), np.uint8),
+        array_at(t[1, 0], (t[1, 1],), np.int64),
+        array_at(t[2, 0], (t[2, 1],), np.int32),
+        array_at(t[3, 0], (t[3, 1],), np.uint64),
+        array_at(t[4, 0], (t[4, 1],), np.uint64),
+    )
+    rank = RankArrays(
+        array_at(t[5, 0], (t[5, 1], SINGLE_KINDS), np.int32),
+        array_at(t[6, 0], (t[6, 1],), np.int32),
+        array_at(t[7, 0], (t[7, 1], HEAD), np.int64),
+        array_at(t[8, 0], (t[8, 1],), np.int64),
+        array_at(t[9, 0], (t[9, 1],), np.int32),
+        array_at(t[10, 0], (t[10, 1],), np.uint8),
+        array_at(t[11, 0], (t[11, 1],), np.float64),
+        array_at(t[12, 0], (t[12, 1],), np.int32),
+        StringTableArrays(
+            array_at(t[13, 0], (t[13, 1],), np.uint8),
+            array_at(t[14, 0], (t[14, 1],), np.int64),
+            array_at(t[15, 0], (t[15, 1],), np.int32),
+            array_at(t[16, 0], (t[16, 1],), np.uint64),
+            array_at(t[17, 0], (t[17, 1],), np.uint64),
+        ),
+    )
+    kinds = array_at(t[18, 0], (t[18, 1],), np.uint64)
+    list_begins = array_at(t[19, 0], (t[19, 1],), np.int32)
+    list_ends = array_at(t[20, 0], (t[20, 1],), np.int32)
+    masks = array_at(t[21, 0], (t[21, 1],), np.int32)
+    items = array_at(t[22, 0], (t[22, 1],), np.int32)
+    shape = array_at(t[23, 0], (t[23, 1],), np.int64)
+    heads = array_at(t[24, 0], (t[24, 1], 2), np.int32)
+    bounds = array_at(t[25, 0], (t[25, 1], 2), np.int32)
+    lows = array_at(t[26, 0], (t[26, 1],), np.int32)
+    highs = array_at(t[27, 0], (t[27, 1],), np.int32)
+    starts = array_at(t[28, 0], (t[28, 1],), np.int32)
+    rows = array_at(t[29, 0], (t[29, 1], 4), np.int32)
+    several = array_at(t[30, 0], (t[30, 1],), np.uint8)
+    always = array_at(t[31, 0], (t[31, 1],), np.int32)
+    owners = array_at(t[32, 0], (t[32, 1],), np.int32)
+    repeats = array_at(t[33, 0], (t[33, 1],), np.uint8)
+    class_starts = array_at(t[34, 0], (t[34, 1],), np.int32)
+    subscribers = array_at(t[35, 0], (t[35, 1],), np.int32)
+    data = array_at(t[36, 0], (t[36, 1],), np.uint8)
+    size = np.int64(len(given))
+    work = Workspace(
+        array_at(t[37, 0], (t[37, 1],), np.uint8),
+        array_at(t[38, 0], (t[38, 1],), np.int64),
+        array_at(t[39, 0], (t[39, 1],), np.int64),
+        array_at(t[40, 0], (t[40, 1],), np.bool_),
+        array_at(t[36, 0] + size, (size,), np.uint8),  # behind the text, as payloads have it
+        False,
+    )
+    spare = array_at(t[41, 0], (t[41, 1],), np.uint8)
+    entries = TaggedRoom(
+        array_at(t[42, 0], (0,), np.int32),  # all are of one row
+        array_at(t[42, 0], (t[42, 1],), np.int32),
+        array_at(t[43, 0], (t[43, 1],), np.uint8),
+        array_at(t[44, 0], (t[44, 1],), np.int64),
+        array_at(t[44, 0], (t[44, 1],), np.float64),
+        array_at(t[45, 0], (t[45, 1],), np.int32),
+    )
+    cells = array_at(t[46, 0], (t[46, 1],), np.int32)
+    channels = array_at(t[47, 0], (t[47, 1],), np.int32)
+    run_begins = array_at(t[48, 0], (t[48, 1],), np.int32)
+    run_lengths = array_at(t[49, 0], (t[49, 1],), np.int32)
+    matrix = array_at(t[50, 0], (t[50, 1],), np.int32)
+    pending = array_at(t[51, 0], (t[51, 1],), np.int32)
+    events = array_at(t[52, 0], (t[52, 1],), np.int32)
+    out_rows = array_at(t[53, 0], (t[53, 1],), np.int32)
+    classes = array_at(t[54, 0], (t[54, 1],), np.int32)
+    seen = array_at(t[55, 0], (t[55, 1],), np.uint8)
+    out = array_at(t[56, 0], (t[56, 1],), np.int32)
+    state = array_at(t[57, 0], (t[57, 1],), np.int64)
+    values = array_at(t[58, 0], (t[58, 1],), np.int64)
+    alive = array_at(alive_at, (n_alive,), np.uint8)
+
+    # Entries of JSON take three bytes at least, and their cells have room for three of each.
+    needed = max(size, 3 * mode)
+    if needed > len(spare):
+        state[INPUT] = needed
+        return np.int64(ROOM)
+    for i in range(size):
+        data[i] = given[i]
+    count = np.int64(AGAIN - mode)
+    if mode == JSON:
+        # Just the text: payloads of strings without their escapes count from its end.
+        whole = array_at(t[36, 0], (size,), np.uint8)
+        count = _parse(whole, size, names, work, entries, state)
+        if count < 0:
+            return count
+    elif mode >= 0:
+        count = np.int64(mode)
+        _take_over(values, count, data, size, entries)
+    n_cells = _encode(rank, kinds, entries, count, data, spare, cells, channels)
+    if n_cells < 0:
+        return n_cells
+    if n_cells * (shape[1] + 1) >= len(run_begins):
+        state[RUNS] = n_cells * (shape[1] + 1)
+        return np.int64(ROOM)
+    n_runs, total = _stab(
+        list_begins, list_ends, masks, items, shape, cells, n_cells, run_begins, run_lengths
+    )
+    candidates = total + len(always)
+    if candidates >= len(pending):
+        state[CANDIDATES] = candidates
+        return np.int64(ROOM)
+
+    for i in range(n_cells):
+        matrix[np.uint64(channels[i])] = cells[i]
+    for run in range(n_runs):
+        first = np.int64(run_begins[run])
+        for i in range(first, first + min(run_lengths[run], _FETCHED)):
+            posting = 2 * np.int64(items[np.uint64(i)])
+            prefetch(heads, posting)
+            prefetch(bounds, posting)
+    n, kept = np.int64(0), np.int64(0)
+    for run in range(n_runs):
+        first = np.int64(run_begins[run])
+        n, kept = dense_pass(
+            heads,
+            bounds,
+            starts,
+            rows,
+            several,
+            matrix,
+            0,
+            items,
+            first,
+            first + run_lengths[run],
+            pending,
+            kept,
+            classes,
+            n,
+        )
+    width = np.int64(len(matrix))
+    n = verify(
+        heads,
+        bounds,
+        lows,
+        highs,
+        starts,
+        rows,
+        several,
+        matrix,
+        width,
+        state,
+        names.key,
+        state,
+        pending,
+        events,
+        kept,
+        len(lows) > len(several) + (len(several) >> 3),
+        out_rows,
+        classes,
+        n,
+    )
+    for i in range(len(always)):
+        c = np.int64(always[i])
+        if accepts(
+            matrix, width, state, names.key, state, 0, rows, np.int64(starts[c]), starts[c + 1]
+        ):
+            classes[n] = c
+            n += 1
+    for i in range(n_cells):
+        matrix[np.uint64(channels[i])] = -1
+    if len(owners):
+        n = _keep_once(owners, repeats, seen, classes, n)
+    matches = _expand(class_starts, subscribers, alive, classes, n, out)
+    if matches > len(out):
+        state[MATCHES] = matches
+        return np.int64(ROOM)
+    return candidates << 32 | matches
+
+
+@kernel(i8, i8, text, i8, i8, i8)
+def match_one(table: Any, given: Any, mode: Any, alive_at: Any, n_alive: Any) -> Any:
+    """Match the event that ``mode`` says; ``alive_at`` is where the marks of the living are.
+
+    ``given`` is its JSON text, or the strings of a mapping one behind the other.
+    """
+    return _match(table, given, mode, alive_at, n_alive)

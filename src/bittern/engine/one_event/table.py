@@ -1,0 +1,138 @@
+"""The table of addresses: where the arrays of an index and of the scratch lie.
+
+The kernel finds all arrays by the table, a row of (address, length) for each, in the order of
+``engine/one_event/kernel.py``::
+
+    slots 0 .. 35   the index: names, rank space, kinds, stabbing index, postings, subscribers
+    slots 36 .. 58  the scratch: text, entries, cells, runs, one row of channels, matches, ...
+
+A call needs a scratch of its own. Scratches are kept in a list: a call takes one and puts it back,
+so there are as many as there were calls at a time. Taking and putting back are single steps of the
+interpreter. A call that an exception ends does not put its scratch back, and a forked child has
+copies.
+
+What is too small is made larger when the kernel asks for it, up to ``MOST_INPUT`` bytes of text and
+``MOST_FOUND`` candidates or matches: an event that needs more can do with a batch. A scratch takes
+4 bytes for each channel, 1 for each class if classes have alternatives, and some 200 kB.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from bittern.model.events.entries import MAX_DEPTH
+
+N_INDEX, N_SLOTS = 36, 59
+# What the kernel may ask for, by its place in the state: bytes of input (three for each value of a
+# mapping), runs, candidates, matches. Behind it, how many entries it has left in the scratch.
+INPUT, RUNS, CANDIDATES, MATCHES, ENTRIES = range(5)
+MOST_INPUT = 1 << 20
+MOST_FOUND = 1 << 22
+_FIRST_ROOM = (1 << 12, 1 << 11, 1 << 11, 1 << 10)
+_MOST_ROOM = (MOST_INPUT, MOST_FOUND, MOST_FOUND, MOST_FOUND)
+
+TableArrays = tuple[npt.NDArray[Any], ...]
+
+
+class IndexArrays(NamedTuple):
+    """The arrays of an index, in the order of the slots, and the sizes of its scratch."""
+
+    arrays: TableArrays
+    longest_name: int
+    n_names: int
+    n_channels: int
+    n_classes: int  # 0 if none has alternatives
+
+
+class Scratch:
+    """What a call writes, and the table of all that it sees."""
+
+    def __init__(self, index: IndexArrays) -> None:
+        self._index = index  # keeps the memory
+        self._table = np.zeros((N_SLOTS, 2), np.int64)
+        #: Where the table is.
+        self.table = int(self._table.ctypes.data)
+        matrix = np.full(index.n_channels + 1, -1, np.int32)
+        matrix[-1] = 0  # for tests that always hold
+        self._state = np.zeros(5, np.int64)
+        self._kept: dict[int, TableArrays] = {}
+        self._put(0, *index.arrays)
+        self._put(
+            37,
+            np.empty(index.longest_name, np.uint8),
+            np.zeros(index.n_names, np.int64),
+            np.empty(MAX_DEPTH, np.int64),
+            np.empty(MAX_DEPTH, np.bool_),
+        )
+        self._put(50, matrix)
+        self._put(55, np.zeros(index.n_classes, np.uint8))
+        self._put(57, self._state)
+        self._room = [0, 0, 0, 0]
+        self.longs = self.reals = memoryview(b"")
+        self._make_room(_FIRST_ROOM)
+
+    def _put(self, slot: int, *arrays: npt.NDArray[Any]) -> None:
+        """Have these arrays in the slots from one on."""
+        self._table[slot : slot + len(arrays)] = [
+            (int(array.ctypes.data), len(array)) for array in arrays
+        ]
+        self._kept[slot] = arrays
+
+    def _make_room(self, wanted: Sequence[int]) -> None:
+        """Make what is smaller than wanted as large."""
+        if wanted[INPUT] > self._room[INPUT]:
+            self._make_input(wanted[INPUT])
+        if wanted[RUNS] > self._room[RUNS]:
+            self._put(48, np.empty(wanted[RUNS], np.int32), np.empty(wanted[RUNS], np.int32))
+        if wanted[CANDIDATES] > self._room[CANDIDATES]:
+            pending, rows, classes = np.empty((3, wanted[CANDIDATES]), np.int32)
+            self._put(51, pending, np.zeros(wanted[CANDIDATES], np.int32), rows, classes)
+        if wanted[MATCHES] > self._room[MATCHES]:
+            #: The matches of a call.
+            self.found = np.empty(wanted[MATCHES], np.int32)
+            self._put(56, self.found)
+        self._room = list(map(max, self._room, wanted))
+
+    def _make_input(self, size: int) -> None:
+        n = size // 3 + 1
+        values = np.zeros(2 * n, np.int64)
+        values[: len(self.longs)] = self.longs  # those of the call that needs more room
+        #: The values of a mapping as integers, and the same memory as floats.
+        self.longs, self.reals = values.data, values.view(np.float64).data
+        #: Text, and entries of JSON: for numbers that Python rounds.
+        self.data, self.tags = np.empty(2 * size, np.uint8), np.empty(n, np.uint8)
+        self.payloads, self.lengths = np.empty(n, np.int64), np.empty(n, np.int32)
+        self._put(36, self.data)
+        self._put(
+            41,
+            np.empty(size, np.uint8),
+            np.empty(n, np.int32),
+            self.tags,
+            self.payloads,
+            self.lengths,
+            np.empty(3 * n, np.int32),
+            np.empty(3 * n, np.int32),
+        )
+        self._put(58, values)
+
+    @property
+    def n_entries(self) -> int:
+        """How many entries the kernel has left, where numbers are to be rounded."""
+        return int(self._state[ENTRIES])
+
+    def ask(self, what: int, needed: int) -> None:
+        """Note what is needed, as the kernel does."""
+        self._state[what] = needed
+
+    def grow(self) -> bool:
+        """Make the room that was asked for, and some more; False if that is too much."""
+        needed = self._state[:ENTRIES].tolist()
+        self._state[:] = 0
+        if any(map(int.__gt__, needed, _MOST_ROOM)):
+            return False
+        self._make_room([2 * each + 1 if each else 0 for each in needed])
+        return True
