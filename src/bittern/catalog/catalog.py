@@ -388,6 +388,11 @@ class Catalog:
 
     # -- the end -------------------------------------------------------------------------------
 
+    @property
+    def is_closed(self) -> bool:
+        """Whether ``close`` was called: every other call is refused then."""
+        return self._database.is_closed
+
     def close(self) -> None:
         """Close all connections."""
         self._database.close()

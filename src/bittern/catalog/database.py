@@ -169,10 +169,14 @@ class Database:
                 yield connection
         except sa.exc.DBAPIError as error:
             raise CatalogError(f"catalog {self}: {self._sentence(error)}") from error
+        except sa.exc.StatementError as error:  # around what was raised before the driver was asked
+            raise error.orig or error from None
         except sa.exc.TimeoutError as error:  # of the pool: more threads than connections
             raise CatalogError(f"catalog {self}: all connections are in use: {error}") from error
         except (DamageError, sa.exc.NoResultFound, sa.exc.MultipleResultsFound) as error:
             raise self.damaged(str(error)) from error
+        except UnicodeDecodeError as error:  # of SQLite's own message, which quotes the file
+            raise self.damaged("it has names that are not UTF-8") from error
 
     def damaged(self, what: str) -> CatalogError:
         """The error for a database that holds what no catalog writes."""
@@ -280,6 +284,11 @@ class Database:
                     f"SQLite cannot keep a write-ahead log at {self}: use a folder on a local disk"
                 )
             return
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether ``close`` was called."""
+        return self._closed
 
     def close(self) -> None:
         """Close all connections; the catalog cannot be used any more."""

@@ -115,7 +115,7 @@ def read(
             f"{name} needs the columns low and high, or id and expression; it has: {found}"
         )
     source = tables.read_subscriptions(name, form, id_column, text_column, None)
-    index = bittern.Index.build(source, progress=progress)
+    index = bittern.Index.build(source, progress=progress, parameters={"bits": False})
     filed = index.subscriptions.arrays()
     return filed["lows"], filed["highs"], max(1, index.rank.n_cells)
 

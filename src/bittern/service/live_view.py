@@ -82,11 +82,13 @@ class LiveView:
             self._guarded(lambda: self._write(as_line(figures)))
 
     def close(self, figures: Figures) -> None:
-        """Show the last figures, and leave the terminal as it was."""
+        """Show the last figures, unless a line has told them, and leave the terminal as it was."""
         live = self._live
         if live is not None:
             self._draw(figures, over=True)
             self._guarded(live.stop)
+        elif figures.batches > self._batches:
+            self._guarded(lambda: self._write(as_line(figures)))
 
     def _draw(self, figures: Figures, *, over: bool = False) -> None:
         live, console = self._live, self._console

@@ -60,7 +60,7 @@ _DESTINATIONS = {CACHE: "from this host", ARTIFACTS: "with the session's artifac
 
 
 @dataclass(frozen=True)
-class Part:
+class PlannedIndex:
     """One index: the whole, home, the router or a shard; None means not known yet."""
 
     name: str
@@ -93,7 +93,7 @@ class Plan:
     nbytes: int
     n_shards: int  # 0: whole
     tasks: int | None  # that visit shards
-    parts: tuple[Part, ...]
+    parts: tuple[PlannedIndex, ...]
     fan_out: FanOut | None
     attributes: tuple[str, ...] | None  # canonical names; None: not known before the build
     columns: tuple[str, ...] | None  # of the events, that cross into Python; None: no events given
@@ -262,7 +262,7 @@ def _of_rows(subscriptions: DataFrame, shards: str | int | None, view: _View) ->
         reason = f"shards={shards} was asked for"
     names = [f"shard {at}" for at in range(n)] if n > 1 else ["index"]
     place = view.destination(spark)
-    parts = [Part(name, total // n, nbytes // n, None, None, None, place) for name in names]
+    parts = [PlannedIndex(name, total // n, nbytes // n, None, None, None, place) for name in names]
     return Plan(
         sharded=n > 1,
         built=False,
@@ -283,7 +283,7 @@ def _of_rows(subscriptions: DataFrame, shards: str | int | None, view: _View) ->
 def _of_index(index: Index, place: str | None, view: _View) -> Plan:
     """The plan for one index."""
     attributes = tuple(index.rank.attribute_names())
-    part = Part("index", len(index), index.nbytes, 1.0, None, index.id, place)
+    part = PlannedIndex("index", len(index), index.nbytes, 1.0, None, index.id, place)
     return Plan(
         sharded=False,
         built=True,
@@ -314,7 +314,7 @@ def _of_shards(shards: Shards, view: _View) -> Plan:
     held = sum(part.subscriptions or 0 for part in parts[1:])
     for at, ref in enumerate(shards.shards):
         parts.append(
-            Part(
+            PlannedIndex(
                 f"shard {at}",
                 shards.subscriptions[at],
                 shards.nbytes[at],
@@ -340,10 +340,10 @@ def _of_shards(shards: Shards, view: _View) -> Plan:
     )
 
 
-def _replicated(name: str, ref: SnapshotRef) -> Part:
+def _replicated(name: str, ref: SnapshotRef) -> PlannedIndex:
     """A part that all tasks hold, and so may the driver."""
     index = attach(ref)
-    return Part(name, len(index), index.nbytes, 1.0, None, ref.id, _place(ref))
+    return PlannedIndex(name, len(index), index.nbytes, 1.0, None, ref.id, _place(ref))
 
 
 def _measured(

@@ -105,7 +105,7 @@ def _parse(told: dict[str, Any], folder: str) -> View:
 
 
 class CatalogFollower(threading.Thread):
-    """Keeps the pointer at the catalog's newest version, as long as the session lives."""
+    """Keeps the pointer at the catalog's newest version, while session and catalog are open."""
 
     def __init__(
         self,
@@ -134,6 +134,13 @@ class CatalogFollower(threading.Thread):
             spark = self._spark()
             if spark is None or _is_stopped(spark):
                 break
+            if self._catalog.is_closed:
+                logger.warning(
+                    "bittern: the catalog was closed: streams that match with it stay at its "
+                    "version %d",
+                    self._current.version if self._current else 0,
+                )
+                break
             try:
                 self._refresh()
             except (BitternError, OSError) as error:
@@ -141,6 +148,10 @@ class CatalogFollower(threading.Thread):
             except Exception:
                 logger.exception("bittern: the view stays at its version")
         self._builder.close()
+
+    def is_of_use(self) -> bool:
+        """Whether newer versions are still published."""
+        return self.is_alive() and not self._catalog.is_closed
 
     def stop(self) -> None:
         """End; workers continue with the last version."""
@@ -221,7 +232,7 @@ def follow(
     own = _followers.setdefault(spark, {})
     key = catalog.uid, store, None if schema is None else schema.id
     follower = own.get(key)
-    if follower is None or not follower.is_alive():
+    if follower is None or not follower.is_of_use():
         follower = own[key] = CatalogFollower(spark, catalog, store, schema)
         follower.start()
     return follower.following
