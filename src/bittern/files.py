@@ -155,12 +155,11 @@ def is_locked(path: Path) -> bool:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return True
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return True
-    finally:
-        os.close(descriptor)
+    with released(descriptor):
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            return True
     return False
 
 
@@ -209,9 +208,11 @@ def new_temporary(target: Path) -> tuple[Path, int]:
 
 def remove_temporary(temporary: Path, lock: int) -> None:
     """Remove what is left of such a folder, if anything, and release its lock."""
-    shutil.rmtree(temporary, ignore_errors=True)
-    if lock >= 0:
-        os.close(lock)
+    try:
+        shutil.rmtree(temporary, ignore_errors=True)
+    finally:
+        if lock >= 0:
+            os.close(lock)
 
 
 def put_in_place(folder: Path, target: Path, parent: int) -> None:

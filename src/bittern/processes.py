@@ -2,19 +2,30 @@
 
 Nothing of the caller's is imported again, and nothing is found in the working directory. A child
 can end when its parent does, whatever ends that: its standard input is closed then.
+
+A forked child is a copy instead, with one thread. It would wait forever for a module that another
+thread of its parent was importing. So a process with several threads imports what matching may need
+before it is forked for the first time. Cost: once some 0.1 s.
 """
 
 from __future__ import annotations
 
 import os
+import pkgutil
 import subprocess
 import sys
+import threading
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 _NONE: Mapping[str, str] = MappingProxyType({})
+
+#: The rooms of which some modules are imported only when a subscription or an event needs them.
+_ROOMS = ("language", "terms", "model", "stabbing", "matching", "engine")
+_are_imported = False
 
 
 def start_module(
@@ -35,3 +46,18 @@ def _search_path() -> list[str]:
     found = [path for path in sys.path if Path(path).is_absolute()]
     own = str(Path(__file__).absolute().parents[1])
     return found if own in found else [*found, own]
+
+
+def _import_rest() -> None:
+    """Import all of the rooms, and so wait for other threads that are in the middle of that."""
+    global _are_imported
+    if _are_imported or threading.active_count() == 1:
+        return
+    for room in _ROOMS:
+        package = import_module(f"bittern.{room}")
+        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            import_module(module.name)
+    _are_imported = True
+
+
+os.register_at_fork(before=_import_rest)

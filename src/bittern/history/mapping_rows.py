@@ -33,7 +33,17 @@ import pyarrow.compute as pc
 
 from bittern.arrays import starts_of
 from bittern.errors import EventError
-from bittern.model.events.mappings import MAX_DEPTH, Flattened, Names, flatten
+from bittern.model.events.mappings import (
+    LISTS,
+    MAX_DEPTH,
+    Collector,
+    Flattened,
+    Heads,
+    Names,
+    collect,
+    flatten,
+    path_part,
+)
 from bittern.model.events.sinks import ValueSink
 from bittern.model.numbers import Number
 from bittern.model.strings import arrow_strings, gather_strings
@@ -92,45 +102,50 @@ def add_values(
     sink.add_exact_numbers(list(zip(*where, numbers, strict=True)))
 
 
-class _Numbers(dict[str, int]):
-    """Numbers by path; a path that was not seen before gets the next one."""
+class _AllValues(Collector):
+    """Collects every value: the number of its attribute is given when its path is first met."""
 
-    def get(self, path: str, default: Any = None) -> Any:
-        number = super().get(path)
-        if number is None and is_utf8(path):  # what is not, no expression can name
-            if len(self) == MOST_ATTRIBUTES:
+    def __init__(self) -> None:
+        super().__init__(Heads({}, []))
+        #: Numbers by path.
+        self.numbers: dict[str, int] = {}
+
+    def event(self, row: int, event: Mapping[Any, Any]) -> None:
+        """Add the values of an event."""
+        stack: list[tuple[str, int, Mapping[Any, Any]]] = [("", 0, event)]
+        while stack:
+            before, depth, mapping = stack.pop()
+            for key, value in mapping.items():
+                if value is None or not isinstance(key, str):
+                    continue
+                path = before + path_part(key)
+                if not (path.isascii() or is_utf8(path)):  # no expression can name it
+                    continue
+                self.value(row, self._head(path), value)
+                if isinstance(value, Mapping) and depth < MAX_DEPTH:
+                    stack.append((path + ".", depth + 1, value))
+                elif isinstance(value, LISTS):
+                    self.value(row, self._head(path + _BELOW), value)
+
+    def _head(self, path: str) -> int:
+        number = self.numbers.get(path)
+        if number is None:
+            if len(self.numbers) == MOST_ATTRIBUTES:
                 raise OverflowError
-            number = self[path] = len(self)
-        return default if number is None else number
-
-
-class _Everything(dict[str, int]):
-    """Every path leads to attributes; its number as a prefix is that of all below it."""
-
-    def __init__(self, numbers: _Numbers) -> None:
-        super().__init__()
-        self._numbers = numbers
-
-    def __contains__(self, path: object) -> bool:
-        return isinstance(path, str) and (path.isascii() or is_utf8(path))
-
-    def __getitem__(self, path: str) -> int:
-        number: int = self._numbers.get(path + _BELOW)
-        return number
+            number = self.numbers[path] = len(self.numbers)
+        return number << 8
 
 
 def _flatten(events: Sequence[Any]) -> tuple[Flattened, list[str]]:
     """Tagged values of all attributes, and the attributes' paths."""
-    names = Names(())
-    numbers = _Numbers()
-    names.numbers, names.prefixes = numbers, _Everything(numbers)
-    flattened = flatten(events, names)
-    if len(names.numbers) == MOST_ATTRIBUTES:
+    values = _AllValues()
+    flattened = collect(events, values)
+    if len(values.numbers) == MOST_ATTRIBUTES:
         raise EventError(
             f"mappings with {MOST_ATTRIBUTES:,} or more different attributes cannot become "
             f"documents: append fewer at once, and no mapping that contains itself"
         )
-    return flattened, list(names.numbers)
+    return flattened, list(values.numbers)
 
 
 def readable(events: Any, rejects: Sequence[tuple[int, str]]) -> Any:

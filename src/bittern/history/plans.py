@@ -41,8 +41,8 @@ from bittern.history.lookups import COLUMNS, NO_VALUE, Lookups
 from bittern.history.outcomes import ABOVE, ANYHOW, APART, BELOW, EQUAL, OUTCOMES
 from bittern.history.passes import Pass
 from bittern.history.rows import Rows
-from bittern.language.syntax import Compare, Value, Window
-from bittern.language.terms import Condition, Entry, Term
+from bittern.language.syntax import Compare, LiteralValue, Window
+from bittern.language.terms import Condition, Conjunction, Entry
 from bittern.model.events.typed import Typed, TypedReader
 
 #: Parts of a key: the document's row, and the code of what it equals.
@@ -64,7 +64,7 @@ class SetTerm(NamedTuple):
     """A term that document sets answer, and the entry that it belongs to."""
 
     entry: int
-    term: Term
+    term: Conjunction
     window: Window
 
 
@@ -117,7 +117,7 @@ class _Maker:
         self._lookups: list[tuple[list[int], list[int], list[int], list[int]]] = []
         self._needs: list[int] = []  # a row, for each lookup, or -1
         self._set_terms: list[SetTerm] = []
-        self._constants: dict[tuple[type, Value], int] = {}
+        self._constants: dict[tuple[type, LiteralValue], int] = {}
         self._alike: dict[_Spec, int] = {}
 
     def _row(self, attribute: str) -> int:
@@ -135,7 +135,7 @@ class _Maker:
                 self._set_terms.append(SetTerm(number, term, entry.window))
                 self._name_all(term, entry.window)
 
-    def _name_all(self, term: Term, window: Window) -> None:
+    def _name_all(self, term: Conjunction, window: Window) -> None:
         """Document sets want to see these."""
         self._coded(term.document)
         self._coded(term.event)
@@ -148,7 +148,7 @@ class _Maker:
         for attribute in (*window.per, *((window.of,) if window.of else ())):
             self._row(attribute)
 
-    def _look_up(self, number: int, term: Term, window: Window) -> bool:
+    def _look_up(self, number: int, term: Conjunction, window: Window) -> bool:
         """Make lookups of a term, if they can answer it."""
         is_windowed = window.microseconds is not None or (window.count is not None and window.per)
         if term.pairs or (is_windowed and self._forgets):
@@ -214,7 +214,9 @@ class _Maker:
         needed = [*codes, *time, *(other.code for other in others if not other.outcomes & APART)]
         self._needs.append(next((row for row in needed if row >= 0), -1))
 
-    def _parts(self, term: Term, window: Window) -> tuple[_Keys, list[_Other], list[Condition]]:
+    def _parts(
+        self, term: Conjunction, window: Window
+    ) -> tuple[_Keys, list[_Other], list[Condition]]:
         """Keys (row, code), other comparisons, and conditions that are none."""
         row = self._row
         keys = {(row(name), row(name)) for name in window.per}
@@ -332,7 +334,7 @@ class _Maker:
         )
 
 
-def _typed(constants: Sequence[Value]) -> Typed:
+def _typed(constants: Sequence[LiteralValue]) -> Typed:
     """Constants as values, in one row."""
     events = [{"value": constant} for constant in constants]
     return TypedReader(["value"]).read(events).typed

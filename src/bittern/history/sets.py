@@ -39,7 +39,7 @@ from bittern.history.ordered_runs import bitmap_of, bytes_of, places_of
 from bittern.history.outcomes import ANYHOW, APART, EQUAL, OUTCOMES
 from bittern.jit import b1w, i8, i8r, kernel, u1r, void
 from bittern.language.syntax import Pair, Window
-from bittern.language.terms import Term
+from bittern.language.terms import Conjunction
 from bittern.model.events.typed import MISSING, TIME, Typed, TypedValue
 
 #: So many documents are looked at one by one before sets are made.
@@ -196,7 +196,7 @@ class DocumentSets:
 
     def find(
         self,
-        term: Term,
+        term: Conjunction,
         window: Window,
         event: Typed,
         event_attributes: Mapping[str, int],
@@ -251,7 +251,7 @@ class DocumentSets:
             since = time._replace(kind=kind, word=earliest, tie=0)
             yield self._attributes[window.of].found(OUTCOMES[">="], since)
 
-    def _term_leaves(self, term: Term, values: Mapping[str, TypedValue]) -> Iterator[_Leaf]:
+    def _term_leaves(self, term: Conjunction, values: Mapping[str, TypedValue]) -> Iterator[_Leaf]:
         held = self.end - self._base
         for join in term.joins:
             index = self._attributes[join.document]
@@ -301,7 +301,7 @@ class DocumentSets:
             assert not members or members.max() < held, "a set has documents that are not there"
 
 
-def _event_names(term: Term, window: Window) -> set[str]:
+def _event_names(term: Conjunction, window: Window) -> set[str]:
     names = {join.event for join in (*term.joins, *term.denied)}
     names |= {apart.event for apart in term.apart}
     return names | set(window.per) | ({window.of} if window.of is not None else set())

@@ -128,6 +128,51 @@ def _lists_of_blocks(starts: Any, levels: Any, bits: Any, lists: Any) -> None:
         lists[i] = list_of_block(int(starts[i]), int(levels[i]), bits)
 
 
+@inline
+def fetch_path(list_begins: Any, bits: Any, value: Any) -> None:
+    """Ask for the directory entries of a value's lists."""
+    base = (value >> bits) << (bits + 1)
+    local = (1 << bits) + (value & ((1 << bits) - 1))
+    # The levels in between and above mostly share these cache lines, or are always cached.
+    prefetch(list_begins, base + local)
+    prefetch(list_begins, base + (local >> 1))
+    prefetch(list_begins, base + (local >> 2))
+    prefetch(list_begins, base + (local >> 4))
+
+
+@inline
+def add_path(
+    list_begins: Any,
+    list_ends: Any,
+    masks: Any,
+    shape: Any,
+    value: Any,
+    begins: Any,
+    lengths: Any,
+    n: Any,
+) -> Any:
+    """Write a value's lists as runs from the n-th on, at most ``bits + 1``.
+
+    Returns how many runs there are now, and the number of ids in the new ones.
+    """
+    domain, bits, group_bits = shape
+    total = np.int64(0)
+    if 0 <= value < domain:
+        levels = (2 << bits) - 1  # what a damaged mask has beyond would make the search endless
+        mask = int(masks[np.uint64(value >> group_bits)]) & levels
+        base = (value >> bits) << (bits + 1)
+        local = (1 << bits) + (value & ((1 << bits) - 1))
+        while mask:
+            if mask & 1:
+                c = np.uint64(base + local)  # unsigned: no test for a negative index
+                begin, end = list_begins[c], list_ends[c]
+                total += max(0, int(end) - int(begin))  # of damaged ones, as runs have it
+                n = add_run(begin, end, begins, lengths, n)
+            mask >>= 1
+            local >>= 1
+    return n, total
+
+
 @kernel(i8, i4r, i4r, i4r, i8r, i4r, i8, RUNS)
 def _search(
     list_begins: Any, list_ends: Any, masks: Any, shape: Any, values: Any, first: Any, runs: Any
@@ -135,33 +180,23 @@ def _search(
     """Lists of the values from ``first`` on, as runs, while there is room for a whole path."""
     offsets, ends, begins, lengths = runs
     domain, bits, group_bits = shape[0], shape[1], shape[2]
-    size = 1 << bits
-    levels = (2 << bits) - 1  # what a damaged mask has beyond would make the search endless
     total, n = offsets[first], ends[first]
     for i in range(first, len(values)):
         if n + bits + 1 > len(begins):
             return i
         later = int(values[np.uint64(min(i + _AHEAD, len(values) - 1))])
-        base = (later >> bits) << (bits + 1)
-        local = size + (later & (size - 1))
-        # The levels in between and above mostly share these cache lines, or are always cached.
-        prefetch(list_begins, base + local)
-        prefetch(list_begins, base + (local >> 1))
-        prefetch(list_begins, base + (local >> 2))
-        prefetch(list_begins, base + (local >> 4))
-        value = int(values[i])
-        if 0 <= value < domain:
-            mask = int(masks[np.uint64(value >> group_bits)]) & levels
-            base = (value >> bits) << (bits + 1)
-            local = size + (value & (size - 1))
-            while mask:
-                if mask & 1:
-                    c = np.uint64(base + local)  # unsigned: no test for a negative index
-                    begin, end = list_begins[c], list_ends[c]
-                    total += int(end) - int(begin)
-                    n = add_run(begin, end, begins, lengths, n)
-                mask >>= 1
-                local >>= 1
+        fetch_path(list_begins, bits, later)
+        n, more = add_path(
+            list_begins,
+            list_ends,
+            masks,
+            (domain, bits, group_bits),
+            int(values[i]),
+            begins,
+            lengths,
+            n,
+        )
+        total += more
         offsets[i + 1] = total
         ends[i + 1] = n
     return len(values)
@@ -178,7 +213,8 @@ class CEI(StabbingIndex):
         self.segment = 1 << bits
         self.lists = lists
         self.masks = masks
-        self._shape = np.array([domain, bits, min(bits, GROUP_BITS)], np.int64)
+        #: What kernels take: cells, bits of a segment, bits of a group of cells with one mask.
+        self.shape = np.array([domain, bits, min(bits, GROUP_BITS)], np.int64)
 
     @classmethod
     def _build(
@@ -218,7 +254,7 @@ class CEI(StabbingIndex):
         self.lists.insert(lists, id)
         if not self.masks.flags.writeable:
             self.masks = self.masks.copy()
-        _mark_some(starts, levels, self._shape[2], self.masks)
+        _mark_some(starts, levels, self.shape[2], self.masks)
 
     def _delete(self, low: int, high: int, id: int) -> bool:  # noqa: A002
         return self.lists.delete(self._blocks(low, high)[2], id)
@@ -226,7 +262,7 @@ class CEI(StabbingIndex):
     def _locate(self, values: Int32s) -> Runs:
         lists = self.lists
         runs = Runs(lists.items, len(values), self.bits + 1)
-        return runs.search(_search, lists.begins, lists.ends, self.masks, self._shape, values)
+        return runs.search(_search, lists.begins, lists.ends, self.masks, self.shape, values)
 
     def statistics(self) -> dict[str, int | float]:
         """Sizes of the directory and the lists: O(r)."""
@@ -270,7 +306,7 @@ class CEI(StabbingIndex):
         if changed:
             self.masks = masks_of(self.lists, self.domain, self.bits)
         self.masks = read_only(self.masks)  # others hold it too: the next insert copies it first
-        shape = self._shape[:2].copy()
+        shape = self.shape[:2].copy()
         return {"shape": shape, "offsets": offsets, "items": items, "masks": self.masks}
 
     @classmethod
