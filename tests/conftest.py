@@ -54,17 +54,18 @@ settings.load_profile(
 
 #: Files that take long, most of them with sessions or processes of their own; the longest first.
 LONGEST = (
-    "test_pipeline_faults",
     "test_spark_faults",
+    "test_pipeline_faults",
+    "test_spark_parity",
     "test_pipeline_history",
     "test_streaming_bench",
-    "test_spark_parity",
-    "test_spark_cli",
     "test_kafka",
-    "test_run",
     "test_catalog_hard",
     "test_predicate_file_hard",
     "test_papers",
+    "test_first_use",
+    "test_run",
+    "test_spark_cli",
 )
 
 
@@ -97,6 +98,19 @@ def _disk(request: pytest.FixtureRequest) -> Iterator[None]:
             with contextlib.suppress(ImportError):
                 module = importlib.import_module(name)
                 patch.setattr(module, "_PRAGMAS", (*module._PRAGMAS, "PRAGMA synchronous = OFF"))
+        yield
+
+
+#: Modules whose short lists are matched one by one, as users' are.
+ONE_BY_ONE = ("test_one_event", "test_docs", "test_live", "test_single_bench")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _batches(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Elsewhere a list is a batch: most lists of tests are short, and batches are what they try."""
+    with pytest.MonkeyPatch.context() as patch:
+        if request.path.stem not in ONE_BY_ONE:
+            patch.setattr("bittern.engine.matcher.FEW", 0)
         yield
 
 

@@ -6,7 +6,16 @@ others do: more where one takes microseconds, fewer where one starts with a file
 
 from __future__ import annotations
 
+import random
+
 from hypothesis import settings
+
+
+def chosen_seed() -> int:
+    """A seed for draws without Hypothesis, printed; always the same where the profile says so."""
+    seed = 1 if settings.default.derandomize else random.randrange(1 << 32)
+    print("seed", seed)
+    return seed
 
 
 def examples(factor: float = 1, *, steps: int | None = None) -> settings:

@@ -69,7 +69,7 @@ def _truth(
         return [_truth(operand, event, documents, document) for operand in operands]
 
     match tree:
-        case syntax.Constant(value):
+        case syntax.BooleanConstant(value):
             return value
         case syntax.Not(operand):
             return _not(*of([operand]))

@@ -87,6 +87,14 @@ def quick_settings(scratch: Path) -> dict[str, str]:
     }
 
 
+#: Of sessions that only carry rows to Bittern and back: for jobs of a few rows, Spark's Java
+#: compiler takes longer than the rows do. What Spark itself answers is asked with the compiler on.
+INTERPRETED = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+
+
 class RemoteError(AssertionError):
     """A function failed in a session's process; the message holds its traceback."""
 
@@ -103,6 +111,7 @@ class Session:
     ) -> None:
         """Start the child; Spark starts in the background, and the first call waits for it."""
         scratch.mkdir(parents=True)
+        self.scratch = scratch
         self.log = scratch / "log"
         requests, self._requests = os.pipe()
         self._replies, replies = os.pipe()
@@ -249,7 +258,7 @@ def _start(kind: str, scratch: Path, conf: dict[str, str]) -> Any:
         builder = builder.master(_start_hosts(scratch, ("127.0.0.1", "127.0.0.2")))
     else:
         builder = builder.master({"classic": "local[4]"}.get(kind, "local-cluster[2,1,1024]"))
-    return builder.config(map=quick_settings(scratch) | conf).getOrCreate()
+    return builder.config(map=quick_settings(scratch) | INTERPRETED | conf).getOrCreate()
 
 
 def _start_hosts(scratch: Path, hosts: tuple[str, ...]) -> str:
@@ -261,7 +270,8 @@ def _start_hosts(scratch: Path, hosts: tuple[str, ...]) -> str:
     env = os.environ | {
         "SPARK_HOME": str(home),
         "SPARK_DAEMON_MEMORY": "256m",
-        "SPARK_DAEMON_JAVA_OPTS": jvm_options(),
+        # A worker that is not heard of for a while is not gone.
+        "SPARK_DAEMON_JAVA_OPTS": f"{jvm_options()} -Dspark.worker.timeout={PATIENCE}",
     }
     master = f"spark://127.0.0.1:{port}"
     arguments = [["master.Master", "--host", "127.0.0.1", "--port", str(port)]]

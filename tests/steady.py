@@ -11,9 +11,12 @@ import contextlib
 import os
 import random
 import socket
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+
+import pytest
 
 #: Seconds until what must happen has happened, on the slowest machine.
 PATIENCE = 300
@@ -53,6 +56,12 @@ def free_port() -> int:
             except OSError:
                 continue
         return port
+
+
+def said_here(caplog: pytest.LogCaptureFixture) -> list[str]:
+    """What this thread has logged: threads of earlier tests may still say something."""
+    here = threading.get_ident()
+    return [record.getMessage() for record in caplog.records if record.thread == here]
 
 
 def listens(port: int) -> bool:

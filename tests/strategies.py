@@ -21,6 +21,7 @@ bounds are met exactly about as often as not.
 from __future__ import annotations
 
 import datetime as dt
+import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
@@ -34,8 +35,8 @@ from bittern.language.presence import presence_of
 from bittern.language.syntax import (
     And,
     Between,
+    BooleanConstant,
     Compare,
-    Constant,
     Expression,
     In,
     IsNull,
@@ -196,6 +197,7 @@ def regexes(attribute: str) -> SearchStrategy[Expression]:
     return st.builds(Regex, st.just(attribute), _pick(REGEXES))
 
 
+@functools.cache
 def predicates_on(
     attribute: str, operand: SearchStrategy[Any], *, text: bool
 ) -> SearchStrategy[Expression]:
@@ -222,7 +224,7 @@ def is_missing(attribute: str) -> Expression:
 
 # ------------------------------------------------------------------ expressions
 
-_constants: SearchStrategy[Expression] = st.builds(Constant, _pick([True, False, None]))
+_constants: SearchStrategy[Expression] = st.builds(BooleanConstant, _pick([True, False, None]))
 
 
 def expressions(leaves: SearchStrategy[Expression], depth: int = 4) -> SearchStrategy[Expression]:
@@ -268,6 +270,7 @@ FREE: dict[str, str | None] = {
 }
 
 
+@functools.cache
 def free_predicates() -> SearchStrategy[Expression]:
     """Predicates of any kind on any attribute, mostly of the kind that the attribute carries."""
 
@@ -282,6 +285,7 @@ def free_predicates() -> SearchStrategy[Expression]:
     return st.one_of(missing, *(mostly_on(name, kind) for name, kind in FREE.items()))
 
 
+@functools.cache
 def free_expressions(depth: int = 4) -> SearchStrategy[Expression]:
     return expressions(free_predicates(), depth)
 
@@ -299,6 +303,7 @@ def _free_value(kind: str | None) -> SearchStrategy[Any]:
     return _mostly(KINDS[kind or "string"] if of_kind is None else of_kind, odd)
 
 
+@functools.cache
 def free_events() -> SearchStrategy[dict[str, Any]]:
     """Mappings with missing keys, wrong kinds, NULLs, lists and nested mappings."""
     nested = st.fixed_dictionaries(
@@ -353,6 +358,7 @@ _joined_value = {kind: _pick(values) for kind, values in JOINED_VALUES.items()}
 _any_joined_value = st.one_of(*_joined_value.values())
 
 
+@functools.cache
 def joined_events() -> SearchStrategy[dict[str, Any]]:
     """Events and documents alike: missing keys, NULLs, wrong kinds, and much that is equal."""
 
@@ -374,6 +380,7 @@ def documents(max_size: int = 6) -> SearchStrategy[list[dict[str, Any]]]:
     return batches(joined_events(), max_size)
 
 
+@functools.cache
 def _joined_predicates() -> SearchStrategy[Any]:
     """Ordinary predicates, of events or of documents."""
 
@@ -402,6 +409,7 @@ def _two_attributes(draw: st.DrawFn) -> tuple[str, str, str]:
     return left, draw(_pick(OPERATORS)), right
 
 
+@functools.cache
 def _condition_leaves() -> SearchStrategy[Expression]:
     joins = _two_attributes().map(lambda drawn: Join(*drawn))
     equalities = _pick(list(JOINED)).map(lambda name: Join(name, "=", name))
@@ -411,6 +419,7 @@ def _condition_leaves() -> SearchStrategy[Expression]:
     return st.one_of(joins, joins, equalities, of_document, others)
 
 
+@functools.cache
 def conditions() -> SearchStrategy[Expression]:
     """What stands in a quantifier's parentheses: at most two levels, so that terms stay few."""
     leaf = _condition_leaves()
@@ -429,6 +438,7 @@ def conditions() -> SearchStrategy[Expression]:
     )
 
 
+@functools.cache
 def windows() -> SearchStrategy[Window | None]:
     """The last few documents, the last minutes, per group, or all of them."""
     per = st.lists(_pick(["a", "s", "m", "n.x"]), max_size=2).map(tuple)
@@ -441,11 +451,13 @@ def windows() -> SearchStrategy[Window | None]:
     return st.one_of(st.none(), window.map(lambda drawn: None if drawn == Window() else drawn))
 
 
+@functools.cache
 def quantified() -> SearchStrategy[Quantified]:
     """EXISTS and FORALL with everything that may stand inside."""
     return st.builds(Quantified, st.booleans(), conditions(), windows())
 
 
+@functools.cache
 def joined_expressions(depth: int = 2) -> SearchStrategy[Expression]:
     """Whole expressions with quantified and ordinary predicates under AND, OR and NOT."""
     return expressions(st.one_of(quantified(), quantified(), _joined_predicates()), depth)
@@ -497,6 +509,7 @@ TYPED: dict[str, tuple[SearchStrategy[Any], ...]] = {
 }
 
 
+@functools.cache
 def typed_predicates() -> SearchStrategy[Expression]:
     whole_struct: SearchStrategy[Expression] = _pick(["st", "st.deep"]).map(IsNull)
     on_columns = [
@@ -507,6 +520,7 @@ def typed_predicates() -> SearchStrategy[Expression]:
     return st.one_of(*on_columns, whole_struct)
 
 
+@functools.cache
 def typed_expressions(depth: int = 4) -> SearchStrategy[Expression]:
     return expressions(typed_predicates(), depth)
 

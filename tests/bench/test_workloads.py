@@ -27,6 +27,8 @@ FROZEN = {
     "dense": "43d466aac346f723",
     "optional": "d13b63fef4d480ba",
     "ranges": "23a4a8b59c9ba3d3",
+    "wide": "f35b1edeb090d005",
+    "wide-1m": "c9b389451dbb7e61",
     "equality": "e5025060f369df87",
     "ads": "dec65749ca6a64d4",
     "strings": "4ac43c58a6eea7c9",
@@ -113,6 +115,8 @@ def test_full_sizes_are_those_of_the_issue():
         "dense": 100_000,
         "optional": 100_000,
         "ranges": 100_000,
+        "wide": 100_000,
+        "wide-1m": 1_000_000,
         "equality": 1_000_000,
         "ads": 3_000_000,
         "strings": 100_000,
@@ -165,6 +169,18 @@ def test_dense_statistics(name, attributes, present, equal):
     held = np.stack([column.is_valid().to_numpy() for column in events.columns], axis=1)
     assert (held.sum(axis=1) == present).all()
     assert max(pc.max(column).as_py() for column in events.columns) < 1_000
+
+
+@pytest.mark.parametrize("name", ["wide", "wide-1m"])
+def test_wide_statistics(name):
+    found = [list(predicates(tree)) for tree in trees(name)]
+    assert all(len({p.attribute for p in each}) == len(each) == 10 for each in found)
+    assert all(p.high.value - p.low.value == 399 for each in found for p in each)
+    lows = [p.low.value for each in found for p in each]
+    assert (min(lows), max(lows)) == (0, 600)
+    events = workloads.get(name, "small").events(100)
+    assert events.num_columns == 20
+    assert not any(column.null_count for column in events.columns)
 
 
 def test_equality_statistics_and_json():

@@ -25,7 +25,7 @@ duckdb = pytest.importorskip("duckdb")
 def in_duckdb(tree: syntax.Expression) -> str:
     """Write a tree in DuckDB's dialect."""
     match tree:
-        case syntax.Constant(value):
+        case syntax.BooleanConstant(value):
             return f"CAST({literal(value)} AS BOOLEAN)"
         case syntax.Not(operand):
             return f"(NOT {in_duckdb(operand)})"

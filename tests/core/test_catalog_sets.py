@@ -366,23 +366,27 @@ class SetVersions(RuleBasedStateMachine):
     @invariant()
     def agrees(self):
         assert self.catalog.version() == len(self.past) - 1
-        for version in range(self.oldest, len(self.past)):
-            found = self.catalog.sets.at(version)
-            assert {n: frozenset(each) for n, each in found.items()} == self.past[version]
-            sizes = self.catalog.sets.versions(version)
-            assert {n: each.members for n, each in sizes.items()} == {
-                n: len(each) for n, each in self.past[version].items()
-            }
-        assert self.catalog.check() == []
+        self.agrees_at(len(self.past) - 1)
+
+    def agrees_at(self, version):
+        found = self.catalog.sets.at(version)
+        assert {n: frozenset(each) for n, each in found.items()} == self.past[version]
+        sizes = self.catalog.sets.versions(version)
+        assert {n: each.members for n, each in sizes.items()} == {
+            n: len(each) for n, each in self.past[version].items()
+        }
 
     def teardown(self):
+        for version in range(self.oldest, len(self.past)):
+            self.agrees_at(version)
+        assert self.catalog.check() == []
         self.patch.undo()
         self.catalog.close()
         self.folder.cleanup()
 
 
 TestSetVersions = SetVersions.TestCase
-TestSetVersions.settings = examples(1)
+TestSetVersions.settings = examples(steps=20)
 
 
 # The command line

@@ -25,7 +25,7 @@ from bittern.history.outcomes import ANYHOW, APART, OUTCOMES
 from bittern.history.sets import DocumentSets
 from bittern.language.parser import parse
 from bittern.language.syntax import Expression, Join, Pair, Quantified, Window
-from bittern.language.terms import Apart, Condition, PairHolds, Term, entry_of
+from bittern.language.terms import Apart, Condition, Conjunction, PairHolds, entry_of
 from bittern.model.events.typed import Typed, TypedReader, TypedValue
 
 Document = dict[str, Any]
@@ -177,7 +177,7 @@ def test_check_finds_damage() -> None:
 # Terms
 
 
-def is_member(term: Term, event: Document, document: Document) -> bool:
+def is_member(term: Conjunction, event: Document, document: Document) -> bool:
     """Whether a document satisfies the parts of a term that speak of it."""
     return (
         all(
@@ -268,7 +268,7 @@ class Model:
         self.sets.expire(before)
 
     def find(
-        self, term: Term, window: Window, event: Document, stop: int, first: int = 0
+        self, term: Conjunction, window: Window, event: Document, stop: int, first: int = 0
     ) -> tuple[bool, bool]:
         """What nested loops say, and what the sets say."""
         first_place = max(self.first, first) - self.start
@@ -302,7 +302,7 @@ def some_of(strategy: st.SearchStrategy[Any], most: int) -> st.SearchStrategy[tu
 
 
 terms = st.builds(
-    Term,
+    Conjunction,
     some_of(
         st.builds(Condition, st.sampled_from(DOCUMENT_CONDITIONS), st.booleans(), st.none()), 2
     ),
@@ -374,11 +374,11 @@ def test_windows(part: str, window: Window, event: Document, inside: list[int]) 
         model = Model()
         model.append(SEEN)
         model.expire(2)
-        only = Term(joins=(Join("a", "=", "a"),))
+        only = Conjunction(joins=(Join("a", "=", "a"),))
         found = [n for n in range(-1, 12) if model.find(only, window, event | {"a": n}, 10)[1]]
         assert found == inside
         # As far from an equality as can be: all documents but one have to be looked at.
-        both = Term(joins=(Join("a", "<=", "a"), Join("a", ">=", "a")))
+        both = Conjunction(joins=(Join("a", "<=", "a"), Join("a", ">=", "a")))
         found = [n for n in range(-1, 12) if model.find(both, window, event | {"a": n}, 10)[1]]
         assert found == inside
 
@@ -391,7 +391,7 @@ def test_windows_of_time_are_of_whole_microseconds(nanoseconds: int, *, inside: 
     history = DocumentSets(["ts"], (), ())
     history.append(0, own.take(np.array([0])), (np.zeros(2, np.int64), np.zeros(0, np.int32)))
     window = Window(microseconds=hour // 1000, of="ts")
-    assert history.find(Term(), window, own, {"ts": 0}, 1, (), 1) == inside
+    assert history.find(Conjunction(), window, own, {"ts": 0}, 1, (), 1) == inside
 
 
 CONDITIONS = (
@@ -455,17 +455,20 @@ def test_sets_of_thousands_of_documents(monkeypatch: pytest.MonkeyPatch, few: in
     both = (Join("a", ">", "a"), Join("b", "<", "b"), Join("b", "!=", "a"))
     impossible = (Join("a", "<", "a"), Join("a", ">", "a"))
     asked = [
-        (Term(joins=both), Window()),
-        (Term(joins=impossible), Window()),
-        (Term(joins=both, document=(Condition("b IS NULL", True),)), Window()),
-        (Term(joins=both), Window(count=4_000)),
-        (Term(joins=both), Window(count=2, per=("b",))),
-        (Term(joins=impossible), Window(count=4_000, per=("b",))),
-        (Term(joins=both, pairs=(PairHolds(DOCUMENT_PAIRS[0], False),)), Window()),
-        (Term(apart=(Apart("b", "a"),), joins=both[:1]), Window()),
-        (Term(apart=(Apart("b", "a"),), document=(Condition("b IS NULL", False),)), Window()),
-        (Term(joins=both), Window(microseconds=3_000_000, of="ts")),
-        (Term(), Window(count=3, per=("a", "b"))),
+        (Conjunction(joins=both), Window()),
+        (Conjunction(joins=impossible), Window()),
+        (Conjunction(joins=both, document=(Condition("b IS NULL", True),)), Window()),
+        (Conjunction(joins=both), Window(count=4_000)),
+        (Conjunction(joins=both), Window(count=2, per=("b",))),
+        (Conjunction(joins=impossible), Window(count=4_000, per=("b",))),
+        (Conjunction(joins=both, pairs=(PairHolds(DOCUMENT_PAIRS[0], False),)), Window()),
+        (Conjunction(apart=(Apart("b", "a"),), joins=both[:1]), Window()),
+        (
+            Conjunction(apart=(Apart("b", "a"),), document=(Condition("b IS NULL", False),)),
+            Window(),
+        ),
+        (Conjunction(joins=both), Window(microseconds=3_000_000, of="ts")),
+        (Conjunction(), Window(count=3, per=("a", "b"))),
     ]
     answers = set()
     for event in random_documents(4, 2):
@@ -484,12 +487,12 @@ def test_sets_of_thousands_of_documents(monkeypatch: pytest.MonkeyPatch, few: in
 
 def test_sets_without_documents() -> None:
     model = Model()
-    assert model.find(Term(), Window(), {}, 0) == (False, False)
+    assert model.find(Conjunction(), Window(), {}, 0) == (False, False)
     model.append([])
     model.append([{"a": 1}])
-    assert model.find(Term(), Window(), {}, 1) == (True, True)
+    assert model.find(Conjunction(), Window(), {}, 1) == (True, True)
     model.expire(5)
-    assert model.find(Term(), Window(), {}, 1) == (False, False)
+    assert model.find(Conjunction(), Window(), {}, 1) == (False, False)
     assert model.sets.first == model.sets.end == 1
 
 

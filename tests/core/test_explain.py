@@ -24,7 +24,7 @@ from bittern.errors import EventError, UnknownSubscriptionError
 from bittern.language.literals import PRESENT
 from bittern.language.parser import parse
 from bittern.language.printer import print_expression
-from bittern.language.syntax import And, Constant, Like, Not, Or
+from bittern.language.syntax import And, BooleanConstant, Like, Not, Or
 from effort import examples
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def test_explanations_agree_with_the_oracle(tree: Expression, event: dict[str, A
     words = {True: "true", False: "false", None: "unknown"}
     for leaf, step in zip(leaves, steps, strict=True):
         assert f"{step.text}: {words[step.truth]}" in shown
-        if not isinstance(leaf, Constant):
+        if not isinstance(leaf, BooleanConstant):
             name = leaf.attribute.removeprefix(PRESENT)  # type: ignore[union-attr]
             value = oracle.look_up(event, name)
             has_none = step.found.endswith((" is missing", " is null"))

@@ -19,7 +19,7 @@ from bittern.language.normalize import normal_form
 from bittern.language.parser import parse
 from bittern.language.printer import print_expression
 from bittern.language.quantifiers import HIDDEN, canonical, hidden_name
-from bittern.language.syntax import And, Constant, Expression, Not, Or, Quantified
+from bittern.language.syntax import And, BooleanConstant, Expression, Not, Or, Quantified
 from bittern.language.trees import map_leaves, walk
 from oracle import truth
 from strategies import batches, documents, joined_events, joined_expressions, quantified
@@ -163,7 +163,7 @@ def with_entries(tree: Expression, holding: Mapping[str, bool]) -> Expression:
     """The expression with an answer in the place of each quantified predicate."""
 
     def answer(leaf: Any) -> Expression:
-        return Constant(holding[hidden_name(leaf)]) if isinstance(leaf, Quantified) else leaf
+        return BooleanConstant(holding[hidden_name(leaf)]) if isinstance(leaf, Quantified) else leaf
 
     return map_leaves(tree, answer)
 
@@ -212,7 +212,7 @@ def granted(tree: Expression) -> Expression:
     """A normal form with TRUE in the place of each quantified predicate, negated or not."""
     if isinstance(tree, And | Or):
         return type(tree)(tuple(map(granted, tree.operands)))
-    return Constant(True) if names_in(tree) else tree
+    return BooleanConstant(True) if names_in(tree) else tree
 
 
 @given(catalogs, batches(joined_events(), 5))

@@ -19,8 +19,8 @@ from bittern.language.parser import parse
 from bittern.language.syntax import (
     And,
     Between,
+    BooleanConstant,
     Compare,
-    Constant,
     Expression,
     In,
     IsNull,
@@ -334,18 +334,18 @@ def test_pairs_demand_that_the_attributes_of_the_document_are_there() -> None:
 
 def test_any_document_at_all() -> None:
     assert constraints(exists(compare("a", "=", 5))) == some("TRUE")
-    assert constraints(exists(Constant(True))) == some("TRUE")
-    assert constraints(exists(Constant(False))) == some("FALSE")
-    assert constraints(forall(Constant(True))) == ()
-    assert constraints(forall(Constant(False))) == every("FALSE")
+    assert constraints(exists(BooleanConstant(True))) == some("TRUE")
+    assert constraints(exists(BooleanConstant(False))) == some("FALSE")
+    assert constraints(forall(BooleanConstant(True))) == ()
+    assert constraints(forall(BooleanConstant(False))) == every("FALSE")
 
 
 @pytest.mark.parametrize(
     "tree",
     [
         compare("a", "=", 5),
-        Constant(True),
-        Constant(False),
+        BooleanConstant(True),
+        BooleanConstant(False),
         Or((exists(IN_X), compare("a", "=", 5))),
         Or((exists(IN_X), forall(IN_X))),
         Not(exists(IN_X)),

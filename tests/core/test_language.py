@@ -32,8 +32,8 @@ from bittern.language.shapes import Shapes
 from bittern.language.syntax import (
     And,
     Between,
+    BooleanConstant,
     Compare,
-    Constant,
     In,
     IsNull,
     Like,
@@ -117,9 +117,9 @@ ACCEPTED = [
     ("a NOT rlike 'x'", Not(Regex("a", "x"))),
     ("a IS NULL", IsNull("a")),
     ("a is not null", Not(IsNull("a"))),
-    ("TRUE", Constant(True)),
-    ("false OR NULL", Or((Constant(False), Constant(None)))),
-    ("NOT NULL", Not(Constant(None))),
+    ("TRUE", BooleanConstant(True)),
+    ("false OR NULL", Or((BooleanConstant(False), BooleanConstant(None)))),
+    ("NOT NULL", Not(BooleanConstant(None))),
     ("date = 1", Compare("date", "=", Literal(1))),
     ("5 < Timestamp", Compare("Timestamp", ">", Literal(5))),
     ("r = r'x'", Compare("r", "=", Literal("x"))),
@@ -500,7 +500,7 @@ def predicates(names=NAMES, families=FAMILIES, texts=TEXTS):
         st.builds(Regex, names, plain.map(lambda text: re.sub(r"([^\w\s])", r"[\1]", text))),
         st.builds(IsNull, names),
         names.map(strategies.is_missing),
-        st.builds(Constant, st.sampled_from([True, False, None])),
+        st.builds(BooleanConstant, st.sampled_from([True, False, None])),
     )  # fmt: skip
 
 
@@ -554,7 +554,7 @@ SMALL = (
 
 def holds(tree, event):
     """Evaluate in three-valued logic, straight from the definition."""
-    if isinstance(tree, Constant):
+    if isinstance(tree, BooleanConstant):
         return tree.value
     if isinstance(tree, Not):
         inner = holds(tree.operand, event)
@@ -596,11 +596,11 @@ def holds(tree, event):
 
 
 def check_normal(tree) -> None:
-    if isinstance(tree, Constant):
+    if isinstance(tree, BooleanConstant):
         assert tree.value is not None
         return
     for node in walk(tree):
-        assert not isinstance(node, Constant)
+        assert not isinstance(node, BooleanConstant)
         if isinstance(node, Not):
             assert isinstance(node.operand, In | Between | Like | Regex | IsNull)
         elif isinstance(node, And | Or):

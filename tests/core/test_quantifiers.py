@@ -30,8 +30,8 @@ from bittern.language.shapes import Shapes
 from bittern.language.syntax import (
     And,
     Between,
+    BooleanConstant,
     Compare,
-    Constant,
     Expression,
     In,
     IsNull,
@@ -176,7 +176,7 @@ ACCEPTED: list[tuple[str, Expression]] = [
     ("EXISTS d (d.sold)", exists(document("sold", "=", True))),
     ("EXISTS d (NOT d.sold)", exists(Not(document("sold", "=", True)))),
     ("EXISTS d (x = 1)", exists(X)),
-    ("EXISTS d (TRUE)", exists(Constant(True))),
+    ("EXISTS d (TRUE)", exists(BooleanConstant(True))),
     ("EXISTS d (d.x IS NULL)", exists(OfDocument(IsNull("x")))),
     ("EXISTS d (d.x IS NOT NULL)", exists(Not(OfDocument(IsNull("x"))))),
     (
@@ -237,7 +237,10 @@ ACCEPTED: list[tuple[str, Expression]] = [
         ),
     ),
     ("EXISTS d PER a (d.x = x)", exists(Join("x", "=", "x"), Window(per=("a",)))),
-    ("EXISTS d IN LAST 5 PER a, b (TRUE)", exists(Constant(True), Window(5, per=("a", "b")))),
+    (
+        "EXISTS d IN LAST 5 PER a, b (TRUE)",
+        exists(BooleanConstant(True), Window(5, per=("a", "b"))),
+    ),
     # chains outside
     ("1 <= x <= 5", And((Compare("x", ">=", Literal(1)), Compare("x", "<=", Literal(5))))),
     ("5 > x >= 1", And((Compare("x", "<", Literal(5)), Compare("x", ">=", Literal(1))))),
@@ -485,7 +488,7 @@ def test_the_document_gets_a_free_name() -> None:
 def check_normal(tree: Expression) -> None:
     """What ``normal_form`` promises of a quantifier's condition."""
     for node in walk(tree):
-        assert tree is node or not isinstance(node, Constant)
+        assert tree is node or not isinstance(node, BooleanConstant)
         if isinstance(node, Not):
             inner = node.operand
             if isinstance(inner, OfDocument):

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import bittern
@@ -23,6 +23,7 @@ from bittern.model.event_schema import EventSchema
 from bittern.service.cli import main
 from semantics import ERROR, RULES, TOLD_BY_SCHEMA, Rule
 from semantics import SCHEMA as RULE_SCHEMA
+from steady import said_here
 
 FIELDS = {
     "price": pa.float64(),
@@ -222,6 +223,7 @@ def texts(draw: Any) -> str:
     return draw(st.sampled_from([" AND ", " OR "])).join(parts)
 
 
+@example(["(l = 5) AND (l = '5')"])  # two mistakes with one attribute
 @given(st.lists(texts(), min_size=1, max_size=12))
 def test_one_text_and_many_are_judged_alike(all_texts: list[str]) -> None:
     """What is converted is converted once; what is known of a shape holds for each text of it."""
@@ -289,7 +291,7 @@ def test_what_the_events_do_not_have_is_listed(caplog: pytest.LogCaptureFixture)
         index = index_of(*VAIN, *HELD)
     told = {each.id: each.reason for each in index.unknown}
     assert told == dict(enumerate(VAIN.values()))
-    [message] = caplog.messages
+    [message] = said_here(caplog)
     assert message.startswith(
         f"bittern: {len(VAIN)} subscription(s) ask for what the events cannot"
     )
@@ -328,7 +330,7 @@ def test_nothing_is_looked_for_if_asked_for(caplog: pytest.LogCaptureFixture) ->
         assert index_of("prize > 5", unknown="ignore").unknown == []
         with bittern.LiveMatcher(schema=SCHEMA, unknown="ignore") as live:
             live.subscribe(1, "prize > 2")
-    assert caplog.messages == []
+    assert said_here(caplog) == []
     with bittern.LiveMatcher(schema=SCHEMA) as live, caplog.at_level(logging.WARNING, "bittern"):
         live.subscribe(1, "prize > 2")
     assert "did you mean price" in caplog.text

@@ -511,7 +511,7 @@ class LiveSetsMachine(RuleBasedStateMachine):
 
 
 TestLiveSets = LiveSetsMachine.TestCase
-TestLiveSets.settings = examples(2)
+TestLiveSets.settings = examples(steps=25)
 
 
 def test_a_match_sees_one_version_of_a_set() -> None:

@@ -55,6 +55,7 @@ def test_it_is_a_dictionary_in_which_the_first_twin_wins(pairs, others):
     assert len(table) == len(pairs)
     asked = pairs + others
     assert found(table, asked) == [expected.get(pair, -1) for pair in asked]
+    assert [table.find_one(text, group) for group, text in asked] == found(table, asked)
 
 
 def test_many_strings_are_all_found_and_no_others():

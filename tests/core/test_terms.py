@@ -451,6 +451,20 @@ def test_a_shape_that_is_not_plain_is_read_in_full_each_time() -> None:
             assert shapes.templates[shape].fill(parameters) == parse(text)
 
 
+def test_not_is_said_of_each_pattern_of_constants_too() -> None:
+    texts = {
+        "any": "'Zeta' NOT LIKE ANY ('%e%', 'z%')",
+        "neither": "'Zeta' NOT LIKE ANY ('%e%', 'Z%')",
+        "all": "'Zeta' NOT LIKE ALL ('%x%', 'z%')",
+        "not all": "'Zeta' NOT LIKE ALL ('%e%', 'z%')",
+        "without case": "initcap('zeta') NOT ILIKE SOME ('%e%', 'y%')",
+        "denied twice": "NOT ('Zeta' NOT LIKE ANY ('%e%', 'Z%'))",
+    }
+    matcher = bittern.Matcher(bittern.Index.build(texts))
+    [found] = matcher.match([{}]).to_pylist()
+    assert sorted(found) == ["all", "any", "denied twice", "without case"]
+
+
 def test_explain_shows_the_value_of_a_term() -> None:
     index = bittern.Index.build({"s": "coalesce(brand, 'none') = 'acme' AND low < high"})
     lines = str(bittern.explain(index, {"brand": "apex", "low": 1, "high": 2}, "s")).splitlines()
@@ -465,6 +479,39 @@ def test_kinds_that_differ_are_listed() -> None:
     found = matcher.match([{"a": 1, "b": "x"}, {"a": 1, "b": 2}])
     assert found.to_pylist() == [[], ["s"]]
     assert [row for row, _ in found.mistyped] == [0]
+
+
+#: A term over a = [TRUE, FALSE, NULL], n = [1, NULL, 1], the rows where it is 1, where it fails.
+FAILING = [
+    ("CASE WHEN a THEN 'x' ELSE 1 END", [1, 2], [0]),
+    ("CASE WHEN a THEN 1 ELSE 'x' END", [0], [1, 2]),
+    ("CASE WHEN a THEN 'x' WHEN NOT a THEN '1' ELSE n END", [1, 2], [0]),
+    ("CASE WHEN a THEN 'x' WHEN NOT a THEN 'y' ELSE 1 END", [2], [0, 1]),
+    ("CASE WHEN a THEN concat('x', 'y') ELSE 1 END", [1, 2], [0]),
+    ("CASE WHEN a THEN s ELSE 1 END", [1, 2], [0]),
+    ("CASE WHEN n = 1 THEN CASE WHEN a THEN 'x' ELSE 1 END ELSE 1 END", [1, 2], [0]),
+    ("if(a, 'x', 1)", [1, 2], [0]),
+    ("nvl2(n, 1, 'x')", [0, 2], [1]),
+    ("coalesce(n, 'x')", [0, 2], [1]),
+    ("coalesce(n, 'x', 1)", [0, 2], [1]),
+    ("coalesce(nullif(n, 1), 'x')", [], [0, 1, 2]),
+    ("nvl(n, 'x')", [0, 2], [1]),
+    ("if(a IS NULL, 1 / 0, 1)", [0, 1], [2]),
+    ("month(if(a, DATE '2024-01-02', 'x'))", [0], [1, 2]),
+]
+
+
+@pytest.mark.parametrize(("text", "ones", "failing"), FAILING)
+def test_a_result_fails_only_the_rows_that_take_it(
+    text: str, ones: list[int], failing: list[int]
+) -> None:
+    events = pa.table({"a": [True, False, None], "n": [1, None, 1], "s": ["x", "y", "z"]})
+    columns = {name: events[name].combine_chunks() for name in events.column_names}
+    _, failures = evaluate(read_term(text), columns, 3)
+    assert sorted({int(row) for failure in failures for row in failure.rows}) == failing
+    found = bittern.Matcher(bittern.Index.build({"s": f"{text} = 1"})).match(events)
+    assert [row for row, ids in enumerate(found.to_pylist()) if ids] == ones
+    assert sorted({row for row, _ in found.mistyped}) == failing
 
 
 REPEATED = {

@@ -15,6 +15,7 @@ import pytest
 
 import bittern
 from bittern.errors import BitternError, CatalogError
+from effort import chosen_seed
 
 FLIPS = 60
 #: Enough for rows to stand on several pages.
@@ -72,9 +73,7 @@ def read_all(catalog, folder):
 
 
 def test_flipped_bits_are_told_or_pass(whole, tmp_path):
-    seed = random.randrange(1 << 32)
-    print("seed", seed)
-    draw = random.Random(seed)
+    draw = random.Random(chosen_seed())
     raw = whole.read_bytes()
     place = tmp_path / "c.db"
     for _ in range(FLIPS):
@@ -93,6 +92,17 @@ def test_flipped_bits_are_told_or_pass(whole, tmp_path):
             catalog.load({"s1": "x = 2"})
         for left in tmp_path.glob("c.db-*"):
             left.unlink()
+
+
+def test_a_name_that_is_not_utf_8_is_told(place):
+    """SQLite quotes it in a message that Python cannot read."""
+    raw = place.read_bytes()
+    name = b"bittern_subscriptions"
+    at = raw.index(b"table" + name) + len(b"table")
+    damaged = raw[:at] + b"\xc3" + raw[at + 1 :]  # and the statement beside it has another name
+    place.write_bytes(damaged.replace(b"CREATE TABLE " + name, b"CREATE TABLF " + name, 1))
+    with pytest.raises(CatalogError, match=r"c\.db: it has names that are not UTF-8.*backup"):
+        bittern.Catalog(place)
 
 
 DAMAGES = {

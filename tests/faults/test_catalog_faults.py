@@ -179,6 +179,20 @@ def with_fault(catalog, change, when, statement, fault):
         return change(catalog)
 
 
+@pytest.mark.parametrize("fault", FAULTS[1:])
+def test_what_is_raised_before_a_statement_reaches_the_driver_is_told_as_it_is(make, fault):
+    """SQLAlchemy wraps it in an error of its own, which says nothing to those who use a catalog."""
+
+    def faulty(*_, **__):
+        raise fault()
+
+    with make() as catalog, pytest.MonkeyPatch.context() as patch:
+        context = catalog._database._engine.dialect.execution_ctx_cls
+        patch.setattr(context, "_init_compiled", faulty)
+        with pytest.raises(type(fault())):
+            CHANGES["remove"](catalog)
+
+
 def test_a_catalog_that_is_not_made(tmp_path):
     """Opening raises: there is a catalog or none, and the next one that opens it has one."""
     numbers = count()

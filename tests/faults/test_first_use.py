@@ -136,7 +136,9 @@ def test_first_use_is_what_the_first_example_of_the_readme_needs() -> None:
         "index = bittern.Index.build("
         "{'s1': \"model = 'iphone5s' AND color = 'silver' AND price <= 580\"})\n"
         "event = {'model': 'iphone5s', 'color': 'silver', 'price': 550}\n"
-        "assert bittern.Matcher(index).match([event]).to_pylist() == [['s1']]\n"
+        "matcher = bittern.Matcher(index)\n"
+        "assert matcher.match([event]).to_pylist() == [['s1']]\n"
+        "assert matcher.match((event,)).to_pylist() == [['s1']]\n"  # always as a batch
         "for name, module in list(sys.modules.items()):\n"
         "    for value in vars(module).values() if name.startswith('bittern') else ():\n"
         "        if isinstance(value, Kernel) and value._dispatcher is not None:\n"
@@ -144,7 +146,9 @@ def test_first_use_is_what_the_first_example_of_the_readme_needs() -> None:
     )
     command = [sys.executable, "-c", program]
     shown = subprocess.run(command, capture_output=True, text=True, check=True, timeout=PATIENCE)
-    assert set(shown.stdout.split()) == set(first_use.FIRST_USE)
+    # A list loads what matches one event where that is compiled already, and does not wait for it.
+    single = "bittern.engine.one_event.kernel:match_one"
+    assert set(shown.stdout.split()) - {single} == set(first_use.FIRST_USE)
 
 
 def test_what_cannot_be_compiled_ahead_is_told() -> None:
@@ -195,11 +199,11 @@ def test_a_home_that_others_have_a_hand_in_is_not_used(
     (home / cache).chmod(0o777)
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.delenv("XDG_CACHE_HOME")
-    shown, said = run(parts)
-    assert shown == "2 0 1 1\n"
+    shown, said = run(parts, ())  # where they are called: other processes ask for the same place
+    assert shown == "2 0 0 0\n"
     assert f"kernels; they are kept in {homeless} while that is there" in said
     (home / cache).chmod(0o700)
-    assert run(parts) == ("2 0 1 1\n", ONCE)
+    assert run(parts, ()) == ("2 0 0 0\n", ONCE)
     assert list((home / ".cache" / "numba").rglob("kernels.more-*.nbc"))
 
 

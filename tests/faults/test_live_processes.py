@@ -252,6 +252,48 @@ def test_a_child_forked_beside_a_thread_that_subscribes(tmp_path: Path) -> None:
     assert run(FORK_BESIDE_A_WRITER, tmp_path) == str([0] * 12)
 
 
+FORK_BESIDE_AN_IMPORT = f"""
+import os, signal, sys, threading, time
+import bittern
+live = bittern.LiveMatcher()
+importing, forked = threading.Event(), threading.Event()
+
+class Slow:
+    def find_spec(self, name, *_):
+        if name == "bittern.terms.strings":
+            importing.set()
+            forked.wait(1)
+
+sys.meta_path.insert(0, Slow())
+writer = threading.Thread(target=lambda: live.subscribe("parent", "upper(a) = 'X'"))
+writer.start()
+importing.wait()
+child = os.fork()
+if child == 0:
+    status = 1
+    try:
+        live.subscribe("child", "upper(a) = 'X'")
+        status = 0 if "child" in live.match({{"a": "x"}}).ids(0) else 2
+    finally:
+        os._exit(status)
+forked.set()
+deadline = time.monotonic() + {LONG}
+ended = status = 0
+while not ended and time.monotonic() < deadline:
+    ended, status = os.waitpid(child, os.WNOHANG)
+    time.sleep(0.01)
+if not ended:
+    os.kill(child, signal.SIGKILL)
+print(status if ended else "hung")
+writer.join()
+"""
+
+
+def test_a_child_forked_beside_a_thread_that_imports(tmp_path: Path) -> None:
+    """It does not wait for a module that no thread of its own is going to finish."""
+    assert run(FORK_BESIDE_AN_IMPORT, tmp_path) == "0"
+
+
 def in_a_child(does: Any) -> int:
     """Run something in a forked child; its exit code."""
     child = os.fork()

@@ -5,13 +5,15 @@ One that stayed would keep the same process waiting for ever, at its next turn.
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
 from bittern import first_use
-from bittern.files import is_locked, only_writer
+from bittern.files import is_locked, new_temporary, only_writer, remove_temporary
 from bittern.spark.snapshots import cache_folder
 from interrupts import FAULTS, each_fault
 
@@ -40,8 +42,12 @@ def compile_first(folder: Path) -> None:
     first_use.compile_together(KERNEL, lambda: folder, "")
 
 
+def look(folder: Path) -> None:
+    is_locked(folder)
+
+
 @pytest.mark.parametrize("raises", FAULTS)
-@pytest.mark.parametrize("hold", [write, fill, clean, compile_first])
+@pytest.mark.parametrize("hold", [write, fill, clean, compile_first, look])
 def test_an_exception_leaves_no_lock(
     hold: Callable[[Path], None],
     raises: Callable[[], BaseException],
@@ -55,3 +61,19 @@ def test_an_exception_leaves_no_lock(
         files = [path for path in tmp_path.iterdir() if path.suffix in (".lock", ".use")]
         assert not [path for path in (tmp_path, *files) if is_locked(path)], fault
         hold(tmp_path)
+
+
+def test_what_an_interrupted_removal_leaves_is_removed_by_the_next_writer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object, **__: object) -> NoReturn:
+        raise KeyboardInterrupt
+
+    temporary, lock = new_temporary(tmp_path / "target")
+    with monkeypatch.context() as during:
+        during.setattr(shutil, "rmtree", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            remove_temporary(temporary, lock)
+    with only_writer(tmp_path / "target"):
+        pass
+    assert not temporary.exists()

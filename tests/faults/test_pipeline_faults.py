@@ -16,7 +16,7 @@ import sqlite3
 import subprocess
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ import pytest
 
 import answers
 import bittern
+import remembering
 from bittern.errors import PipelineError
 from bittern.spark.streaming.pins import Checkpoint
 from postgres import Server
@@ -234,7 +235,7 @@ def place(tmp_path: Path) -> Place:
     return Place(tmp_path / "place")
 
 
-def run(session: Session, place: Place, **options: Any) -> Any:
+def run(session: Session, place: Place | remembering.Place, **options: Any) -> Any:
     """Match all that is there; how it ended."""
     return session.call("spark_jobs.streams:run", place=str(place.path), **options)
 
@@ -250,63 +251,69 @@ def wait_for(happened: Callable[[], bool], session: Session) -> None:
 
 # ------------------------------------------------------------------ drivers that are killed
 
-#: Where each driver dies, what was done before it starts to the snapshots that it would use, and
-#: whether it has them in a store. That is on the same disk, so that the cache has links to it.
-DEATHS = (
-    ("half written", None, False),
-    ("before the commit", "flipped", False),
-    ("after the commit", "cut", False),
-    ("after Spark's commit", "flipped", True),
+#: A batch and its stages, at which what is there is copied; and what is done to snapshots before a
+#: driver goes on from the copy: to those of its cache, or of its store. (Only a base that is no
+#: younger than the version of a batch is looked at, so batches that are pinned come first.) Once
+#: Spark has committed a batch, nothing happens until the next one is to be pinned.
+STAGES = (
+    ("after the pin", 0, None, True),
+    ("before the commit", 0, "flipped", True),
+    ("after the commit", 0, None, False),
+    ("before the pin", 0, "flipped", False),
+    ("before the pin", 1, "cut", False),
 )
-#: Earlier stages of the first batch, at which what is there is copied.
-EARLIER = ("before the pin", "after the pin")
 
 
 def test_driver_is_killed_at_every_stage(driver: Session, place: Place, tmp_path: Path) -> None:
-    """Each driver replays the batch that the last one died in, and dies in the next.
+    """One driver dies with all its processes in the midst of its second batch.
 
-    A driver that died at an earlier stage of a batch would have left what was copied then; one that
-    lives goes on from there.
+    What one would have left that died at an earlier stage was copied then. Another driver goes on
+    from each copy, and in the end from what the dead one did leave.
     """
-    cache, store = tmp_path / "cache", tmp_path / "store"
-    with ExitStack() as stack:
+    cache, store = driver.scratch / "cache", tmp_path / "store"
+    copies = [tmp_path / f"copy {number}" for number in range(len(STAGES))]
 
-        def start(number: int) -> Session:
-            env = {"BITTERN_CACHE_DIR": str(cache)}
-            session = Session("classic", tmp_path / f"driver {number}", streams.CONF, env)
-            return stack.enter_context(session)
+    def copied(batch: int) -> dict[str, str]:
+        each = zip(STAGES, copies, strict=True)
+        return {stage: str(copy) for (stage, of, _, _), copy in each if of == batch}
 
-        following = start(0)
-        for batch, (stage, damage, stored) in enumerate(DEATHS):
-            dying = following
-            following = start(batch + 1) if batch + 1 < len(DEATHS) else driver
-            place.arrive()
-            if damage is not None:
-                hurt(store if stored else cache, damage)
-            asked = {"store": str(store) if stored else None, "die_at": stage, "batch": batch}
-            if batch == 0:
-                asked["copy_at"] = {earlier: str(tmp_path / earlier) for earlier in EARLIER}
-            with pytest.raises(RemoteError, match="the session ended"):
-                run(dying, place, **asked)
-            assert (ANEW in dying.log.read_text(encoding="utf-8")) == (damage is not None)
+    with Session("classic", tmp_path / "dying", streams.CONF) as dying:
+        place.arrive()
+        told = run(dying, place, batch=0, copies=copied(0))
+        assert told == {"error": None, "heard": []}
+        place.check_pins()
+        place.change()
+        place.arrive()
+        with pytest.raises(RemoteError, match="the session ended"):
+            run(dying, place, batch=1, copies=copied(1), die_at="half written")
+    place.assert_died_at("half written", 1)
+    place.change()
+    for (stage, batch, damage, stored), copy in zip(STAGES, copies, strict=True):
+        where = store if stored else cache
+        with place.as_it_was(copy):
             place.assert_died_at(stage, batch)
-            place.change()
-            for earlier in EARLIER if batch == 0 else ():
-                with place.as_it_was(tmp_path / earlier):
-                    place.assert_died_at(earlier, batch)
-                    assert run(driver, place, store=str(store))["error"] is None
-                    place.assert_exact()
-                    is_new = place.pins[batch]["version"] == place.catalog.version()
-                    assert is_new == (earlier == "before the pin")
+            if damage is not None:
+                hurt(where, damage)
+            told = run(driver, place, store=str(store) if stored else None)
+            assert_made_again(told, damage)
+            place.assert_exact()
+            assert place.batches() == {0, 1}
+            is_new = place.pins[batch]["version"] == place.catalog.version()
+            assert is_new == (stage == "before the pin")
     place.arrive()
     hurt(store, "manifest")
     told = run(driver, place, store=str(store))
-    assert told["error"] is None
-    assert told["heard"]
-    assert all(ANEW in message for message in told["heard"])
-    assert place.batches() == set(range(len(DEATHS) + 1))
+    assert_made_again(told, "manifest")
+    assert place.batches() == {0, 1, 2}
     place.assert_exact()
-    assert len({pin["version"] for pin in place.pins.values()}) == len(DEATHS) + 1
+    assert len({pin["version"] for pin in place.pins.values()}) == 3
+
+
+def assert_made_again(told: dict[str, Any], damage: str | None) -> None:
+    """A run ended well; snapshots that were damaged were not used, and that was said."""
+    assert told["error"] is None
+    assert bool(told["heard"]) == (damage is not None)
+    assert all(ANEW in message for message in told["heard"])
 
 
 ANEW = "a base of the catalog is made again"
@@ -333,24 +340,37 @@ def hurt(store: Path, damage: str) -> None:
 # ------------------------------------------------------------------ tasks that are killed
 
 
-def test_worker_and_executor_are_killed(
-    place: Place, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    """The stream goes on; each trouble comes once, in the midst of the first batch of a run."""
+@pytest.fixture(scope="module")
+def cluster(_java: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
     scratch = tmp_path_factory.mktemp("cluster")
-    with Session("local-cluster", scratch / "session", streams.CONF) as cluster:
-        for kind in ("worker", "executor"):
-            trouble = tmp_path / kind
-            trouble.mkdir()
-            place.change()
-            place.arrive()
-            place.arrive()
-            asked = {"trouble": str(trouble), "kind": kind, "store": str(tmp_path / "store")}
-            assert run(cluster, place, **asked)["error"] is None
-            assert (trouble / "killed").exists()
-            assert (trouble / "complete-1").exists()
-    assert place.batches() == {0, 1, 2, 3}
+    with Session("local-cluster", scratch / "session", streams.CONF) as session:
+        yield session
+
+
+@pytest.mark.parametrize("remembers", [False, True])
+def test_worker_and_executor_are_killed(
+    cluster: Session, tmp_path: Path, *, remembers: bool
+) -> None:
+    """The stream goes on; each trouble comes once, in the midst of the first batch of a run.
+
+    Whoever takes the place of a worker has the documents that it had.
+    """
+    place: Any = (remembering.Place if remembers else Place)(tmp_path / "place")
+    # Files of both are three Arrow batches.
+    options = {"history": remembers, "records_a_batch": 2 if remembers else 8}
+    for kind in ("worker", "executor"):
+        trouble = tmp_path / kind
+        trouble.mkdir()
+        place.change()
+        place.arrive()
+        place.arrive()
+        asked = {"trouble": str(trouble), "kind": kind, "store": str(tmp_path / "store")}
+        assert run(cluster, place, **asked, **options)["error"] is None
+        assert (trouble / "killed").exists()
+        assert (trouble / "complete-1").exists()
+    assert {row[0] if remembers else row["batch"] for row in place.rows()} == {0, 1, 2, 3}
     place.assert_exact()
+    place.catalog.close()
 
 
 # ------------------------------------------------------------------ the catalog's server is killed

@@ -28,7 +28,7 @@ from bittern.spark.catalogs import builder as builder_module
 from bittern.spark.catalogs.builder import Builder
 from bittern.spark.snapshots.node_cache import SnapshotRef
 from live_cases import TEXTS, HeldBack
-from steady import PATIENCE
+from steady import PATIENCE, said_here
 from stream_parts import builder, check, forget, notes
 
 
@@ -384,7 +384,7 @@ def test_a_note_that_another_driver_removes_first(
     with monkeypatch.context() as patch, caplog.at_level(logging.WARNING, "bittern"):
         patch.setattr(Builder, "_bases", gone_by_now)
         check(built.view(version), catalog)
-    assert not caplog.records
+    assert not said_here(caplog)
     assert list(notes(built)) == [version]
     built.close()
 
@@ -417,7 +417,7 @@ def test_poison_subscriptions_are_left_out(
         check(built.view(3), catalog, without=("poison", "more"))
     assert set(built.bad) == {"poison", "more"}
     assert built.bad["poison"].position == 4
-    assert sorted("poison" in record.getMessage() for record in caplog.records) == [False, True]
+    assert sorted("poison" in message for message in said_here(caplog)) == [False, True]
     check(built.view(catalog.add("poison", "a = 1", replace=True)), catalog, without=("more",))
     assert set(built.bad) == {"more"}
     check(built.view(catalog.remove("more")), catalog)
@@ -440,7 +440,7 @@ def test_what_needs_a_history_is_left_out_without_one(
         check(built.view(catalog.version()), catalog, without=ids)
     assert set(built.bad) == {*ids}
     assert "there is no history" in built.bad[ids[0]].message
-    assert [record.getMessage().split("'")[1] for record in caplog.records] == sorted(
+    assert [message.split("'")[1] for message in said_here(caplog)] == sorted(
         ids, key=[*texts_at(catalog, catalog.version())].index
     )
     assert not any(map(is_hidden, built.attributes()))

@@ -143,6 +143,29 @@ def test_a_follower_ends_with_its_session(catalog: Catalog, store: Path) -> None
     assert found(follower) == [["x"], []]  # workers go on with what there is
 
 
+def test_a_follower_ends_with_its_catalog(
+    catalog: Catalog, store: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It says so once, and a catalog that is opened again is followed again."""
+    session: Any = LocalSession()
+    eventual.follow(session, catalog, str(store))
+    [first] = eventual._followers[session].values()
+    with caplog.at_level(logging.WARNING, "bittern"):
+        catalog.close()
+        with Catalog(catalog.url) as again:
+            again.add("y", "a = 2")
+            eventual.follow(session, again, str(store))
+            [second] = eventual._followers[session].values()
+            wait_until(lambda: found(second) == [["x"], ["y"]])
+            first.join(PATIENCE)
+            assert not first.is_alive()
+            assert second.is_alive()
+            second.stop()
+            second.join(PATIENCE)
+    assert caplog.text.count("the catalog was closed: streams that match with it stay") == 1
+    assert "version 1" in caplog.text
+
+
 def test_deltas_that_are_no_longer_current_go(
     tmp_path: Path, store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,31 +1,23 @@
 """Pipelines that remember: EXISTS and FORALL over the events of all batches before.
 
-Every match is compared with the oracle, which goes through the documents one by one. Which those
-are is known from the batch of each event: all of earlier batches, and with ``order_by`` those of
-the same batch that come before it. Catalogs change between batches, drivers are killed, workers and
-executors too, and folders of documents are folded all the while.
+Every match is compared with the oracle (``remembering.py``). Catalogs change between batches,
+drivers are killed, and folders of documents are folded all the while; workers and executors are
+killed in ``faults/test_pipeline_faults.py``.
 """
 
 from __future__ import annotations
 
-import json
-import random
 import shutil
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 pytest.importorskip("pyspark")
 pytest.importorskip("sqlalchemy")
 
-import bittern
-import bittern.spark
 import oracle
 from bittern.errors import OptionError, PipelineError
 from bittern.language.parser import parse
@@ -33,175 +25,12 @@ from bittern.service import pipeline_file
 from bittern.service import run as running_pipelines
 from bittern.spark.sink.staging import Staging
 from bittern.spark.streaming import documents
-from bittern.spark.streaming.documents import StreamHistory
 from bittern.spark.streaming.metrics import BatchReport, Metrics
-from bittern.spark.streaming.pins import Checkpoint
+from remembering import EVENTS_A_FILE, Changes, Place, run
 from spark_jobs import streams
 from spark_sessions import RemoteError, Session
-from steady import come
 
 pytestmark = pytest.mark.spark
-
-COLOURS = ("red", "tan", "sea green", None)
-EVENTS_A_FILE = 6
-UNREADABLE = "no"
-QUANTIFIED = (
-    "EXISTS d (d.price > price)",
-    "FORALL d (d.price <= price)",
-    "NOT EXISTS d (d.colour = colour)",
-    "EXISTS d (d.colour = colour AND d.price > price)",
-    "EXISTS d (d.size = size AND d.colour != 'red') AND price < {low}",
-    "EXISTS d IN LAST 5 (d.size >= size)",
-    "FORALL d IN LAST 2 PER colour (d.size < size)",
-    "EXISTS d IN LAST {low} (d.price BETWEEN 10 AND 20 AND d.size > {low})",
-    "colour = 'red' AND NOT (FORALL d IN LAST 7 (d.size != {low} OR d.price > price))",
-    "EXISTS d PER colour (d.price > 5 AND d.size < price AND d.price < size)",
-)
-PLAIN = ("price > {low}", "size < {low} OR colour = 'tan'")
-
-
-class Place:
-    """A pipeline's folder, what has come there, and how its catalog has changed."""
-
-    def __init__(self, folder: Path) -> None:
-        self.path = folder
-        self.events: dict[int, dict[str, Any]] = {}
-        self.unreadable: set[int] = set()
-        self.arrival: list[int] = []  # of documents, as far as it was seen
-        self._random = random.Random(7)
-        self._files = 0
-        (folder / "events").mkdir(parents=True)
-        self.catalog = bittern.Catalog(folder / "catalog.db")
-        self.catalog.apply([{"id": f"s{n}", "expression": self._expression()} for n in range(12)])
-        self.change()
-
-    @property
-    def history(self) -> Path:
-        """Where the documents are."""
-        return self.path / "checkpoint" / "bittern" / "history"
-
-    def _expression(self) -> str:
-        text = self._random.choice((*QUANTIFIED, *PLAIN))
-        return text.replace("{low}", str(self._random.randrange(1, 12)))
-
-    def change(self) -> None:
-        """Make a new version: some are added or replaced, one goes, one is only its own."""
-        there = self.catalog.at().column("id").to_pylist()
-        puts = [
-            {"id": f"s{number}", "expression": self._expression()}
-            for number in self._random.sample(range(16), 3)
-        ]
-        puts += [{"id": f"only-{self.catalog.version() + 1}", "expression": "id >= 0"}]
-        gone = {self._random.choice([id_ for id_ in there if id_.startswith("s")])}
-        gone |= {id_ for id_ in there if id_.startswith("only-")}
-        self.catalog.apply(puts, [*(gone - {put["id"] for put in puts})])
-
-    def arrive(self, files: int = streams.FILES_A_BATCH) -> None:
-        """The events of one batch come, some of which cannot be read."""
-        for _ in range(files):
-            rows = [self._event(len(self.events) + n) for n in range(EVENTS_A_FILE)]
-            rows[self._random.randrange(3)]["document"] = UNREADABLE
-            for row in rows:
-                text = row["document"]
-                read = {} if text == UNREADABLE else json.loads(text)
-                self.events[row["id"]] = row | read
-                if text == UNREADABLE:
-                    self.unreadable.add(row["id"])
-            schema = {"id": pa.int64(), "price": pa.float64(), "colour": pa.string()}
-            table = pa.Table.from_pylist(rows, pa.schema(schema | {"document": pa.string()}))
-            partial = self.path / "events" / ".partial"
-            pq.write_table(table, partial)
-            come(partial, partial.with_name(f"{self._files:05d}.parquet"))
-            self._files += 1
-
-    def _event(self, id_: int) -> dict[str, Any]:
-        draw = self._random
-        return {
-            "id": id_,
-            "price": draw.choice([None, *map(float, range(24))]),
-            "colour": draw.choice(COLOURS),
-            "document": json.dumps({"size": draw.randrange(24)}),
-        }
-
-    def rows(self) -> list[tuple[int, int, str, int]]:
-        """Batch, event, subscription and version of each match."""
-        found = []
-        for folder in (self.path / "matches").glob("batch=*"):
-            batch = int(folder.name.removeprefix("batch="))
-            rows = pq.read_table(folder, partitioning=None).to_pylist()
-            found += [(batch, row["id"], row["subscription"], row["version"]) for row in rows]
-        return found
-
-    def remembered(self, batches: int) -> list[int]:
-        """The events that are documents, in order."""
-        return [
-            id_
-            for part in StreamHistory(self.history).before(batches)
-            for file in sorted(Path(part.path).glob("*.parquet"))
-            for id_ in pq.read_table(file, partitioning=None)["id"].to_pylist()
-        ]
-
-    def note(self, batches: int) -> None:
-        """See which documents there are, in which order: that never changes."""
-        stored = self.remembered(batches)
-        known = [id_ for id_ in stored if id_ in self.arrival]
-        assert known == self.arrival[len(self.arrival) - len(known) :]
-        self.arrival += stored[len(known) :]
-
-    def assert_exact(self, *, keep: int | None = None, order: bool = False) -> None:
-        """Every match once, with the version of its batch and the documents before its event."""
-        rows = self.rows()
-        batch_of = {id_: batch for batch, id_, _, _ in rows}
-        sound = self.events.keys() - self.unreadable
-        assert batch_of.keys() == sound, "events are lost"
-        batches = max(batch_of.values()) + 1
-        self.note(batches)
-        assert Counter(self.arrival) == Counter(sound)
-        assert [batch_of[id_] for id_ in self.arrival] == sorted(batch_of.values())
-        if order:
-            by = {id_: (batch_of[id_], *self._price(id_), id_) for id_ in sound}
-            assert self.arrival == sorted(sound, key=lambda id_: by[id_])
-        expected: Counter[tuple[Any, ...]] = Counter()
-        for batch in range(batches):
-            version = self._version(batch)
-            table = self.catalog.at(version).select(["id", "expression"]).to_pydict()
-            trees = {id_: parse(text) for id_, text in zip(*table.values(), strict=True)}
-            before = [self.events[id_] for id_ in self.arrival if batch_of[id_] < batch]
-            for id_ in [id_ for id_ in self.arrival if batch_of[id_] == batch]:
-                expected.update(
-                    (batch, id_, subscription, version)
-                    for subscription, tree in trees.items()
-                    if oracle.matches(tree, self.events[id_], before[-(keep or len(before)) :])
-                )
-                if order:
-                    before.append(self.events[id_])
-        assert Counter(rows) == expected
-        assert not [*self.history.glob(".batch*")], "something is left behind"
-
-    def _price(self, id_: int) -> tuple[bool, float]:
-        """By which events are ordered, NULLs first."""
-        price = self.events[id_]["price"]
-        return price is not None, price or 0.0
-
-    def _version(self, batch: int) -> int:
-        pin = Checkpoint(self.path / "checkpoint").pinned(batch)
-        assert pin is not None
-        return pin.version
-
-
-class Changes(Metrics):
-    """Changes the catalog after every batch, and keeps what it is told."""
-
-    def __init__(self, place: Place) -> None:
-        super().__init__()
-        self.reports: list[BatchReport] = []
-        self._place = place
-
-    def batch(self, report: BatchReport) -> None:
-        super().batch(report)
-        self.reports.append(report)
-        self._place.note(report.batch_id + 1)
-        self._place.change()
 
 
 @pytest.fixture
@@ -214,14 +43,6 @@ def place(tmp_path: Path) -> Iterator[Place]:
 @pytest.fixture
 def _fold_early(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(documents, "_FAN", 2)
-
-
-def run(spark: Any, place: Place, **options: Any) -> list[BatchReport]:
-    """Match all that is there; what was told of each batch."""
-    told = Changes(place)
-    chosen = {"history": True, **options}
-    streams.pipeline(spark, str(place.path), metrics=told, **chosen).run()
-    return told.reports
 
 
 # ------------------------------------------------------------------ batches, one after the other
@@ -325,54 +146,31 @@ def test_a_stream_that_fails_goes_on_with_the_same_documents(
     place.assert_exact(order=order is not None)
 
 
-#: Where each driver dies, each in a batch of its own, and an earlier stage of the second batch.
-DEATHS = ("before the documents are there", "after the commit")
-EARLIER = "after the documents are there"
-
-
 def test_driver_is_killed(spark: Any, place: Place, tmp_path: Path) -> None:
-    """Each driver runs the batch again that the last one died in, and dies in the next.
-
-    One that died at an earlier stage would have left what was copied then.
-    """
-    with ExitStack() as stack:
-        sessions = [
-            stack.enter_context(Session("classic", tmp_path / f"driver {n}", streams.CONF))
-            for n in range(len(DEATHS))
-        ]
-        for batch, (stage, dying) in enumerate(zip(DEATHS, sessions, strict=True)):
-            place.arrive()
-            asked = {"place": str(place.path), "die_at": stage, "batch": batch, "history": True}
-            copies = {EARLIER: str(tmp_path / "copy")} if batch else {}
-            with pytest.raises(RemoteError, match="the session ended"):
-                dying.call("spark_jobs.streams:run", copy_at=copies, **asked)
-            assert (place.history / f"batch={batch}").exists() == (stage != DEATHS[0])
-            place.change()
-    with streams.as_it_was(place.path, tmp_path / "copy"):
-        assert (place.history / f"batch={batch}").exists()
-        assert not (place.path / "matches" / f"batch={batch}").exists()
+    """In its batch, after the commit; earlier, it would have left what was copied then."""
+    copies = {
+        f"{when} the documents are there": tmp_path / f"copy {when}" for when in ("before", "after")
+    }
+    with Session("classic", tmp_path / "dying", streams.CONF) as dying:
+        place.arrive()
         run(spark, place)
-        place.assert_exact()
+        place.arrive()
+        asked = {"place": str(place.path), "die_at": "after the commit", "batch": 1}
+        told = {stage: str(copy) for stage, copy in copies.items()}
+        with pytest.raises(RemoteError, match="the session ended"):
+            dying.call("spark_jobs.streams:run", copies=told, history=True, **asked)
+    assert (place.history / "batch=1").exists()
+    place.change()
+    for stage, copy in copies.items():
+        seen = [*place.arrival]
+        with streams.as_it_was(place.path, copy):
+            assert (place.history / "batch=1").exists() == stage.startswith("after")
+            assert not (place.path / "matches" / "batch=1").exists()
+            run(spark, place)
+            place.assert_exact()
+        place.arrival = seen  # whoever runs a batch again may have its documents in another order
     place.arrive()
     run(spark, place)
-    place.assert_exact()
-
-
-def test_worker_and_executor_are_killed(spark: Any, place: Place, tmp_path: Path) -> None:
-    """In the midst of a batch each: whoever takes its place has the same documents."""
-    place.arrive()
-    run(spark, place)
-    conf = streams.CONF | {"spark.sql.execution.arrow.maxRecordsPerBatch": "2"}
-    with Session("local-cluster", tmp_path / "session", conf) as cluster:
-        for kind in ("worker", "executor"):
-            trouble = tmp_path / kind
-            trouble.mkdir()
-            place.arrive()
-            asked = {"trouble": str(trouble), "kind": kind, "store": str(tmp_path / "store")}
-            asked |= {"place": str(place.path), "history": True}
-            assert cluster.call("spark_jobs.streams:run", **asked)["error"] is None
-            assert (trouble / "killed").exists()
-            place.change()
     place.assert_exact()
 
 
@@ -391,7 +189,7 @@ def test_quantifiers_without_a_history(
         streams.pipeline(spark, str(place.path), metrics=metrics).run()
     expected: Counter[tuple[Any, ...]] = Counter()
     for batch in range(2):
-        version = place._version(batch)
+        version = place.version(batch)
         subscribed = {row["id"]: row["expression"] for row in place.catalog.at(version).to_pylist()}
         needing = {id_ for id_, text in subscribed.items() if "EXISTS" in text or "FORALL" in text}
         for event in range(batch * len(place.events) // 2, (batch + 1) * len(place.events) // 2):

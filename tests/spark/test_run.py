@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import io
 import json
 import os
@@ -129,6 +130,18 @@ def test_plain_lines_come_now_and_then() -> None:
     shown = [int(line.split()[1].rstrip(":")) for line in stream.getvalue().splitlines()]
     assert shown == [0, 5, 10, 15, 20, 20, 20, 20]
     assert "\x1b" not in stream.getvalue()
+
+
+def test_the_last_batch_is_told_at_the_end() -> None:
+    """Also of a run so short that no line was due since its first batch."""
+    stream, clock = io.StringIO(), Clock()
+    view = LiveView("shop", stream, clock)
+    view.show(Figures())
+    view.show(busy(3))  # a moment later
+    view.close(busy(4))
+    shown = stream.getvalue().splitlines()
+    assert shown[0] == "no batch yet"
+    assert [line.split(":")[0] for line in shown[1:]] == ["batch 3"]
 
 
 class Terminal(io.StringIO):
@@ -560,8 +573,10 @@ def found(folder: Path) -> list[tuple[int, str]]:
 
 
 @pytest.mark.spark
-def test_a_pipeline_that_is_stopped_fails_and_goes_on(spark: Any, files: Path) -> None:
-    """The fixture is asked for so that the test is skipped where there is no Spark."""
+def test_a_pipeline_that_is_stopped_fails_and_goes_on(
+    spark: Any, files: Path, bittern_command: Any, monkeypatch: Any
+) -> None:
+    """By itself it is stopped, and fails; then it goes on in the session that is there."""
     with bittern.Catalog(files / "shop.db") as catalog:
         catalog.add("cheap", "price < 3")
         put(files, 0, '{"price": ')
@@ -600,7 +615,10 @@ def test_a_pipeline_that_is_stopped_fails_and_goes_on(spark: Any, files: Path) -
     assert 'bittern_failed{pipeline="pipeline"} 1\n' in (files / "shop.prom").read_text()
 
     pin.unlink()
-    code, said = Child(files, "--once").ended()
+    monkeypatch.setattr(
+        running_pipelines.session, "running", lambda *_: contextlib.nullcontext(spark)
+    )
+    code, _, said = bittern_command("run", files / "pipeline.toml", "--once")
     assert code == 0, said
     assert "bittern: stopped: 20 events, 2 matches in 1 batch" in said
     assert found(files) == [*matches, (40, "round"), (50, "round")]

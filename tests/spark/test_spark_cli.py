@@ -1,14 +1,16 @@
-"""``bittern spark-match`` as a command of its own: a session for each test, so they are few."""
+"""``bittern spark-match``: once as a command of its own, then in the session of the tests."""
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import csv
 import json
 import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -47,19 +49,6 @@ def files(tmp_path: Any) -> Any:
     return tmp_path
 
 
-def spark_match(folder: Any, *arguments: Any) -> tuple[int, str, str]:
-    done = subprocess.run(
-        [sys.executable, "-m", "bittern.service.cli", "spark-match", *map(str, arguments), *QUICK],
-        capture_output=True,
-        text=True,
-        cwd=folder,
-        env=os.environ | {"SPARK_LOCAL_IP": "127.0.0.1", "BITTERN_CACHE_DIR": f"{folder}/cache"},
-        timeout=PATIENCE,
-        check=False,
-    )
-    return done.returncode, done.stdout, done.stderr
-
-
 @pytest.mark.spark
 def test_parquet_to_parquet(spark: Any, files: Any) -> None:
     """The fixture is asked for so that the test is skipped where there is no Spark."""
@@ -71,12 +60,22 @@ def test_parquet_to_parquet(spark: Any, files: Any) -> None:
         csv.writer(file).writerows([("vip", "id IN SET vips")])
     (files / "vips.jsonl").write_text("5\n99\n")
     pq.write_table(pa.table({"price": [3, 50]}), files / "before.parquet")
-    code, out, err = spark_match(
-        files, "events.parquet", "wishes.csv", "out.parquet", "--event-id", "id",
+    arguments = [
+        "events.parquet", "wishes.csv", "out.parquet", "--event-id", "id",
         "--history", "before.parquet", "--order-by", "id", "--set", "vips=vips.jsonl",
-    )  # fmt: skip
-    assert code == 0, err
-    assert "events" in out
+    ]  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "-m", "bittern.service.cli", "spark-match", *arguments, *QUICK],
+        capture_output=True,
+        text=True,
+        cwd=files,
+        env=os.environ | {"SPARK_LOCAL_IP": "127.0.0.1", "BITTERN_CACHE_DIR": f"{files}/cache"},
+        timeout=PATIENCE,
+        check=False,
+    )
+    err = done.stderr
+    assert done.returncode == 0, err
+    assert "events" in done.stdout
     found = pq.read_table(files / "out.parquet").to_pylist()
     assert {row["id"]: sorted(row["subscriptions"]) for row in found if row["subscriptions"]} == (
         FOUND | {3: ["seen"], 5: ["vip"], 18: ["risen"], 19: ["finnish", "risen"]}
@@ -86,11 +85,28 @@ def test_parquet_to_parquet(spark: Any, files: Any) -> None:
     assert "WARN " not in err  # Spark's own
 
 
+@pytest.fixture
+def spark_match(spark: Any, bittern_command: Any, monkeypatch: Any) -> Any:
+    """Call the command with the session that is there, in place of one that it starts."""
+
+    @contextlib.contextmanager
+    def running(_master: str | None, conf: Mapping[str, str]) -> Iterator[Any]:
+        hadoop = spark.sparkContext._jsc.hadoopConfiguration()
+        for name, value in conf.items():
+            hadoop.set(name.removeprefix("spark.hadoop."), value)
+        yield spark
+        for name in conf:
+            hadoop.unset(name.removeprefix("spark.hadoop."))
+
+    monkeypatch.setattr(session, "running", running)
+    return lambda *arguments: bittern_command("spark-match", *arguments)
+
+
 @pytest.mark.spark
-def test_json_lines_with_rejects_and_bad_subscriptions(spark: Any, files: Any) -> None:
+def test_json_lines_with_rejects_and_bad_subscriptions(spark_match: Any, files: Any) -> None:
     code, _, err = spark_match(
-        files, "events.jsonl", "mixed.csv", "out.parquet", "--event-id", "id", "--explode",
-        "--on-error", "skip", "--rejects", "bad.parquet",
+        files / "events.jsonl", files / "mixed.csv", files / "out.parquet", "--event-id", "id",
+        "--explode", "--on-error", "skip", "--rejects", files / "bad.parquet",
     )  # fmt: skip
     assert code == 0, err
     assert "'bad', position 7" in err
@@ -102,11 +118,16 @@ def test_json_lines_with_rejects_and_bad_subscriptions(spark: Any, files: Any) -
 
 
 @pytest.mark.spark
-def test_csv_output_from_a_snapshot(spark: Any, files: Any, bittern_command: Any) -> None:
+def test_csv_output_from_a_snapshot(spark_match: Any, files: Any, bittern_command: Any) -> None:
     made = bittern_command("build", files / "wishes.csv", "--output", files / "shop.bittern")
     assert made[0] == 0
     code, _, err = spark_match(
-        files, "events.parquet", "shop.bittern", "out.csv", "--event-id", "id", "--quiet"
+        files / "events.parquet",
+        files / "shop.bittern",
+        files / "out.csv",
+        "--event-id",
+        "id",
+        "--quiet",
     )
     assert code == 0, err
     parts = sorted((files / "out.csv").glob("part-*"))
@@ -117,11 +138,12 @@ def test_csv_output_from_a_snapshot(spark: Any, files: Any, bittern_command: Any
 
 
 @pytest.mark.spark
-def test_parquet_to_what_only_spark_reaches(spark: Any, files: Any) -> None:
+def test_parquet_to_what_only_spark_reaches(spark_match: Any, files: Any) -> None:
     """Hadoop's viewfs gives a folder another name: a file system that only the JVM knows."""
     (files / "mounted").mkdir()
     mount = f"spark.hadoop.fs.viewfs.mounttable.x.link./out=file://{files}/mounted"
-    arguments = (files, "events.parquet", "wishes.csv", "viewfs://x/out/m.parquet", "--conf", mount)
+    names = (files / "events.parquet", files / "wishes.csv", "viewfs://x/out/m.parquet")
+    arguments = (*names, "--conf", mount)
     code, out, err = spark_match(*arguments, "--event-id", "id")
     assert code == 0, err
     found = pq.read_table(files / "mounted" / "m.parquet").to_pylist()
@@ -140,10 +162,13 @@ def test_a_place_is_known_before_anything_is_written_there(spark: Any, tmp_path:
 
 
 @pytest.mark.spark
-def test_events_that_are_all_rejected_fail(spark: Any, files: Any) -> None:
+def test_events_that_are_all_rejected_fail(spark_match: Any, files: Any) -> None:
     (files / "broken.jsonl").write_text('{"price": \nnonsense\n')
     code, out, err = spark_match(
-        files, "broken.jsonl", "wishes.csv", "out.jsonl", "--quiet", "--event-id", "id"
+        *(files / name for name in ("broken.jsonl", "wishes.csv", "out.jsonl")),
+        "--quiet",
+        "--event-id",
+        "id",
     )
     said = "bittern: all events were rejected, so none matched"
     assert (code, out, err.splitlines()[-1]) == (1, "", said)

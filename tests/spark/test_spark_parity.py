@@ -18,7 +18,7 @@ import pytest
 import bittern
 import strategies
 from bittern.language.printer import print_expression
-from spark_jobs import parity, world
+from spark_jobs import parity, terms, world
 from spark_sessions import Session
 
 pytestmark = pytest.mark.spark
@@ -166,6 +166,16 @@ def test_written_from_the_tasks(
     found = ask("write", target=str(tmp_path / "matches"), subscriptions=way)
     assert_same(found["rows"], case.answers["events"], case)
     assert (found["events"], found["matches"]) == (len(case.events), len(case.matches()))
+
+
+def test_terms_beside_filter(sessions: dict[str, Session]) -> None:
+    """In Spark Connect; the classic session does the same in test_spark_terms."""
+    expressions = terms.random_expressions(12)
+    name = "spark_jobs.terms:match_beside_filter"
+    found = sessions[CONNECT].call(name, expressions=expressions)
+    assert found["rejected"] == [None]
+    assert not found["differences"]
+    assert found["n_kept"] > len(expressions) // 2
 
 
 @pytest.mark.parametrize("place", [CONNECT, CLUSTER])

@@ -7,7 +7,6 @@ of rows that do is told by hand.
 from __future__ import annotations
 
 import logging
-import random
 from typing import Any
 
 import pytest
@@ -23,51 +22,15 @@ import bittern.spark
 from bittern.errors import OptionError, SubscriptionError
 from bittern.spark.attributes import project
 from bittern.spark.terms.planning import PlansOfStream
+from spark_jobs import terms
 from steady import PATIENCE
 
 pytestmark = pytest.mark.spark
 
-SCHEMA = """
-    id int, brand string, price double, cost decimal(10, 2), quantity int, code string, day date,
-    seen timestamp, ok boolean, tags array<string>, extra map<string, int>,
-    seller struct<name: string, city: struct<zip: string, size: int>>, `odd.name` int
-"""
-WORDS = ["Acme", "ACME", "zeta", " Zeta ", "", "äÖ", None]
-
-
-def rows(n: int) -> list[tuple[Any, ...]]:
-    """Events on which no expression here fails."""
-    from datetime import UTC, date, datetime
-    from decimal import Decimal
-
-    chance = random.Random(7)
-
-    def some(value: Any) -> Any:
-        return None if chance.random() < 0.1 else value
-
-    return [
-        (
-            number,
-            chance.choice(WORDS),
-            some(chance.choice([0.5, 1.0, 7.25, -3.0, 1e9])),
-            some(Decimal(chance.randrange(-500, 500)).scaleb(-2)),
-            some(chance.randrange(1, 9)),
-            some(str(chance.randrange(-20, 20))),
-            some(date(2024, chance.randrange(1, 13), chance.randrange(1, 29))),
-            some(datetime(2024, 2, 3, chance.randrange(24), 5, 6, tzinfo=UTC)),
-            some(chance.random() < 0.5),
-            some([chance.choice("abc") for _ in range(chance.randrange(3))]),
-            some({key: chance.randrange(5) for key in chance.sample("xyz", 2)}),
-            some((chance.choice(WORDS), some((some("00100"), chance.randrange(9))))),
-            chance.randrange(3),
-        )
-        for number in range(n)
-    ]
-
 
 @pytest.fixture(scope="module")
 def events(spark: Any) -> Any:
-    return spark.createDataFrame(rows(200), SCHEMA).cache()
+    return spark.createDataFrame(terms.rows(200), terms.SCHEMA).cache()
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -77,166 +40,40 @@ def _functions(spark: Any) -> None:
     spark.udf.register("dice", F.udf(lambda: 4, "int").asNondeterministic())
 
 
-EXPRESSIONS = [
-    "lower(brand) = 'acme'",
-    "trim(brand) LIKE 'Z%' OR upper(brand) IN ('ACME', 'X')",
-    "brand ILIKE 'ac%'",
-    "price * quantity > 10",
-    "price / quantity BETWEEN 0 AND 1",
-    "cost + 1.5 = quantity",
-    "price < cost",
-    "NOT price <= quantity",
-    "cost * 2 != price OR brand = 'zeta'",
-    "CAST(code AS INT) % 2 = 0",
-    "CAST(code AS INT) = quantity",
-    "length(brand) > 3 AND brand IS NOT NULL",
-    "coalesce(price, 0) < 1",
-    "CASE WHEN ok THEN price ELSE quantity END > 2",
-    "if(ok, 'a', brand) = 'a'",
-    "price IS NULL OR abs(price) = 3",
-    "brand <=> seller.name",
-    "year(day) = 2024 AND month(day) > 6",
-    "date_add(day, 30) > DATE '2024-08-01'",
-    "hour(seen) >= 12",
-    "date_trunc('DAY', seen) = TIMESTAMP '2024-02-03 00:00:00'",
-    "size(tags) = 2",
-    "array_contains(tags, 'a')",
-    "array_contains(split(brand, 'c'), 'A')",
-    "array_contains(sequence(0, quantity), 3)",
-    "exists(tags, t -> t > 'b')",
-    "extra.x > 2",
-    "extra['x'] + 1 > quantity",
-    "lower(seller.name) = 'zeta'",
-    "seller.city.size * 2 > `odd.name`",
-    "concat(seller.city.zip, '-', brand) = '00100-Acme'",
-    "ok = (price > 1)",
-    "get(tags, 0) = 'a' OR size(tags) = 0",
-    "greatest(price, quantity) = quantity",
-    # Only Spark knows these.
-    "soundex(brand) = 'A250'",
-    "levenshtein(brand, seller.name) < 3",
-    "crc32(brand) % 2 = 0",
-    "map_keys(extra)[0] = 'x'",
-    "array_position(tags, 'c') > 0",
-    "from_json(concat('{\"a\": ', code, '}'), 'a INT').a > 5",
-    # And these only this session.
+#: These only this session knows.
+OWN = [
     "backwards(brand) = 'emcA'",
     "length(backwards(upper(brand))) > quantity",
     "plus_one(quantity) > plus_one(plus_one(`odd.name`))",
     "CAST(backwards(code) AS STRING) = code",
 ]
-
-
-def random_expressions(n: int) -> list[str]:
-    """Conditions over terms of all kinds, none of which fails."""
-    chance = random.Random(11)
-    numbers = ["price", "quantity", "cost", "`odd.name`", "seller.city.size", "CAST(code AS INT)"]
-    texts = ["brand", "seller.name", "code", "seller.city.zip"]
-
-    def number(depth: int) -> str:
-        if not depth:
-            return chance.choice([*numbers, str(chance.randrange(-3, 9)), "2.5"])
-        one, other = number(depth - 1), number(depth - 1)
-        return chance.choice(
-            [
-                f"({one} + {other})",
-                f"({one} - {other})",
-                f"({one} * 2)",
-                f"coalesce({one}, {other})",
-                f"abs({one})",
-                f"-({one})",
-                f"length({text(depth - 1)})",
-                f"CASE WHEN {one} > {other} THEN {one} ELSE 0 END",
-            ]
-        )
-
-    def text(depth: int) -> str:
-        if not depth:
-            return chance.choice([*texts, "'Acme'"])
-        one, other = text(depth - 1), text(depth - 1)
-        return chance.choice(
-            [
-                f"lower({one})",
-                f"concat({one}, {other})",
-                f"substring({one}, 2, 2)",
-                f"coalesce({one}, {other})",
-                f"reverse({one})",
-                f"soundex({one})",
-            ]
-        )
-
-    def condition() -> str:
-        depth = chance.randrange(3)
-        sides = (number(depth), number(1)) if chance.random() < 0.6 else (text(depth), text(1))
-        operator = chance.choice(["=", "!=", "<", "<=", ">", ">=", "<=>"])
-        return chance.choice(
-            [
-                f"{sides[0]} {operator} {sides[1]}",
-                f"NOT {sides[0]} {operator} {sides[1]}",
-                f"({sides[0]}) IS NULL",
-                f"{text(depth)} LIKE '%e%'",
-                f"{number(depth)} IN (1, 2.5, 7)",
-            ]
-        )
-
-    return [
-        chance.choice([" AND ", " OR "]).join(condition() for _ in range(chance.randrange(1, 3)))
-        for _ in range(n)
-    ]
-
-
-def kept_by_filter(events: Any, expressions: list[str]) -> list[set[int]]:
-    """The ids of the events that Spark's filter would keep, for each expression."""
-    columns = [f"({text}) AS c{number}" for number, text in enumerate(expressions)]
-    table = events.selectExpr("id AS event", *columns).toArrow()
-    ids = table["event"].to_pylist()
-    return [
-        {id_ for id_, truth in zip(ids, column.to_pylist(), strict=True) if truth}
-        for column in table.columns[1:]
-    ]
-
-
-def matched(found: Any, n: int) -> list[set[int]]:
-    """The ids of the events that each subscription matches, from exploded output."""
-    events: list[set[int]] = [set() for _ in range(n)]
-    for row in found.collect():
-        if row["subscription"] is not None:
-            events[int(row["subscription"])].add(row["id"])
-    return events
-
-
-def frame_of(spark: Any, expressions: list[str]) -> Any:
-    return spark.createDataFrame(list(enumerate(expressions)), "id bigint, expression string")
+EXPRESSIONS = [*terms.EXPRESSIONS, *OWN]
 
 
 def compare(expressions: list[str], found: list[set[int]], kept: list[set[int]]) -> None:
-    wrong = [
-        (text, sorted(own ^ other))
-        for text, own, other in zip(expressions, found, kept, strict=True)
-        if own != other
-    ]
-    assert not wrong
+    assert not terms.differences(expressions, found, kept)
 
 
-def test_terms_match_as_filter_does(spark: Any, events: Any) -> None:
-    expressions = [*EXPRESSIONS, *random_expressions(20)]
-    found = bittern.spark.match(
-        events, frame_of(spark, expressions), event_id="id", explode=True, rejects=True
-    )
-    assert found.select("rejected").distinct().toArrow()["rejected"].to_pylist() == [None]
-    kept = kept_by_filter(events, expressions)
-    compare(expressions, matched(found, len(expressions)), kept)
-    assert sum(map(bool, kept)) > len(expressions) // 2
+def test_terms_match_as_filter_does(spark: Any) -> None:
+    expressions = [*EXPRESSIONS, *terms.random_expressions(20)]
+    found = terms.match_beside_filter(spark, expressions)
+    assert found["rejected"] == [None]
+    assert not found["differences"]
+    assert found["n_kept"] > len(expressions) // 2
 
 
 def test_terms_in_shards(spark: Any, events: Any, tmp_path: Any) -> None:
     expressions = EXPRESSIONS * 3
     built = bittern.spark.build(
-        frame_of(spark, expressions), sample=events, shards=3, store=str(tmp_path)
+        terms.frame_of(spark, expressions), sample=events, shards=3, store=str(tmp_path)
     )
     assert built.n_bad == 0
     found = bittern.spark.match(events, built, event_id="id", explode=True)
-    compare(expressions, matched(found, len(expressions)), kept_by_filter(events, expressions))
+    compare(
+        expressions,
+        terms.matched(found, len(expressions)),
+        terms.kept_by_filter(events, expressions),
+    )
     gathered = bittern.spark.match(events, built, event_id="id").collect()
     assert len(gathered) == 200
     told = bittern.spark.plan(built, events=events, event_id="id")
@@ -246,7 +83,7 @@ def test_terms_in_shards(spark: Any, events: Any, tmp_path: Any) -> None:
 def test_terms_in_a_stream(spark: Any, events: Any, tmp_path: Any) -> None:
     events.write.parquet(f"{tmp_path}/in")
     stream = spark.readStream.schema(events.schema).parquet(f"{tmp_path}/in")
-    built = bittern.spark.build(frame_of(spark, EXPRESSIONS))
+    built = bittern.spark.build(terms.frame_of(spark, EXPRESSIONS))
     query = (
         bittern.spark.match(stream, built, event_id="id", explode=True)
         .writeStream.format("memory")
@@ -255,8 +92,8 @@ def test_terms_in_a_stream(spark: Any, events: Any, tmp_path: Any) -> None:
         .start()
     )
     assert query.awaitTermination(PATIENCE)
-    found = matched(spark.table("found_by_terms"), len(EXPRESSIONS))
-    compare(EXPRESSIONS, found, kept_by_filter(events, EXPRESSIONS))
+    found = terms.matched(spark.table("found_by_terms"), len(EXPRESSIONS))
+    compare(EXPRESSIONS, found, terms.kept_by_filter(events, EXPRESSIONS))
 
 
 def test_only_terms_cross(spark: Any, events: Any) -> None:
@@ -460,4 +297,8 @@ def test_a_catalog_with_terms(spark: Any, events: Any, tmp_path: Any) -> None:
     found = bittern.spark.match(
         events, catalog, event_id="id", explode=True, store=str(tmp_path / "store")
     )
-    compare(EXPRESSIONS, matched(found, len(EXPRESSIONS)), kept_by_filter(events, EXPRESSIONS))
+    compare(
+        EXPRESSIONS,
+        terms.matched(found, len(EXPRESSIONS)),
+        terms.kept_by_filter(events, EXPRESSIONS),
+    )

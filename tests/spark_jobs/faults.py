@@ -14,6 +14,7 @@ what happened.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import os
 import signal
@@ -155,6 +156,15 @@ def troubled(frame: Any, kind: str, trouble: str) -> Any:
     return frame.mapInArrow(Trouble(kind, trouble), frame.schema)
 
 
+@functools.cache
+def _sharded(spark: Any, folder: str, shards: int) -> Any:
+    """A sharded index, built by the first job that needs it."""
+    from bittern import spark as bittern_spark
+
+    subscriptions = parity.read(spark, folder, "subscriptions")
+    return bittern_spark.build(subscriptions, shards=shards, store=f"{folder}/store")
+
+
 def match(
     spark: Any,
     folder: str,
@@ -165,13 +175,10 @@ def match(
     shards: int | None = None,
     **options: Any,
 ) -> Rows:
-    """Match, with trouble before or ``after`` Bittern's stages; a sharded index is built before."""
+    """Match, with trouble before or ``after`` Bittern's stages."""
     from bittern import spark as bittern_spark
 
-    given: Any = f"{folder}/snapshot"
-    if shards:
-        subscriptions = parity.read(spark, folder, "subscriptions")
-        given = bittern_spark.build(subscriptions, shards=shards, store=f"{folder}/store")
+    given = _sharded(spark, folder, shards) if shards else f"{folder}/snapshot"
     events = parity.read(spark, folder, "events")
     if not after:
         events = troubled(events, kind, trouble)

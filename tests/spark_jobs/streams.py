@@ -11,7 +11,8 @@ A driver kills itself between two steps of Bittern's, which it replaces by ones 
 killed by one of its tasks. With a driver die all processes of its process session: the Python
 process, its JVM and their workers, as when a host or a container goes. On its way there it can copy
 what is there at earlier stages: whoever goes on from a copy goes on from what a driver would have
-left that died then, and no other driver has to start and die for it.
+left that died then, and no other driver has to start and die for it. (Files outlive a process just
+as they are: what was written and not yet flushed is lost with a machine only.)
 """
 
 from __future__ import annotations
@@ -35,10 +36,11 @@ import pyarrow as pa
 from spark_jobs.faults import Trouble, wait_for
 from spark_sessions import members
 
+_RECORDS = "spark.sql.execution.arrow.maxRecordsPerBatch"
 #: Of sessions: a file is a partition, and a partition is several Arrow batches.
 CONF = {
     "spark.sql.files.openCostInBytes": "1g",
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "8",
+    _RECORDS: "8",
     # A batch reaches the next stage when the one after it is there, not when 64 KiB are.
     "spark.buffer.size": "32",
 }
@@ -237,18 +239,21 @@ def run(
     place: str,
     *,
     die_at: str | None = None,
-    copy_at: Mapping[str, str] | None = None,
+    copies: Mapping[str, str] | None = None,
     batch: int = -1,
     trouble: str | None = None,
     kind: str = "",
+    records_a_batch: int | None = None,
     **options: Any,
 ) -> dict[str, Any]:
     """Match all that is there, and say what went wrong; or die at a stage of a batch.
 
-    ``copy_at`` has other stages of the batch, and where to put a copy of what is there then.
+    ``copies`` has other stages of the batch, and where to put a copy of what is there then.
     """
     stage: Any = None
-    for passed, copy in (copy_at or {}).items():
+    if records_a_batch is not None:
+        spark.conf.set(_RECORDS, str(records_a_batch))
+    for passed, copy in (copies or {}).items():
         _arm(passed, batch, partial(_copy, Path(place), Path(copy)))
     if die_at == "half written":
         stage = HalfWritten(f"{place}/matches", batch, os.getpid())
