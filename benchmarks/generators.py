@@ -117,7 +117,7 @@ def shop_events(n_attributes: int, draw: Draw, n: int) -> pa.Table:
     return _map_table([f"a{i}" for i in range(n_attributes)], attributes, values)
 
 
-# dense, optional, ranges: five predicates over few attributes -------------------------------------
+# dense, optional, ranges, wide: five or ten predicates over few attributes ----------------------
 
 
 def _dense_vocabulary(n_attributes: int) -> Vocabulary:
@@ -145,6 +145,23 @@ def dense_subscriptions(n_attributes: int, equal: float, draw: Draw, n: int) -> 
     value = draw.below(np.where(equality, DENSE_VALUES, n_ranges), 5 * n)
     codes = attributes * (DENSE_VALUES + n_ranges) + np.where(equality, 0, DENSE_VALUES) + value
     return Conjunctions(vocabulary, codes, np.arange(0, 5 * n + 1, 5))
+
+
+def wide_subscriptions(n_attributes: int, width: int, draw: Draw, n: int) -> Conjunctions:
+    """Ten ranges of ``width`` values each, on different attributes."""
+    names = [f"a{i}" for i in range(n_attributes)]
+    lows = np.arange(DENSE_VALUES - width + 1)
+    tails = [f" BETWEEN {low} AND {low + width - 1}" for low in lows.tolist()]
+    vocabulary = Vocabulary(
+        names,
+        pa.array([name + tail for name in names for tail in tails]),
+        np.repeat(np.arange(n_attributes), len(lows)),
+        np.tile(lows, n_attributes),
+        np.tile(lows + width - 1, n_attributes),
+    )
+    attributes = draw.distinct(n, 10, n_attributes).ravel()
+    codes = attributes * len(lows) + draw.below(len(lows), 10 * n)
+    return Conjunctions(vocabulary, codes, np.arange(0, 10 * n + 1, 10))
 
 
 def present_events(n_attributes: int, present: int, draw: Draw, n: int) -> pa.Table:

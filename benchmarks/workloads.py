@@ -40,6 +40,7 @@ from benchmarks.generators import (
     shop_subscriptions,
     strings_events,
     strings_subscriptions,
+    wide_subscriptions,
 )
 
 if TYPE_CHECKING:
@@ -121,6 +122,17 @@ def _dense(name: str, size: int, seed: int, shape: tuple[int, int, float]) -> di
     }
 
 
+def _wide(name: str, size: int, seed: int) -> dict[str, Any]:
+    return {
+        "name": name,
+        "n_subscriptions": size,
+        "seed": seed,
+        "notes": "20 attributes, all present, 10 predicates: ranges 40 % wide over 1,000 values",
+        "expressions": partial(wide_subscriptions, 20, 400),
+        "make_events": partial(present_events, 20, 20),
+    }
+
+
 def _recipe(name: str, *, small: bool) -> dict[str, Any]:
     """Parameters of one workload; sizes are the only thing that ``small`` changes."""
     match name:
@@ -136,6 +148,10 @@ def _recipe(name: str, *, small: bool) -> dict[str, Any]:
             return _dense(name, 2_000 if small else 100_000, 5, (100, 30, 0.5))
         case "ranges":
             return _dense(name, 2_000 if small else 100_000, 6, (20, 20, 0.0))
+        case "wide":
+            return _wide(name, 2_000 if small else 100_000, 11)
+        case "wide-1m":
+            return _wide(name, 4_000 if small else 1_000_000, 12)
         case "equality":
             return {
                 "name": name,
@@ -186,6 +202,8 @@ NAMES = (
     "dense",
     "optional",
     "ranges",
+    "wide",
+    "wide-1m",
     "equality",
     "ads",
     "strings",

@@ -19,6 +19,8 @@ import bittern
 import bittern.spark
 from benchmarks.conformance.collecting import ROW, Relation
 from bittern.errors import BitternError
+from bittern.model.event_schema import EventSchema
+from bittern.spark.attributes import event_schema
 from bittern.spark.terms.planning import plan_terms
 
 #: So many expressions are asked of Spark at once.
@@ -89,7 +91,8 @@ def _asked(frame: DataFrame, texts: list[str], numbers: list[int]) -> list[Answe
 
 def embedded(rows: Rows, texts: list[str], known: list[Answer]) -> list[Answer]:
     """What Bittern matches in this process, beside what Spark keeps."""
-    index = bittern.Index.build(dict(enumerate(texts)), on_error="skip")
+    schema = rows.table.schema
+    index = bittern.Index.build(dict(enumerate(texts)), on_error="skip", schema=schema)
     answers = _refused(index, len(texts))
     good = [at for at, answer in enumerate(answers) if answer.refused is None]
     _alone_or_together(
@@ -98,7 +101,8 @@ def embedded(rows: Rows, texts: list[str], known: list[Answer]) -> list[Answer]:
     for at in good:
         # Of each event one reason is listed, whichever expression it is for: ask again.
         if answers[at].refused is None and (known[at].listed or known[at].true != answers[at].true):
-            alone = bittern.Matcher(bittern.Index.build({0: texts[at]})).match(rows.table)
+            own = bittern.Index.build({0: texts[at]}, schema=schema)
+            alone = bittern.Matcher(own).match(rows.table)
             answers[at].listed = {rows.numbers[row] for row in _rows_told(alone.mistyped)}
     return answers
 
@@ -115,7 +119,8 @@ def _refused(index: bittern.Index, n: int) -> list[Answer]:
 
 
 def _matched_here(rows: Rows, texts: dict[int, str], answers: list[Answer]) -> None:
-    found = bittern.Matcher(bittern.Index.build(texts)).match(rows.table)
+    index = bittern.Index.build(texts, schema=rows.table.schema)
+    found = bittern.Matcher(index).match(rows.table)
     for number, ids in zip(rows.numbers, found.to_pylist(), strict=True):
         for at in ids:
             answers[int(at)].true.add(number)
@@ -143,10 +148,12 @@ def _alone_or_together(
 
 def on_spark(rows: Rows, texts: list[str]) -> list[Answer]:
     """What Bittern matches on Spark."""
-    index = bittern.Index.build(dict(enumerate(texts)), on_error="skip", functions="spark")
+    schema = _schema(rows)
+    texts_of = dict(enumerate(texts))
+    index = bittern.Index.build(texts_of, on_error="skip", functions="spark", schema=schema)
     answers = _refused(index, len(texts))
     good = [at for at, answer in enumerate(answers) if answer.refused is None]
-    names = {at: _attributes(texts[at]) for at in good}
+    names = {at: _attributes(texts[at], schema) for at in good}
     why: dict[str, str] = {}
     asked = dict.fromkeys(name for own in names.values() for name in own)
     plan_terms(rows.frame.sparkSession, rows.frame.schema, asked, (), why.__setitem__)
@@ -160,7 +167,8 @@ def on_spark(rows: Rows, texts: list[str]) -> list[Answer]:
 
 
 def _matched_there(rows: Rows, texts: dict[int, str], answers: list[Answer]) -> None:
-    index = bittern.Index.build(texts, functions="spark")
+    schema = _schema(rows)
+    index = bittern.Index.build(texts, functions="spark", schema=schema)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         found = bittern.spark.match(rows.frame, index, event_id=ROW, rejects=True).collect()
@@ -172,5 +180,11 @@ def _matched_there(rows: Rows, texts: dict[int, str], answers: list[Answer]) -> 
                 answers[at].listed.add(int(row[ROW]))
 
 
-def _attributes(text: str) -> list[str]:
-    return bittern.Index.build({0: text}, functions="spark").rank.attribute_names()
+def _schema(rows: Rows) -> EventSchema:
+    """What the DataFrame tells, as it does where subscriptions are one too."""
+    return event_schema(rows.frame.drop(ROW).schema, (), case_sensitive=False)
+
+
+def _attributes(text: str, schema: EventSchema) -> list[str]:
+    index = bittern.Index.build({0: text}, functions="spark", schema=schema)
+    return index.rank.attribute_names()
