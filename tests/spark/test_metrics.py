@@ -18,13 +18,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bittern.errors import OptionError
-from bittern.spark.streaming.exporters import (
-    JsonLines,
-    PrometheusFile,
-    Served,
-    prometheus_text,
+from bittern.spark.streaming.json_lines import JsonLines
+from bittern.spark.streaming.metrics import (
+    BatchReport,
+    Durations,
+    Figures,
+    Metrics,
+    TriggerProgress,
 )
-from bittern.spark.streaming.metrics import BatchReport, Figures, Metrics, TriggerProgress
+from bittern.spark.streaming.prometheus import PrometheusFile, Served, prometheus_text
 from steady import PATIENCE
 
 STAGES = {"pin": 0.25, "view": 0.25, "match": 1.0, "deliver": 0.5}
@@ -281,8 +283,9 @@ def test_a_place_that_cannot_be_written(tmp_path: Any, name: str) -> None:
 # Prometheus
 
 
-def samples(text: str) -> dict[str, float]:
+def samples(text: bytes | str) -> dict[str, float]:
     """Every sample of a text by its name and labels, each line of it being right."""
+    text = text if isinstance(text, str) else text.decode()
     found = {}
     declared: dict[str, str] = {}
     for line in text.removesuffix("\n").split("\n"):
@@ -294,7 +297,7 @@ def samples(text: str) -> dict[str, float]:
             continue
         sample = SAMPLE.fullmatch(line)
         assert sample, line
-        family = re.sub("_(sum|count)$", "", sample[1])
+        family = re.sub("_(sum|count|bucket)$", "", sample[1])
         assert family in declared or sample[1] in declared, line
         assert f"{sample[1]} {sample[2]}" not in found
         found[f"{sample[1]} {sample[2]}"] = float(sample[3])
@@ -312,8 +315,13 @@ def test_prometheus_text_tells_what_the_figures_tell() -> None:
         'matches_total pipeline="shop"': 10,
         'rejects_total pipeline="shop"': 2,
         'rows_read_total pipeline="shop"': 100,
-        'stage_seconds_total pipeline="shop",stage="commit"': 0.75,
-        'batch_latency_seconds pipeline="shop",quantile="0.99"': 3,
+        'replays_total pipeline="shop"': 0,
+        'stage_seconds_sum pipeline="shop",stage="commit"': 0.75,
+        'stage_seconds_bucket le="0.5",pipeline="shop",stage="commit"': 0,
+        'stage_seconds_bucket le="1.0",pipeline="shop",stage="commit"': 1,
+        'batch_latency_seconds_bucket le="2.5",pipeline="shop"': 0,
+        'batch_latency_seconds_bucket le="5.0",pipeline="shop"': 1,
+        'batch_latency_seconds_bucket le="+Inf",pipeline="shop"': 1,
         'batch_latency_seconds_sum pipeline="shop"': 3,
         'batch_latency_seconds_count pipeline="shop"': 1,
         'batch_id pipeline="shop"': 4,
@@ -328,11 +336,42 @@ def test_prometheus_text_tells_what_the_figures_tell() -> None:
 
 
 def test_what_is_not_known_has_no_sample() -> None:
-    text = prometheus_text(Figures(), "shop")
+    text = prometheus_text(Figures(), "shop").decode()
     assert samples(text)
     assert "source_events_behind" not in text
     assert "batch_id" not in text
-    assert "quantile" not in text
+    assert "stage" not in text
+
+
+def test_what_is_counted_never_shrinks() -> None:
+    """Spark tells of a batch later, and then it has taken longer; each is counted once."""
+    metrics = Metrics()
+    before: dict[str, float] = {}
+    for i, whole in enumerate((3.0, 40.0, None, 0.001)):
+        for told in (report(i, replayed=i == 2), TriggerProgress(i, whole=whole)):
+            if isinstance(told, BatchReport):
+                metrics.batch(told)
+            else:
+                metrics.progress(told)
+            now = samples(prometheus_text(metrics.figures(), "shop"))
+            counters = {name: value for name, value in now.items() if "_bucket" in name}
+            assert all(counters.get(name, 0) >= value for name, value in before.items())
+            before = counters
+    figures = metrics.figures()
+    assert (sum(figures.latency.counts), figures.replays) == (4, 1)
+    assert figures.latency.total == pytest.approx(figures.latency_sum)
+    totals = {stage: took.total for stage, took in figures.stages.items()}
+    assert totals == pytest.approx(dict(figures.seconds))
+
+
+@given(st.lists(st.floats(0, 1000)))
+def test_durations_are_counted_in_the_range_they_are_in(taken: list[float]) -> None:
+    durations = Durations()
+    for seconds in taken:
+        durations = durations.plus(seconds)
+    for limit, count in durations.cumulative():
+        assert count == sum(seconds <= limit for seconds in taken)
+    assert durations.total == pytest.approx(sum(taken))
 
 
 @given(name=st.text(), rate=st.floats(0, allow_infinity=False))
@@ -409,12 +448,47 @@ def test_served_until_it_is_closed() -> None:
     assert (status, kind) == (200, "text/plain; version=0.0.4; charset=utf-8")
     assert samples(text)['bittern_events_total pipeline="shop"'] == 100
     assert get(served.port, "/healthz")[::2] == (200, "ok\n")
+    assert get(served.port, "/readyz")[::2] == (503, "the stream does not run\n")
+    metrics.started()
+    assert get(served.port, "/readyz")[::2] == (200, "ok\n")
     assert get(served.port, "/../etc/passwd")[0] == 404
     metrics.ended("the broker\nis gone")
-    assert get(served.port, "/healthz")[::2] == (503, "failed: the broker\nis gone\n")
+    for path in ("/healthz", "/readyz"):
+        assert get(served.port, path)[::2] == (503, "failed: the broker\nis gone\n")
     served.close()
     with pytest.raises(urllib.error.URLError):
         get(served.port, "/metrics")
+
+
+def test_a_stream_that_was_stopped_is_healthy_and_not_ready() -> None:
+    metrics = Metrics()
+    served = Served(0, "shop", metrics.figures)
+    metrics.started()
+    metrics.ended(None)
+    assert (get(served.port, "/healthz")[0], get(served.port, "/readyz")[0]) == (200, 503)
+    served.close()
+
+
+@pytest.mark.parametrize("address", ["127.0.0.2", "::1"])
+def test_served_on_another_address_and_nowhere_else(address: str) -> None:
+    with socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET) as probe:
+        try:
+            probe.bind((address, 0))
+        except OSError:
+            pytest.skip(f"this machine has no {address}")
+    served = Served(0, "shop", Figures, address)
+    host = f"[{address}]" if ":" in address else address
+    with urllib.request.urlopen(f"http://{host}:{served.port}/metrics", timeout=PATIENCE) as answer:
+        assert answer.status == 200
+    with pytest.raises(urllib.error.URLError):
+        get(served.port, "/metrics")
+    served.close()
+
+
+@pytest.mark.parametrize("address", ["localhost", "", "10.0.0.256", "127.0.0.1:80"])
+def test_an_address_that_is_none(address: str) -> None:
+    with pytest.raises(OptionError, match="an IP address of this machine, such as 127"):
+        Served(0, "shop", Figures, address)
 
 
 def test_clients_that_behave_badly_harm_nobody() -> None:

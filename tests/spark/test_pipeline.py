@@ -249,6 +249,42 @@ def test_a_stream_that_runs_and_is_stopped(world: World) -> None:
     assert world.matches()[-1] == (2, 3, "all", version)
 
 
+def test_spark_shows_a_pipeline_by_its_name_and_stages(world: World) -> None:
+    """In the list of queries, and in the descriptions of jobs; what others describe stays."""
+    context = world.spark.sparkContext
+    context.setJobDescription("of the caller")
+    seen: list[tuple[str, str]] = []
+
+    def look(_: Batch) -> None:
+        (query,) = world.spark.streams.active
+        seen.append((query.name, context.getLocalProperty("spark.job.description")))
+
+    world.feed({"id": 1, "price": 1})
+    metrics = Reports()
+    world.pipeline(Rows(look), metrics=metrics, name="shop").run()
+    assert seen == [("bittern:shop", "batch 0: deliver")]
+    assert not metrics.figures().running
+    jobs = context._jsc.sc().statusStore().jobsList(None)
+    told = [jobs.apply(i).description() for i in range(jobs.size())]
+    assert "batch 0: match" in {each.get() for each in told if each.isDefined()}
+    assert context.getLocalProperty("spark.job.description") == "of the caller"
+    context.setJobDescription(None)
+
+
+def test_two_pipelines_of_one_name_do_not_run_in_one_session(world: World) -> None:
+    running = world.pipeline(available_now=False, name="shop").start()
+    other = {"checkpoint": world.folder / "other", "sink": world.folder / "others"}
+    try:
+        with pytest.raises(OptionError, match="'bittern:shop' runs in this session already"):
+            world.pipeline(**other, name="shop").start()
+        world.pipeline(**other).run()  # by default they have the names of their checkpoints
+    finally:
+        running.stop()
+    for name in ("", 5):
+        with pytest.raises(OptionError, match="name must be a text"):
+            world.pipeline(name=name)
+
+
 def test_stopping_finishes_the_batch_under_way(world: World) -> None:
     begun, go_on = threading.Event(), threading.Event()
 

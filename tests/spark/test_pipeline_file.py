@@ -76,7 +76,7 @@ def test_the_least_that_a_file_says(read: Any, tmp_path: Path) -> None:
     assert (file.run.trigger, file.run.master, file.run.conf) == ("1 second", None, {})
     assert (file.rejects, file.history, file.edge, file.throttle) == (None, None, None, None)
     assert (file.matching.event_id, file.matching.limit) == ((), None)
-    assert dataclasses.astuple(file.metrics) == (None, None, None)
+    assert dataclasses.astuple(file.metrics) == (None, None, None, None)
 
 
 def test_a_history_may_say_nothing_more(read: Any, tmp_path: Path) -> None:

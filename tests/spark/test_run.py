@@ -585,7 +585,12 @@ def test_a_pipeline_that_is_stopped_fails_and_goes_on(
         version = catalog.add("round", "price IN (10, 20, 30, 40, 50)")
         put(files, 20)
         lines = child.until(40)
-    assert served(files, "healthz") == "ok\n"
+    assert served(files, "healthz") == served(files, "readyz") == "ok\n"
+    (pages,) = re.findall(r"^bittern: Spark's pages are at (http://127\.0\.0\.1:\d+)$",
+        child.said.read_text(), re.MULTILINE,
+    )  # fmt: skip
+    with urllib.request.urlopen(f"{pages}/StreamingQuery/", timeout=PATIENCE) as answer:
+        assert "bittern:pipeline" in answer.read().decode()
     assert 'bittern_events_total{pipeline="pipeline"} 4' in served(files, "metrics")
     child.send(signal.SIGTERM)
     code, said = child.ended()
@@ -598,8 +603,8 @@ def test_a_pipeline_that_is_stopped_fails_and_goes_on(
     matches = [(0, "cheap"), (1, "cheap"), (2, "cheap"), (20, "round"), (30, "round")]
     assert found(files) == matches
     assert pq.read_table(files / "rejects").num_rows == 1
-    assert 'bittern_matches_total{pipeline="pipeline"} 5\n' in (files / "shop.prom").read_text()
-    assert 'bittern_failed{pipeline="pipeline"} 0\n' in (files / "shop.prom").read_text()
+    assert 'bittern_matches_total{pipeline="pipeline"} 5.0\n' in (files / "shop.prom").read_text()
+    assert 'bittern_failed{pipeline="pipeline"} 0.0\n' in (files / "shop.prom").read_text()
 
     # What the next batch needs is damaged: nothing is lost by that.
     put(files, 40)
@@ -612,7 +617,7 @@ def test_a_pipeline_that_is_stopped_fails_and_goes_on(
     assert re.search(r"^bittern: the pipeline has failed: the pin .* cannot", said, re.MULTILINE)
     assert "MicroBatchExecution" not in said  # it is told once
     assert f"it continues from {files / 'checkpoint'}\n" in said
-    assert 'bittern_failed{pipeline="pipeline"} 1\n' in (files / "shop.prom").read_text()
+    assert 'bittern_failed{pipeline="pipeline"} 1.0\n' in (files / "shop.prom").read_text()
 
     pin.unlink()
     monkeypatch.setattr(

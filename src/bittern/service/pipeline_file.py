@@ -213,6 +213,7 @@ class MetricsSection:
     json_lines: str | None = path("a file that gets a line per batch", default=None)
     prometheus_file: str | None = path("a file for node_exporter, FILE.prom", default=None)
     prometheus_port: int | None = whole("a port of this machine", 1, 65_535, default=None)
+    prometheus_address: str | None = text("an address of this machine, or 0.0.0.0", default=None)
 
 
 SOURCES = {"files": FilesSource, "kafka": KafkaSource, "generator": GeneratorSource}

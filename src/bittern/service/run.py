@@ -38,12 +38,15 @@ from bittern.service.live_view import LiveView
 from bittern.service.pipeline_file import PipelineFile
 from bittern.service.report import count, say
 from bittern.spark import session, streaming
-from bittern.spark.streaming.exporters import JsonLines, PrometheusFile, Served
+from bittern.spark.streaming.json_lines import JsonLines
 from bittern.spark.streaming.metrics import Exporter, Figures, Metrics
 from bittern.spark.streaming.pins import Checkpoint
+from bittern.spark.streaming.prometheus import LOOPBACK, PrometheusFile, Served
 
 _LOOK = 0.2  # seconds between two looks at the query
 _PATIENCE = 30.0  # seconds that giving up a batch may take
+#: Of a session for a pipeline, which runs for long: its pages show what it does.
+_CONF = {"spark.ui.enabled": "true"}
 
 
 def run(options: argparse.Namespace) -> int:
@@ -70,8 +73,10 @@ def _run(file: PipelineFile, options: argparse.Namespace) -> int:
         metrics = Metrics() if options.check else _metrics(file, stack)
         if not options.quiet:
             say("starting Spark")
-        spark = stack.enter_context(session.running(_master(file), file.run.conf))
+        spark = stack.enter_context(session.running(_master(file), _CONF | dict(file.run.conf)))
         stack.enter_context(signals.again())
+        if not options.quiet and spark.sparkContext.uiWebUrl:
+            say(f"Spark's pages are at {spark.sparkContext.uiWebUrl}")
         pipeline = _pipeline(spark, file, catalog, metrics, once=options.once)
         if not options.check:
             return _attended(pipeline, file, metrics, signals, quiet=options.quiet)
@@ -237,7 +242,9 @@ def _metrics(file: PipelineFile, stack: contextlib.ExitStack) -> Metrics:
     metrics = Metrics(exporters)
     stack.callback(metrics.close)
     if told.prometheus_port is not None:
-        stack.callback(Served(told.prometheus_port, file.name, metrics.figures).close)
+        address = told.prometheus_address or LOOPBACK
+        served = Served(told.prometheus_port, file.name, metrics.figures, address)
+        stack.callback(served.close)
     return metrics
 
 
@@ -267,6 +274,7 @@ def _pipeline(
         available_now=once,
         after=after,
         metrics=metrics,
+        name=file.name,
         history=told is not None and (told.path or True),
         keep=None if told is None else told.keep,
         order_by=None if told is None else told.order_by,

@@ -10,7 +10,8 @@ In the order in which a micro-batch meets them::
     after.py state.py        edges and throttles, and what they remember
     batch.py                 what a sink gets of it
     files.py forwarding.py webhook.py (letters.py)   the sinks
-    metrics.py listener.py exporters.py   figures: kept, heard from Spark, for other programs
+    metrics.py listener.py           figures: kept, and heard from Spark
+    json_lines.py prometheus.py      the same for other programs
 
 The view of the pinned version, base snapshot and deltas, is made in ``spark/catalogs``.
 """

@@ -31,14 +31,21 @@ import dataclasses
 import math
 import threading
 import time
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Protocol
 
 _WINDOW = 60.0  # seconds that rates are over
 _LATENCIES = 200  # batches that quantiles are over
 _SHOWN = 10  # batches in ``Figures.recent``
+#: Upper ends of the ranges in which durations are counted, in seconds: a batch takes from some
+#: hundredths of a second to minutes.
+_LIMITS = (
+    0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, math.inf,
+)  # fmt: skip
 #: Batches kept for rates: more than ten a second do not fit Spark's own work between them.
 _KEPT = 1000
 
@@ -85,6 +92,29 @@ class Done:
 
 
 @dataclass(frozen=True)
+class Durations:
+    """How many durations were at most 0.01 s, at most 0.025 s, and so on; and their sum.
+
+    ::
+
+        0.004, 0.3, 0.4    counts  1 0 0 0 0 2 0 ...    total  0.704
+    """
+
+    counts: tuple[int, ...] = (0,) * len(_LIMITS)
+    total: float = 0.0
+
+    def plus(self, seconds: float) -> Durations:
+        """With one more. O(1)."""
+        counts = list(self.counts)
+        counts[bisect_left(_LIMITS, seconds)] += 1
+        return Durations(tuple(counts), self.total + seconds)
+
+    def cumulative(self) -> list[tuple[float, int]]:
+        """Each limit, and how many were not above it."""
+        return list(zip(_LIMITS, accumulate(self.counts), strict=True))
+
+
+@dataclass(frozen=True)
 class Figures:
     """The state of a pipeline at one moment; totals are since it was started."""
 
@@ -100,6 +130,10 @@ class Figures:
     latency_p50: float | None = None
     latency_p99: float | None = None
     latency_sum: float = 0.0
+    #: Of batches whose time is known to the end: these never shrink, as Prometheus wants it.
+    latency: Durations = Durations()
+    stages: Mapping[str, Durations] = field(default_factory=dict)
+    replays: int = 0  # batches that an earlier run had matched
     version: int | None = None
     newest: int | None = None
     behind: int | None = None  # events not read yet; None where the source does not tell
@@ -108,6 +142,7 @@ class Figures:
     documents: int | None = None  # of the history; None where there is none
     left_out: int = 0  # subscriptions of the version that cannot be matched
     seconds: Mapping[str, float] = field(default_factory=dict)
+    running: bool = False  # the query was started, and has not ended
     failed: bool = False  # the query ended with an error
     error: str | None = None  # the last one, of the query or of an exporter
     recent: Sequence[Done] = ()  # the last batches, oldest first
@@ -155,6 +190,18 @@ class Metrics:
         with self._lock:
             self._began = self._clock()
 
+    def started(self) -> None:
+        """The query runs: its checkpoint and folders are its own."""
+        with self._lock:
+            self._totals = dataclasses.replace(self._totals, running=True)
+            self._refresh()
+
+    def stopped(self) -> None:
+        """The query runs no more, whatever Spark still tells of it."""
+        with self._lock:
+            self._totals = dataclasses.replace(self._totals, running=False)
+            self._refresh()
+
     def batch(self, report: BatchReport) -> None:
         """Take a batch that was delivered. O(1)."""
         with self._lock:
@@ -177,6 +224,7 @@ class Metrics:
                 segments=report.segments,
                 documents=report.documents,
                 left_out=report.left_out,
+                replays=was.replays + report.replayed,
             )
             self._count(seconds, done.latency)
             self._refresh()
@@ -202,6 +250,7 @@ class Metrics:
         """The query is over; with an error if it failed."""
         with self._lock:
             self._complete()
+            self._totals = dataclasses.replace(self._totals, running=False)
             if error is not None:
                 self._totals = dataclasses.replace(self._totals, failed=True, error=error)
             self._refresh()
@@ -272,6 +321,17 @@ class Metrics:
         """Tell the exporters of the last batch, if they were not told yet."""
         if self._open:
             self._open = False
+            done, was = self._kept[-1], self._totals
+            stages = {
+                **was.stages,
+                **{
+                    stage: was.stages.get(stage, Durations()).plus(took)
+                    for stage, took in done.seconds.items()
+                },
+            }
+            self._totals = dataclasses.replace(
+                was, latency=was.latency.plus(done.latency), stages=stages
+            )
             for exporter in self._exporters:
                 self._export(lambda to=exporter: to.batch(self._kept[-1]))  # type: ignore[misc]
 

@@ -93,6 +93,9 @@ class Pipeline:
         Steps between matching and the sink, in order: ``Edge`` and ``Throttle``.
     metrics
         A ``Metrics`` object, which gets the figures of every batch.
+    name
+        Stands in Spark's pages and in its list of queries, as ``bittern:NAME``. By default it is
+        the path of the checkpoint.
     history
         True, or a folder that driver and executors share: events are remembered, and EXISTS and
         FORALL range over those of all earlier batches. True means a folder in the checkpoint.
@@ -122,6 +125,7 @@ class Pipeline:
         history: bool | str | os.PathLike[str] = False,
         keep: int | None = None,
         order_by: str | Sequence[str] | None = None,
+        name: str | None = None,
     ) -> None:
         keys, documents = names_in(events, event_id, json)
         if not events.isStreaming:
@@ -154,6 +158,8 @@ class Pipeline:
         _check_history(history, keep, order_by)
         documents_in = None if isinstance(history, bool) else history
         check_apart(checkpoint=checkpoint, sink=path, rejects=rejects, history=documents_in)
+        if name is not None and (not isinstance(name, str) or not name):
+            raise OptionError(f"name must be a text, not {brief(name)}")
         own = Checkpoint(checkpoint)
         folder = (
             own.own / "history"
@@ -161,6 +167,7 @@ class Pipeline:
             else local_path(os.fspath(documents_in), "history")
         )
         self._events = events
+        self._name = f"bittern:{name or own.path}"
         self._trigger = {"availableNow": True} if available_now else _interval(trigger, events)
         self._plan = PipelinePlan(
             events.sparkSession,
@@ -183,7 +190,7 @@ class Pipeline:
 
     def start(self) -> Running:
         """Start the stream; ``PipelineError`` if the checkpoint or a folder is another's."""
-        return Running(self._plan, self._events, self._trigger)
+        return Running(self._plan, self._events, self._trigger, self._name)
 
     def run(self) -> None:
         """Start the stream and wait until it ends, which only ``available_now`` does by itself."""
@@ -218,6 +225,14 @@ def _check_classic(spark: SparkSession) -> None:
         )
 
 
+def _check_name(spark: SparkSession, name: str) -> None:
+    if any(query.name == name for query in spark.streams.active):
+        raise OptionError(
+            f"a query with the name {name!r} runs in this session already: give the pipeline "
+            f"another name"
+        )
+
+
 class _Stopping(Exception):  # noqa: N818
     """Ends a batch that began after the pipeline was told to stop, before it has a pin."""
 
@@ -225,7 +240,9 @@ class _Stopping(Exception):  # noqa: N818
 class Running:
     """A pipeline that was started."""
 
-    def __init__(self, plan: PipelinePlan, events: DataFrame, trigger: dict[str, Any]) -> None:
+    def __init__(
+        self, plan: PipelinePlan, events: DataFrame, trigger: dict[str, Any], name: str
+    ) -> None:
         self._plan = plan
         self._batch = threading.Lock()  # held while a batch is worked on
         self._stopping = self._aborting = False
@@ -236,11 +253,15 @@ class Running:
             plan.checkpoint.check_query()
             self._steps = Steps(plan)
             stack.callback(self._steps.close)
+            _check_name(plan.spark, name)
             writer = events.writeStream.foreachBatch(self._on_batch).trigger(**trigger)
+            writer = writer.queryName(name)
             #: Spark's own handle.
             self.query = writer.option("checkpointLocation", f"file:{plan.checkpoint.path}").start()
             stack.callback(self.query.stop)
             self._steps.claim()
+            plan.metrics.started()
+            stack.callback(plan.metrics.stopped)
             listener = Listener(plan.metrics, str(self.query.id), self._is_stopped)
             plan.spark.streams.addListener(listener)
             stack.callback(plan.spark.streams.removeListener, listener)

@@ -13,6 +13,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -36,6 +37,8 @@ from bittern.spark.streaming.metrics import BatchReport, Metrics
 from bittern.spark.streaming.outbox import Outbox
 from bittern.spark.streaming.pins import Checkpoint, Pin
 from bittern.spark.terms.planning import PlansOfStream
+
+_DESCRIPTION = "spark.job.description"
 
 
 @dataclass(frozen=True)
@@ -73,16 +76,21 @@ class PipelinePlan:
 
 @dataclass
 class _Watch:
-    """How long each stage of a batch took."""
+    """How long each stage of a batch took. Spark's pages show its jobs under the stage's name."""
 
+    context: SparkContext
+    batch_id: int
     seconds: dict[str, float] = field(default_factory=dict)
 
     @contextmanager
     def time(self, stage: str) -> Iterator[None]:
         began = time.perf_counter()
+        before = self.context.getLocalProperty(_DESCRIPTION)
+        self.context.setJobDescription(f"batch {self.batch_id}: {stage}")
         try:
             yield
         finally:
+            self.context.setLocalProperty(_DESCRIPTION, before)  # type: ignore[arg-type]  # or None
             self.seconds[stage] = self.seconds.get(stage, 0.0) + time.perf_counter() - began
 
 
@@ -106,7 +114,7 @@ class Steps:
 
     def __call__(self, frame: DataFrame, batch_id: int) -> None:
         """Do all steps, or those that are left if an earlier attempt died."""
-        plan, watch = self._plan, _Watch()
+        plan, watch = self._plan, _Watch(self._plan.spark.sparkContext, batch_id)
         query_id = self.claim()
         with watch.time("pin"):
             pin = plan.checkpoint.pin(batch_id, plan.catalog.version)
