@@ -36,6 +36,17 @@ def matches_of(spark: Any, *rows: tuple[Any, ...]) -> DataFrame:
     return spark.createDataFrame(rows or ROWS, SCHEMA)
 
 
+@pytest.mark.spark
+def test_the_payload_is_in_the_message_and_not_in_its_key(spark: Any) -> None:
+    plain = Kafka("localhost:9092", "topic").messages(batch_of(matches_of(spark))).collect()
+    with_price = matches_of(spark).selectExpr("order", "12.5D AS price", "subscription", "version")
+    found = Kafka("localhost:9092", "topic").messages(batch_of(with_price)).collect()
+    assert [row["key"] for row in found] == [row["key"] for row in plain]
+    assert found[0]["value"] == (
+        '{"order":17,"price":12.5,"subscription":"alert-3","version":4711,"batch":42}'
+    )
+
+
 # Format
 
 

@@ -25,6 +25,7 @@ from answers import expected
 from bittern.catalog.catalog import Catalog
 from bittern.errors import OptionError, PipelineError
 from bittern.spark.streaming import pipeline as pipeline_module
+from bittern.spark.streaming.after import Edge, Throttle
 from bittern.spark.streaming.batch import After, Batch, Sink
 from bittern.spark.streaming.files import Files
 from bittern.spark.streaming.metrics import BatchReport, Metrics
@@ -633,6 +634,67 @@ def test_a_key_that_would_be_overwritten_is_refused(world: World, name: str) -> 
     with pytest.raises(OptionError, match="has the name of an output column"):
         world.pipeline(events=events, event_id=None)
     world.pipeline(events=events)  # as an attribute it is no key
+
+
+def test_the_payload_travels_with_matches_and_rejects(world: World) -> None:
+    """It identifies nothing: steps, keys and positions are those of ``event_id``."""
+    world.feed({"id": 1, "price": 5.5, "color": "red"}, {"id": 2, "price": 50})
+    world.feed({"id": 1, "price": 7, "color": "blue"})
+    events = world.events().selectExpr("*", "if(id = 1, '{\"size\": 3}', '{') AS text")
+    world.catalog.add("large", "size = 3")
+    options = {"events": events, "json": "text", "rejects": world.folder / "rejects"}
+    world.pipeline(**options, payload=["text", "price", "id"]).run()
+    text = '{"size": 3}'
+    assert world.matches() == [
+        (0, 1, text, 5.5, "cheap", 2),
+        (0, 1, text, 5.5, "large", 2),
+        (0, 1, text, 5.5, "red", 2),
+        (1, 1, text, 7.0, "cheap", 2),
+        (1, 1, text, 7.0, "large", 2),
+    ]
+    ((batch, *reject),) = world.matches("rejects")
+    assert (batch, reject[:3]) == (0, [2, "{", 50.0])
+
+    after = [Edge("id"), Throttle(2, "1 hour", by="subscription", order="id")]
+    sink = Rows()
+    again = {"checkpoint": world.folder / "again", "after": after}
+    world.pipeline(sink, **again, **{**options, "rejects": None}, payload="*").run()
+    first = [(1, 5.5, "red", text, id_, 2) for id_ in ("cheap", "large", "red")]
+    assert sink.rows == [(0, first), (1, [])]
+    assert sink.batches[0].keys == ("id",)
+    assert sink.batches[0].carried == ("id", "price", "color", "text")
+
+
+@pytest.mark.parametrize(
+    ("payload", "said"),
+    [
+        ("nope", "payload names 'nope', but the events have no such column; they have id, "),
+        (["price", "price"], "payload names a column twice"),
+        (5, "payload must be the name of a column or a list of names"),
+        ("version", "'version' has the name of an output column"),
+        ("*", "'version' has the name of an output column"),
+    ],
+)
+def test_a_payload_that_cannot_travel(world: World, payload: Any, said: str) -> None:
+    with pytest.raises(OptionError, match=said):
+        world.pipeline(events=world.events("id bigint, price double, version int"), payload=payload)
+
+
+def test_a_payload_that_changes_is_that_of_when_a_batch_was_matched(world: World) -> None:
+    world.feed({"id": 1, "price": 5.5, "color": "red"})
+
+    def fails(_: Batch) -> None:
+        raise OSError("no room")
+
+    with pytest.raises(PipelineError, match="no room"):
+        world.pipeline(Rows(fails), payload="price").run()
+    sink = Rows()
+    world.feed({"id": 2, "price": 6.5, "color": "red"})
+    world.pipeline(sink, payload="color").run()
+    assert sink.rows == [
+        (0, [(1, 5.5, "cheap", 1), (1, 5.5, "red", 1)]),
+        (1, [(2, "red", "cheap", 1), (2, "red", "red", 1)]),
+    ]
 
 
 def test_steps_and_sinks_are_asked_before_anything_starts(world: World) -> None:

@@ -86,6 +86,13 @@ def test_a_history_may_say_nothing_more(read: Any, tmp_path: Path) -> None:
     assert dataclasses.astuple(file.history) == (f"{tmp_path}/documents", 10, ("at",))
 
 
+@pytest.mark.parametrize(
+    ("told", "names"), [('"*"', ("*",)), ('["price", "title"]', ("price", "title"))]
+)
+def test_a_payload_is_one_name_or_several(read: Any, told: str, names: tuple[str, ...]) -> None:
+    assert read(f"{PLAIN}[matching]\npayload = {told}\n").matching.payload == names
+
+
 def test_what_is_wrong_with_a_history(told: Any) -> None:
     lines = 'keep = 0\norder_by = 7\npaths = "at"\n'
     assert told(f"{PLAIN}[history]\n{lines}") == [

@@ -97,6 +97,7 @@ class MatchingSection:
     event_id: tuple[str, ...] = texts("columns that identify an event", default=())
     json: tuple[str, ...] = texts("columns whose text is JSON with attributes", default=())
     limit: int | None = whole("matches of highest weight to keep per event", 1, _MANY, default=None)
+    payload: tuple[str, ...] = texts("more columns that travel with each match", default=())
     store: str | None = path("a folder that driver and executors share", default=None)
 
 

@@ -268,6 +268,7 @@ def _pipeline(
         event_id=file.matching.event_id or source.event_id,
         json=file.matching.json or source.json,
         limit=file.matching.limit,
+        payload="*" if file.matching.payload == ("*",) else file.matching.payload,
         rejects=None if file.rejects is None else file.rejects.path,
         store=file.matching.store,
         trigger=None if once else file.run.trigger,

@@ -57,27 +57,33 @@ def names_of(given: str | Sequence[str] | None, what: str) -> list[str]:
 
 
 def check_columns(
-    schema: StructType, keys: Sequence[str], json: Sequence[str], *, case_sensitive: bool
+    schema: StructType,
+    keys: Sequence[str],
+    json: Sequence[str],
+    payload: Sequence[str] = (),
+    *,
+    case_sensitive: bool,
 ) -> None:
-    """Raise unless events of this schema have these keys and JSON columns."""
+    """Raise unless events of this schema have these keys, JSON columns and payload."""
     _check_twins(schema.names, "columns of the events", case_sensitive=case_sensitive)
     for name in schema.names:
         if name.startswith((TERM, OWN)):
             raise OptionError(f"the column {name!r} starts with a control character: rename it")
     check_fields(schema, case_sensitive=True)  # whatever Spark does, Arrow tells others apart
-    for what, names in (("event_id", keys), ("json", json)):
+    for what, names in (("event_id", keys), ("json", json), ("payload", payload)):
         for name in names:
             if name not in schema.names:
                 raise OptionError(
                     f"{what} names {name!r}, but the events have no such column; they have "
                     f"{', '.join(schema.names)}"
                 )
-    for name in keys:
-        if not _can_return(schema[name].dataType):
-            raise OptionError(
-                f"the column {name!r} is {schema[name].dataType.simpleString()}, which cannot be "
-                f"passed to Python and back: name other columns in event_id, or cast it"
-            )
+    for what, names in (("event_id", keys), ("payload", payload)):
+        for name in names:
+            if not _can_return(schema[name].dataType):
+                raise OptionError(
+                    f"the column {name!r} is {schema[name].dataType.simpleString()}, which cannot "
+                    f"be passed to Python and back: name other columns in {what}, or cast it"
+                )
     for name in json:
         if not isinstance(schema[name].dataType, StringType):
             raise OptionError(

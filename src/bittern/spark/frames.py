@@ -170,6 +170,26 @@ def names_in(
     return keys, documents
 
 
+def payload_in(
+    events: DataFrame, keys: Sequence[str], payload: str | Sequence[str], taken: Sequence[str]
+) -> list[str]:
+    """The columns beside the keys that travel with matches; "*" is all that are left.
+
+    ``taken`` are further names that no column of the output may have.
+    """
+    case_sensitive = is_case_sensitive(events.sparkSession)
+    names = [*events.columns] if payload == "*" else names_of(payload, "payload")
+    found = [name for name in names if name not in keys]
+    check_columns(events.schema, (), (), found, case_sensitive=case_sensitive)
+    for name in found:
+        if (name if case_sensitive else name.lower()) in {*_OUTPUT, *taken}:
+            raise OptionError(
+                f"the column {name!r} has the name of an output column: rename it, or name the "
+                f"columns of the payload without it"
+            )
+    return found
+
+
 def mistyped(index: Index, schema: StructType, json: Sequence[str]) -> list[str]:
     """The columns of events that no subscription can compare, because of their type."""
     known = [field for field in schema if can_carry(field.dataType)]

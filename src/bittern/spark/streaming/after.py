@@ -122,7 +122,7 @@ class Edge(After):
             .select(
                 F.struct(*map(quoted, self.entity)).alias("entity"),
                 F.struct(*_positions(batch, self.order)).alias("position"),
-                F.struct(*map(quoted, batch.keys)).alias("event"),
+                F.struct(*map(quoted, batch.carried)).alias("event"),
                 SUBSCRIPTION,
             )
             .groupBy("entity", "position")
@@ -145,7 +145,7 @@ class Edge(After):
             .where(F.col("held").isNotNull() | (F.size("newly") > 0))
         )
         passed = states.keep(batch.batch_id, left).select(
-            *[F.col("event").getField(key).alias(key) for key in batch.keys],
+            *[F.col("event").getField(name).alias(name) for name in batch.carried],
             F.explode("newly").alias(SUBSCRIPTION),
             F.lit(batch.version).cast("bigint").alias("version"),
         )

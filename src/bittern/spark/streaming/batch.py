@@ -23,6 +23,8 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from bittern.catalog.catalog import Catalog
+from bittern.spark.operator import SUBSCRIPTION
+from bittern.spark.sink.part_files import VERSION
 from bittern.spark.streaming.outbox import BATCH, QUERY
 
 #: Times as ISO 8601 writes them, with all their digits, whatever the session's time zone.
@@ -48,9 +50,14 @@ class Batch:
     time: datetime
     #: The columns that identify an event.
     keys: tuple[str, ...]
-    #: Keys, subscription (string), version (bigint).
+    #: Keys, payload, subscription (string), version (bigint).
     matches: DataFrame
     catalog: Catalog
+
+    @property
+    def carried(self) -> tuple[str, ...]:
+        """The columns of the event: keys and payload, as they were when it was matched."""
+        return tuple(name for name in self.matches.columns if name not in (SUBSCRIPTION, VERSION))
 
     @property
     def place(self) -> str:

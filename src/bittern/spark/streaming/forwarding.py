@@ -122,7 +122,9 @@ class Kafka(Sink):
         identity = as_json(*map(quoted, sorted(batch.keys)), SUBSCRIPTION, VERSION)
         return batch.matches.select(
             F.substring(F.sha2(identity, 256), 1, _KEY_DIGITS).alias("key"),
-            as_json(*map(quoted, batch.keys), SUBSCRIPTION, VERSION, _number(batch)).alias("value"),
+            as_json(*map(quoted, batch.carried), SUBSCRIPTION, VERSION, _number(batch)).alias(
+                "value"
+            ),
         )
 
 

@@ -40,7 +40,7 @@ from bittern.errors import BitternError, OptionError, PipelineError, brief
 from bittern.history.history import check_keep
 from bittern.spark import session
 from bittern.spark.attributes import event_schema
-from bittern.spark.frames import names_in
+from bittern.spark.frames import names_in, payload_in
 from bittern.spark.past import order_of
 from bittern.spark.session import is_case_sensitive
 from bittern.spark.sink.part_files import VERSION
@@ -81,6 +81,9 @@ class Pipeline:
         A folder, on a file system that survives the driver, for all that a restart needs.
     event_id, json, limit
         As in ``bittern.spark.match``.
+    payload
+        Columns that travel with each match to the sink, beside those of ``event_id``; "*" is all.
+        They do not identify an event.
     rejects
         A folder for the keys of events that could not be read, with the reason.
     store
@@ -116,6 +119,7 @@ class Pipeline:
         event_id: str | Sequence[str] | None = None,
         json: str | Sequence[str] = (),
         limit: int | None = None,
+        payload: str | Sequence[str] = (),
         rejects: str | os.PathLike[str] | None = None,
         store: str | None = None,
         trigger: str | None = "1 second",
@@ -137,6 +141,7 @@ class Pipeline:
                 raise OptionError(
                     f"the key column {key!r} has the name of an output column: rename it"
                 )
+        also = payload_in(events, keys, payload, (VERSION, BATCH, QUERY))
         check_limit(limit)
         _check_classic(events.sparkSession)
         if not isinstance(sink, Sink | str | os.PathLike):
@@ -186,6 +191,7 @@ class Pipeline:
             event_schema(
                 events.schema, documents, case_sensitive=is_case_sensitive(events.sparkSession)
             ),
+            tuple(also),
         )
 
     def start(self) -> Running:

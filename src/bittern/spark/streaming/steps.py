@@ -61,6 +61,8 @@ class PipelinePlan:
     order: tuple[str, ...] = ()
     #: Of the events, whose types tell what subscriptions mean.
     schema: EventSchema | None = None
+    #: The columns that travel with matches beside the keys.
+    payload: tuple[str, ...] = ()
 
     @cached_property
     def table(self) -> Outbox | None:
@@ -196,9 +198,10 @@ class Steps:
                 attributes = attributes_needed(attributes, becoming=bool(plan.order))
                 frame = self._arrived(frame)
             terms = self._terms.plan(frame.schema, attributes)
-            projected = project(frame, plan.keys, attributes, plan.json, terms)
+            carried = (*plan.keys, *plan.payload)
+            projected = project(frame, carried, attributes, plan.json, terms)
             counts = is_case_sensitive(plan.spark)
-            operator = Operator(ref, plan.keys, plan.json, plan.limit, counts)
+            operator = Operator(ref, carried, plan.json, plan.limit, counts)
             staging = stack.enter_context(plan.outbox.staging(batch_id))
             rejects = None
             if plan.rejects is not None:
@@ -206,7 +209,7 @@ class Steps:
             return fill(
                 projected,
                 operator,
-                output_schema(projected.schema, plan.keys, integer_ids=False),
+                output_schema(projected.schema, carried, integer_ids=False),
                 staging,
                 rejects,
                 explode=True,

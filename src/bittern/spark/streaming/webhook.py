@@ -253,7 +253,7 @@ def _rows(batch: Batch, targets: pa.Table) -> DataFrame:
     Those that have waited for the most batches come first.
     """
     matches = batch.matches
-    columns = {name: F.col(quoted(name)) for name in (*batch.keys, SUBSCRIPTION)}
+    columns = {name: F.col(quoted(name)) for name in (*batch.carried, SUBSCRIPTION)}
     orders = {
         f"order{at}": columns[key]
         for at, key in enumerate(batch.keys)
