@@ -76,6 +76,34 @@ def test_wide_columns_and_structs(offers: Any, index: bittern.Index) -> None:
     assert arrays(bittern.spark.match(offers, index, event_id="id")) == FOUND
 
 
+def test_subscriptions_that_the_driver_holds(offers: Any) -> None:
+    """What ``Index.build`` takes is built by the schema of the events, as a DataFrame is."""
+    table = pa.table({"id": list(WISHES), "expression": list(WISHES.values())})
+    typed = {**WISHES, 3: "price > '5' AND title LIKE '%tent%'"}  # as Spark reads it on a double
+    for form in (typed, list(typed.items()), table, table.to_pandas()):
+        found = bittern.spark.match(offers, form, event_id="id").collect()
+        assert {row.id: sorted(row.subscriptions) for row in found} == FOUND
+    built = bittern.spark.build([("a", "price < 10", 2), ("b", "price <"), ("a", "TRUE")])
+    assert (built.subscriptions, built.n_bad) == (1, 2)
+    assert bittern.spark.plan({"a": "price < 10"}, events=offers, event_id="id").subscriptions == 1
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"a": None}, "an expression must be text, not NoneType"),
+        ({"a": "x = '\ud800'"}, "half a surrogate pair"),
+        ({1.5: "a"}, "an id must be a string or an integer, not float"),
+        ([("a", "x > 1", "heavy")], "a weight must be a finite number, not 'heavy'"),
+        ([("a", "x > 1", 2, 3)], r"each subscription must be \(id, expression\)"),
+        ({1: "x > 1", "1": "x > 2"}, "ids are all integers or all texts, not both 1 and '1'"),
+    ],
+)
+def test_subscriptions_that_no_column_can_hold(offers: Any, given: Any, said: str) -> None:
+    with pytest.raises(bittern.errors.BitternError, match=said):
+        bittern.spark.match(offers, given, event_id="id")
+
+
 def test_all_columns_come_back_without_an_event_id(offers: Any, index: bittern.Index) -> None:
     found = bittern.spark.match(offers, index)
     assert found.columns == [*offers.columns, "subscriptions"]
@@ -442,8 +470,8 @@ def test_bad_options(offers: Any, index: bittern.Index, options: dict[str, Any],
 def test_bad_arguments(offers: Any, index: bittern.Index) -> None:
     with pytest.raises(OptionError, match="Spark DataFrame, not list"):
         bittern.spark.match([{"price": 4}], index)
-    with pytest.raises(OptionError, match=r"a bittern\.Catalog, a bittern\.Index, .*, not dict"):
-        bittern.spark.match(offers, {"a": "price < 4"})
+    with pytest.raises(OptionError, match=r"a bittern\.Catalog, a bittern\.Index, .*, not int"):
+        bittern.spark.match(offers, 5)
 
 
 def test_keys_that_the_output_needs(offers: Any, index: bittern.Index) -> None:

@@ -76,7 +76,7 @@ class Subscriptions(NamedTuple):
 _Rows = Iterator[tuple[Any, Any, Any]]
 
 
-def _rows(source: Any) -> tuple[int, _Rows]:
+def rows_in(source: Any) -> tuple[int, _Rows]:
     """How many subscriptions there are (0: not known), and (id, expression, weight) of each."""
     if isinstance(source, Mapping):
         return len(source), ((k, v, None) for k, v in source.items())
@@ -152,7 +152,7 @@ def read_subscriptions(
     types of the events.
     """
     one_of("on_error", on_error, ("raise", "skip"))
-    total, rows = _rows(source)
+    total, rows = rows_in(source)
     reader = _Reader(shapes, known)
     with any_function(allowed=functions == SPARK):
         for n, (id_, text, weight) in enumerate(rows, start=1):

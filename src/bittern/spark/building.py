@@ -48,6 +48,7 @@ from bittern.errors import BadSubscription, OptionError, SubscriptionError, brie
 from bittern.model.event_schema import EventSchema
 from bittern.options import one_of
 from bittern.spark.attributes import event_schema, names_of
+from bittern.spark.handed_over import as_frame, is_handed_over
 from bittern.spark.past import without_quantifiers
 from bittern.spark.reading import Reading, read, writable
 from bittern.spark.samples import check_sample, sample_table
@@ -112,7 +113,7 @@ class Built:
 
 @able()
 def build(
-    subscriptions: DataFrame,
+    subscriptions: Any,
     *,
     sample: DataFrame | pa.Table | pa.RecordBatch | None = None,
     json: str | Sequence[str] = (),
@@ -130,8 +131,9 @@ def build(
     Parameters
     ----------
     subscriptions
-        Columns id (string or an integer type), expression (string) and optionally weight (any
-        numeric type; 1.0 where it is NULL). Where an id is repeated, the first good row stays.
+        A DataFrame with the columns id (string or an integer type), expression (string) and
+        optionally weight (any numeric type; 1.0 where it is NULL). Where an id is repeated, the
+        first good row stays. Or a mapping, pairs or a table, as in ``bittern.Index.build``.
     sample
         Typical events, as a DataFrame or an Arrow table: they tell which predicates to file
         subscriptions under. The first 10,000 rows of a DataFrame are used; if it is sorted, give
@@ -165,6 +167,8 @@ def build(
     one_of("unknown", unknown, ("warn", "raise", "ignore"))
     check_shards(shards)
     check_stabbing(stabbing, None)
+    if is_handed_over(subscriptions):
+        subscriptions = as_frame(SparkSession.active(), subscriptions)
     rows = rows_of(subscriptions)
     text_ids = isinstance(rows.schema["id"].dataType, StringType)
     check_sample(sample)

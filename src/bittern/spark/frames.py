@@ -31,6 +31,7 @@ from bittern.spark.arrow_types import arrow_schema
 from bittern.spark.asked import Asked
 from bittern.spark.attributes import check_columns, event_schema, names_of, placed, project, quoted
 from bittern.spark.catalogs.eventual import follow
+from bittern.spark.handed_over import as_frame, is_handed_over
 from bittern.spark.operator import (
     CANDIDATES,
     FIRST,
@@ -114,6 +115,8 @@ def prepare(events: DataFrame, subscriptions: Any, asked: Asked) -> Job:
         past.refuse_eventual()
         return _eventual(events, subscriptions, keys, documents, asked)
     spark = events.sparkSession
+    if is_handed_over(subscriptions):
+        subscriptions = as_frame(spark, subscriptions)
     counts = is_case_sensitive(spark)
     schema = event_schema(events.schema, documents, case_sensitive=counts)
     source = resolve(spark, subscriptions, asked, history=past.is_given(), schema=schema)
@@ -235,9 +238,9 @@ def match(
         Attributes are columns, fields of structs (by dotted path), entries of ``map<string, ...>``
         and ``variant`` columns, and fields of the JSON text in the columns that ``json`` names.
     subscriptions
-        A DataFrame with the columns id, expression and optionally weight; a ``bittern.Catalog``; a
-        ``bittern.Index``; the path or URI of a saved one; or the result of ``bittern.spark.build``,
-        to build once and match often.
+        A DataFrame with the columns id, expression and optionally weight; a mapping, pairs or a
+        table as in ``bittern.Index.build``; a ``bittern.Catalog``; a ``bittern.Index``; the path or
+        URI of a saved one; or the result of ``bittern.spark.build``, to build once and match often.
     event_id
         The columns that identify an event in the output; all columns if None. Only these and what
         carries attributes in use cross into Python.

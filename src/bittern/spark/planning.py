@@ -45,6 +45,7 @@ from bittern.spark.building import (
     shard_count,
 )
 from bittern.spark.frames import mistyped, names_in
+from bittern.spark.handed_over import as_frame, is_handed_over
 from bittern.spark.resolving import refusal
 from bittern.spark.samples import ROWS
 from bittern.spark.sharded.matching import n_tasks, routed, salts
@@ -195,6 +196,9 @@ def plan(
     else:
         keys, documents = names_in(events, event_id, json)
     view = _View(events, tuple(keys), tuple(documents), store)
+    if is_handed_over(subscriptions):
+        spark = SparkSession.active() if events is None else events.sparkSession
+        subscriptions = as_frame(spark, subscriptions)
     if isinstance(subscriptions, DataFrame):
         return _of_rows(subscriptions, shards, view)
     if isinstance(subscriptions, str | Path):

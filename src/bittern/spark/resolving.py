@@ -178,7 +178,8 @@ def _of_catalog(
 def refusal(subscriptions: Any, *, catalog: bool) -> OptionError:
     """The error for something that cannot be subscriptions, where a catalog may be or not."""
     return OptionError(
-        "subscriptions must be a DataFrame with the columns id and expression, "
+        "subscriptions must be a DataFrame with the columns id and expression, a mapping, pairs or "
+        "a table of the same, "
         f"{'a bittern.Catalog, ' if catalog else ''}a bittern.Index, what bittern.spark.build "
         f"returned, or the path of a saved snapshot, not {type(subscriptions).__name__}"
     )
