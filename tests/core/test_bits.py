@@ -28,7 +28,7 @@ from bittern.matching.bits.limits import Programs
 from bittern.matching.compile import Compiled
 from bittern.matching.pivot import choice as choice_module
 from bittern.matching.pivot.choice import cheaper_in_bits, worth_bits
-from bittern.matching.scan import programs
+from bittern.matching.program import programs
 from bittern.vectors import _and_lines, and_lines
 from effort import examples
 from subscription_contract import (

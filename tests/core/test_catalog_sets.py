@@ -421,7 +421,7 @@ def test_commands(run, url, tmp_path):
     assert run("catalog", "set", url, "vips", parquet)[2] == "bittern: version 4\n"
     for arguments, words in (
         (["set", url, "vips", "--drop"], "'s' names the set"),
-        (["set", url, "vips"], "give a FILE"),
+        (["set", url, "vips"], "give either a FILE"),
         (["set", url, "vips", file], "has several columns"),
         (["set", url, "vips", f"{file}:nope"], "no column 'nope'"),
         (["set", url, "vips", str(tmp_path / "v.xls")], "the extension"),

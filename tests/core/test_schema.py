@@ -416,4 +416,4 @@ def test_a_file_that_is_no_schema_is_told(
 ) -> None:
     Path("wrong.json").write_text(told)
     assert main(["build", "subs.csv", "--output", "x", "--schema", "wrong.json"]) == 2
-    assert "wrong.json is no schema of events" in capsys.readouterr().err
+    assert "wrong.json is not a schema of events" in capsys.readouterr().err

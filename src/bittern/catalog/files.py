@@ -63,7 +63,7 @@ def format_of(name: str) -> str:
     suffix = Path(name).suffix.lower()
     if suffix not in SUFFIXES:
         known = ", ".join(sorted(SUFFIXES))
-        raise OptionError(f"{name}: the extension is none of {known}")
+        raise OptionError(f"{name}: the extension must be one of {known}")
     return SUFFIXES[suffix]
 
 

@@ -178,7 +178,7 @@ class Door:
         known = self._sets()
         for name in names:
             if known is not None and name not in known:
-                said = f"there is no set {name!r}: define it first, without members if need be"
+                said = f"there is no set {name!r}: define it first, even if it has no members yet"
                 raise ExpressionError(said, text, position_of(text, name))
         self.named.update(names)
 

@@ -86,7 +86,7 @@ def _packed(texts: pa.Array) -> bytes:
 def content_of_parts(kind: Any, parts: Iterable[Any]) -> Content:
     """The set of these parts, in order; ``DamageError`` says what no catalog writes. O(bytes)."""
     if kind is not None and kind not in _FORMS:
-        raise DamageError(f"a set has {kind!r:.20} as its kind")
+        raise DamageError(f"a set has the unknown kind {kind!r:.20}")
     words: dict[int, list[Int64s]] = {INTEGERS: [], FLOATS: []}
     texts = [pa.array([], pa.large_string())]
     for form, digest, data in parts:
@@ -106,7 +106,7 @@ def content_of_parts(kind: Any, parts: Iterable[Any]) -> Content:
         kind, _joined(words[INTEGERS]), _joined(words[FLOATS]), pa.concat_arrays(texts)
     )
     if not _ascends(content) or (kind is None) != (len(content) == 0):
-        raise DamageError("the members of a set are not in order, or none are there")
+        raise DamageError("the members of a set are missing or not in order")
     return content if len(content) else Content()
 
 

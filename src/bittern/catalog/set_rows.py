@@ -111,7 +111,7 @@ def _chain(connection: sa.Connection, name: str, at: int) -> _Chain | None:
         if row.action in (PUT, DROP):
             rows = []
         elif not rows:
-            raise DamageError(f"the set {name!r:.60} has a change before its members")
+            raise DamageError(f"the set {name!r:.60} has a change that comes before its members")
         if row.action != DROP:
             rows.append(row)
     return _Chain(rows) if rows else None
@@ -257,7 +257,7 @@ def problems(connection: sa.Connection, at: int) -> list[str]:
     found: list[str] = []
     for row, following in itertools.zip_longest(rows, rows[1:]):
         if not is_whole(row.version) or not 0 < row.version <= at:
-            found.append(f"the set {row.name!r:.60} has {row.version!r:.40} as a version")
+            found.append(f"the set {row.name!r:.60} has {row.version!r:.40}, which is no version")
             continue
         # Reading what the last of a chain of changes comes to looks at all of them.
         ends = following is None or following.name != row.name or following.action in (PUT, DROP)

@@ -28,6 +28,7 @@ from bittern.language.shapes import Shapes
 from bittern.language.templates import Template
 from bittern.model.events.columns import from_frame, plain
 from bittern.model.ids import Ids, id_problem, normal_id
+from bittern.model.strings import arrow_of
 from bittern.options import one_of
 from bittern.terms.unknown import EMBEDDED, SPARK, any_function
 
@@ -215,9 +216,8 @@ class _Reader:
 
     def flush(self) -> None:
         """Put the chunk into columns, so that the parameters' many strings can be freed."""
-        self._texts.append(pa.array(self._chunk_texts, type=pa.large_string()))
-        parameters = pa.array(self._chunk_parameters, type=pa.large_string())
-        self._parameters.append(parameters.dictionary_encode())
+        self._texts.append(arrow_of(self._chunk_texts))
+        self._parameters.append(arrow_of(self._chunk_parameters).dictionary_encode())
         self._chunk_texts, self._chunk_parameters = [], []
 
     def subscriptions(self) -> Subscriptions:

@@ -14,7 +14,6 @@ from weakref import WeakKeyDictionary, WeakSet
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow.compute as pc
 
 from bittern.engine.index import Index
 from bittern.engine.live.delta import ALL_ALIVE
@@ -62,6 +61,8 @@ def answered(index: Index) -> npt.NDArray[np.uint8]:
     if index.encoder.hidden is None:
         return ALL_ALIVE
     if index not in _answered:
+        import pyarrow.compute as pc  # noqa: PLC0415  half of what all imports take
+
         marks, shapes = np.ones(len(index), dtype=np.uint8), Shapes()
         suspects = pc.match_substring_regex(index.texts, SUSPECT).to_numpy(zero_copy_only=False)
         for position in np.flatnonzero(suspects).tolist():

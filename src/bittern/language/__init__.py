@@ -1,16 +1,30 @@
 """Text to syntax tree to normal form, and back to text.
 
-::
+In comes the text of a subscription. Out comes a *template*, the normal form that all texts of its
+shape share, and the names and constants that fill its slots. ``Shapes.read`` takes millions of
+texts, ``parse`` takes one. A text of a new shape goes all the way down::
 
-    lexer.py parser.py predicates.py       text -> tokens -> syntax tree      syntax.py   the tree
-    literals.py durations.py               what constants and durations mean
-    complaints.py limits.py                what is wrong with a text, and when one is too large
-    normalize.py trees.py                  tree -> normal form, without recursion
-    printer.py                             tree -> text
-    quantifiers.py terms.py                EXISTS and FORALL: as an attribute, and as alternatives
-    presence.py                            IS MISSING: as an attribute
-    scalars/ constants.py                  text -> terms: what is computed from an event
-    derived.py term_printer.py             terms as attributes, and as text
-    conversions.py                         texts with the casts that a schema asks for
-    shapes.py templates.py cuts.py         millions of texts of few shapes
+    shapes.py cuts.py         is the shape known? then a split and a look-up per word, and no more
+    lexer.py                  text -> tokens
+    parser.py predicates.py   tokens -> AND, OR, NOT and quantifiers, and the predicates in them
+    scalars/ constants.py     tokens -> terms, such as ``price * 2``
+    syntax.py                 the tree that the readers make
+    normalize.py              tree -> normal form: negations at the leaves, constants folded
+    templates.py              normal form -> template
+
+What an event does not simply carry becomes an attribute on the way, under a name that no text can
+write. So the rooms to the right know only attributes and constants::
+
+    price * 2 < 10            the term ``price * 2``, with a value      derived.py
+    brand IS MISSING          whether ``brand`` is there                presence.py
+    EXISTS d (d.isbn = isbn)  whether there is such a document          quantifiers.py
+
+Beside the way::
+
+    literals.py durations.py      what raw constants and durations mean, read when it is needed
+    complaints.py limits.py       what is wrong with a text, and when one is too large
+    trees.py                      building and walking trees without recursion
+    printer.py term_printer.py    trees and terms to text, one text for all that are equal
+    terms.py                      a quantifier as alternatives, for ``history``
+    conversions.py                texts with the casts that a schema asks for
 """

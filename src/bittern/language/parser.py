@@ -18,7 +18,6 @@ from typing import Any
 
 from bittern.errors import ExpressionError, LimitError, brief
 from bittern.language.complaints import explain_token
-from bittern.language.durations import duration_value
 from bittern.language.lexer import QUANTIFIERS, Token, is_bare, without_comments
 from bittern.language.limits import (
     MAX_DEPTH,
@@ -235,6 +234,8 @@ class Parser(PredicateParser):
         return int(count)
 
     def _window_duration(self, token: Token) -> int:
+        from bittern.language.durations import duration_value  # noqa: PLC0415  only then
+
         text = self._read(token, "string")
         try:
             return duration_value(text)

@@ -13,7 +13,6 @@ import itertools
 import re
 from decimal import Decimal
 
-from bittern.language.durations import print_duration
 from bittern.language.lexer import is_bare, is_quantifier
 from bittern.language.literals import PRESENT, TERM, attribute_parts
 from bittern.language.syntax import (
@@ -127,6 +126,8 @@ def _window(window: Window | None) -> str:
     if window.count is not None:
         text = f" IN LAST {window.count}"
     elif window.microseconds is not None and window.of is not None:
+        from bittern.language.durations import print_duration  # noqa: PLC0415  only then
+
         # A bare EXISTS before PER would be taken for a quantifier.
         name = f"`{window.of}`" if is_quantifier(window.of) else print_attribute(window.of)
         text = f" IN LAST '{print_duration(window.microseconds)}' OF {name}"

@@ -19,11 +19,9 @@ import numpy.typing as npt
 
 from bittern.arrays import ranges, starts_of
 from bittern.jit import i4r, i4r2, i4w, i8, i8w, kernel
-from bittern.matching.checks import check_jumps, check_starts, check_tests
 from bittern.matching.classes import Classes
 from bittern.matching.output import Output
-from bittern.matching.program import accepts
-from bittern.matching.scan import programs
+from bittern.matching.program import accepts, programs
 from bittern.model.rank.encoded import EVENTS, EncodedEvents
 
 
@@ -145,6 +143,12 @@ class Always(NamedTuple):
 
     def check(self, n_classes: int, n_channels: int, n_cells: int) -> None:
         """Programs tile the rows, tests and jumps go where there is something, numbers exist."""
+        from bittern.matching.checks import (  # noqa: PLC0415  only then
+            check_jumps,
+            check_starts,
+            check_tests,
+        )
+
         check_starts(self.starts, self.rows, len(self.classes))
         check_tests(self.rows, n_channels, n_cells)
         check_jumps(np.diff(self.starts).astype(np.int64), self.rows)

@@ -80,7 +80,7 @@ def compile_catalog(
     plan = _plan(templates)
     slots = np.array([len(t.kinds) for t in templates] or [0], dtype=np.int64)
     raws: list[str] = parameters.dictionary.to_pylist()
-    codes = parameters.indices.to_numpy()
+    codes: Int32s = np.asarray(np.from_dlpack(parameters.indices), dtype=np.int32)
     first_parameter: Int64s = starts_of(slots[shape_ids])[:-1]
 
     # One row per test of each subscription.
@@ -171,17 +171,7 @@ def _attributes(codes: Int32s, places: Int64s, raws: list[str]) -> tuple[StringT
     numbers: dict[str, int] = {}
     for code in _distinct(of_test, len(raws)).tolist():
         number_of_code[code] = numbers.setdefault(attribute_name(raws[code]), len(numbers))
-    return _string_table([name.encode() for name in numbers], 0), number_of_code[of_test]
-
-
-def _string_table(strings: list[bytes], groups: Any) -> StringTable:
-    array = pa.array(strings, type=pa.large_binary())
-    _, offsets, data = array.buffers()
-    return StringTable.build(
-        np.frombuffer(data, dtype=np.uint8) if data else np.empty(0, dtype=np.uint8),
-        np.frombuffer(offsets, dtype=np.int64)[: len(strings) + 1],
-        groups,
-    )
+    return StringTable.of([name.encode() for name in numbers], 0), number_of_code[of_test]
 
 
 def _read_patterns(
@@ -348,7 +338,7 @@ def _rank(
     ordered = np.zeros(len(channel_kinds), dtype=np.uint8)
     ordered[channels[field["ordered"] == 1]] = 1
     groups = np.repeat(np.arange(n_numeric, n_ordered, dtype=np.int32), of_strings.counts)
-    table = _string_table([strings[i] for i in of_strings.values.tolist()], groups)
+    table = StringTable.of([strings[i] for i in of_strings.values.tolist()], groups)
     columns = NumberColumns.of(numbers).take(of_numbers.values)
     rank = build_rank_space(
         names, channel_attributes, channel_kinds, counts, columns, table, ordered

@@ -9,8 +9,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from bittern.jit import inline
+from bittern.arrays import starts_of
+from bittern.jit import i4r, i4w2, inline, kernel, void
+from bittern.matching.classes import CLASSES, Classes
+from bittern.matching.contract import check_size
 from bittern.model.rank.encoded import cell_of
 
 
@@ -100,3 +104,31 @@ def write_program(
         rows[at, 3] = (count + 1) << 1 if structure == 0 else structures.jumps[first_jump + i]
         at += 1
     return at
+
+
+@kernel(void, CLASSES, i4r, i4w2)
+def _write(classes: Any, row_starts: Any, rows: Any) -> None:
+    for c in range(len(classes.counts)):
+        write_program(
+            rows,
+            row_starts[c],
+            classes.structure_of[c],
+            classes.structures,
+            classes.channels,
+            classes.lows,
+            classes.highs,
+            classes.starts[c],
+            classes.counts[c],
+        )
+
+
+def programs(
+    classes: Classes, which: npt.NDArray[np.int32]
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+    """Where the program of each of these classes starts, and the rows. O(tests)."""
+    taken = classes.take(which)
+    check_size("tests", int(taken.counts.sum()))
+    starts = starts_of(taken.counts, np.int32)
+    rows = np.empty((int(starts[-1]), 4), dtype=np.int32)
+    _write(taken.arrays, starts, rows)
+    return starts, rows

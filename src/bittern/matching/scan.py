@@ -15,30 +15,13 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from bittern.arrays import starts_of
-from bittern.jit import i4r, i4r2, i4w, i4w2, i8, i8w, kernel, void
+from bittern.jit import i4r, i4r2, i4w, i8, i8w, kernel
 from bittern.matching.checks import check_jumps, check_starts, check_tests
-from bittern.matching.classes import CLASSES, Classes
-from bittern.matching.contract import Found, SubscriptionIndex, check_size
-from bittern.matching.program import accepts, write_program
+from bittern.matching.classes import Classes
+from bittern.matching.contract import Found, SubscriptionIndex
+from bittern.matching.program import accepts, programs
 from bittern.model.rank.encoded import EVENTS, EncodedEvents
 from bittern.model.rank.space import RankSpace
-
-
-@kernel(void, CLASSES, i4r, i4w2)
-def _write(classes: Any, row_starts: Any, rows: Any) -> None:
-    for c in range(len(classes.counts)):
-        write_program(
-            rows,
-            row_starts[c],
-            classes.structure_of[c],
-            classes.structures,
-            classes.channels,
-            classes.lows,
-            classes.highs,
-            classes.starts[c],
-            classes.counts[c],
-        )
 
 
 @kernel(i8, EVENTS, i8, i8, i4r, i4r2, i4w, i4w, i8w)
@@ -68,18 +51,6 @@ def _scan(
                 n += 1
     n_out[0] = n
     return n_events
-
-
-def programs(
-    classes: Classes, which: npt.NDArray[np.int32]
-) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
-    """Where the program of each of these classes starts, and the rows. O(tests)."""
-    taken = classes.take(which)
-    check_size("tests", int(taken.counts.sum()))
-    starts = starts_of(taken.counts, np.int32)
-    rows = np.empty((int(starts[-1]), 4), dtype=np.int32)
-    _write(taken.arrays, starts, rows)
-    return starts, rows
 
 
 class Scan(SubscriptionIndex):

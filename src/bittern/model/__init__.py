@@ -1,11 +1,19 @@
 """The data of the engine: values and cells, events, patterns, matches.
 
-::
+Constants come in from subscriptions, values from events. Both become *cells*, integers in the order
+of the values, so that what stands to the right compares nothing but integers. Ids come out::
 
-    rank/      every ordered domain as integers: constants cut it into cells, a value has one
-    events/    events of any form, read into pairs of event and cell
-    patterns/  LIKE, contains and regular expressions: which patterns a text satisfies
-    event_schema.py   which attributes a schema of events has, and of which types
-    strings.py words.py numbers.py tagged.py hashing.py   values by themselves
-    ids.py matches.py   the result: ids of subscriptions, for each event
+    when an index is built    constants   rank/       cut every domain into cells
+                              patterns    patterns/   are filed under what a value must contain
+                              ids         ids.py      by position
+    for each batch            events      events/     any form -> values -> cells, through rank/
+                              strings     patterns/   which patterns each of them satisfies
+                              matches     matches.py  positions of subscriptions, for each event
+
+``events/encoder.py`` is where a batch enters. What these share::
+
+    strings.py words.py   exact tables of strings and of 64-bit integers, found by hash (hashing.py)
+    numbers.py            numbers by their exact value
+    tagged.py             values of any type, an entry for each: the form between reading and cells
+    event_schema.py       which attributes a schema of events has, and of which types
 """

@@ -14,10 +14,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from bittern.model.numbers import INT64_MAX, INT64_MIN
-from bittern.model.strings import StringTable, arrow_strings
+from bittern.model.strings import StringTable, arrow_of, arrow_strings
 
 
 class Ids:
@@ -41,11 +40,11 @@ class Ids:
         none = np.empty(0, dtype=np.uint8)
         kinds = {type(each) for each in ids}
         if kinds <= {int} and not (text and not kinds):
-            return cls(pa.array(ids, type=pa.int64()), none)
+            return cls(_arrow_integers(np.array(ids, dtype=np.int64)), none)
         if kinds <= {str}:
-            return cls(pa.array(ids, type=pa.large_string()), none)
+            return cls(arrow_of(ids), none)
         marks = np.array([isinstance(each, int) for each in ids], dtype=np.uint8)
-        return cls(pa.array([str(each) for each in ids], type=pa.large_string()), marks)
+        return cls(arrow_of([str(each) for each in ids]), marks)
 
     @classmethod
     def joined(cls, parts: Sequence[Ids]) -> Ids:
@@ -95,7 +94,7 @@ class Ids:
 
     def take(self, positions: npt.NDArray[Any]) -> list[str | int]:
         """The ids at these positions."""
-        found: list[str | int] = self.values.take(pa.array(positions)).to_pylist()
+        found: list[str | int] = self.take_arrow(positions).to_pylist()
         if len(self.are_integers):
             marks = self.are_integers[positions]
             return [int(each) if mark else each for each, mark in zip(found, marks, strict=True)]
@@ -103,7 +102,7 @@ class Ids:
 
     def take_arrow(self, positions: npt.NDArray[np.int32]) -> pa.Array:
         """The ids at these positions as an Arrow array (text, if some are strings)."""
-        return self.values.take(pa.array(positions))
+        return self.values.take(_arrow_integers(positions))
 
     def find(self, id_: str | int) -> int:
         """The position of an id, or -1. O(1) after the first call, which is O(n)."""
@@ -118,6 +117,8 @@ class Ids:
     def ranks(self) -> npt.NDArray[np.int64]:
         """The place of each id among all ids in order: integers first, then strings by bytes."""
         if self._ranks is None:
+            import pyarrow.compute as pc  # noqa: PLC0415  half of what all imports take
+
             if len(self.are_integers):
                 marks = self.are_integers
                 numbers = np.array(
@@ -151,10 +152,14 @@ class Ids:
     def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Ids:
         """The ids again, in place."""
         if "integers" in arrays:
-            buffer = pa.py_buffer(arrays["integers"])
-            values = pa.Array.from_buffers(pa.int64(), len(arrays["integers"]), [None, buffer])
-            return cls(values, np.empty(0, dtype=np.uint8))
+            return cls(_arrow_integers(arrays["integers"]), np.empty(0, dtype=np.uint8))
         return cls(arrow_text(arrays["data"], arrays["offsets"]), arrays["are_integers"])
+
+
+def _arrow_integers(integers: npt.NDArray[Any]) -> pa.Array:
+    """An Arrow array of these integers, without copying and without pandas (``arrow_of``)."""
+    buffers = [None, pa.py_buffer(np.ascontiguousarray(integers))]
+    return pa.Array.from_buffers(pa.from_numpy_dtype(integers.dtype), len(integers), buffers)
 
 
 def arrow_text(data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64]) -> pa.Array:

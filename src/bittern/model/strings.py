@@ -22,11 +22,13 @@ of type ``STRING_TABLE``.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
+from bittern.arrays import starts_of
 from bittern.errors import EventError, SnapshotError
 from bittern.jit import (
     folded_product,
@@ -63,6 +65,8 @@ _TABLE_IN_THE_MAKING = tuple_type(StringTableArrays, u1r, i8r, i4r, u8w, u8r)
 _DTYPES = (np.uint8, np.int64, np.int32, np.uint64, np.uint64)
 
 _MOST_STRINGS = 2**31 - 2  # an index is an int32
+#: Strings that are few enough to be put together one by one (``arrow_of``).
+_FEW = 1 << 14
 _INDEX_BITS = np.uint64(32)
 _INDEX_MASK = np.uint64(0xFFFFFFFF)
 _FREE = np.uint64(0)
@@ -270,6 +274,11 @@ class StringTable:
         return table
 
     @classmethod
+    def of(cls, strings: Sequence[bytes], groups: np.ndarray | int) -> StringTable:
+        """The same from Python strings, as bytes."""
+        return cls.build(np.frombuffer(b"".join(strings), np.uint8), _offsets(strings), groups)
+
+    @classmethod
     def from_arrays(cls, arrays: dict[str, np.ndarray]) -> StringTable:
         """The table that ``arrays`` described; copies nothing, looks at sizes only."""
         table = cls(StringTableArrays(*(arrays[name] for name in StringTableArrays._fields)))
@@ -326,6 +335,24 @@ def _per_string(groups: np.ndarray | int, count: int) -> np.ndarray:
 def _demand(holds: bool, otherwise: str) -> None:  # noqa: FBT001
     if not holds:
         raise SnapshotError(f"damaged string table: {otherwise}")
+
+
+def _offsets(strings: Sequence[str | bytes]) -> np.ndarray:
+    """Where each string begins if they lie one behind the other, and the end of the last."""
+    return starts_of(np.fromiter(map(len, strings), np.int64, len(strings)))
+
+
+def arrow_of(texts: Sequence[str]) -> pa.Array:
+    """An Arrow array of Python strings.
+
+    ``pa.array`` is faster, but first loads pandas where that is installed. That takes as long as
+    building a small index does.
+    """
+    if len(texts) > _FEW:
+        return pa.array(texts, type=pa.large_string())
+    encoded = [text.encode() for text in texts]
+    buffers = [None, pa.py_buffer(_offsets(encoded)), pa.py_buffer(b"".join(encoded))]
+    return pa.Array.from_buffers(pa.large_string(), len(texts), buffers)
 
 
 def arrow_strings(array: pa.Array) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:

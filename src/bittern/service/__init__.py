@@ -1,18 +1,25 @@
 """The command line.
 
-::
+``cli.py`` is the entrance. It has the words read (parser.py: commands, options and help;
+arguments.py: numbers and sizes), calls one function for the command, and turns its errors into a
+sentence and an exit code. What a command does stands here or in the module beside it::
 
-    cli.py parser.py arguments.py       the commands, their grammar, their words
-    tables.py csv_events.py             files of subscriptions, events and matches
-    member_files.py                     files of the members of named sets
-    schema_file.py                      files that tell what events are like
-    report.py progress.py               what is said, at the end and meanwhile
-    history_commands.py                 matching and explaining with a history
-    predicate_commands.py               inspecting a predicate file
-    catalog_commands.py set_commands.py   ``bittern catalog``
-    advise.py advice.py picture.py      ``bittern advise``: measured, told, drawn
-    spark_match.py                      ``bittern spark-match``
-    run.py pipeline_file.py             ``bittern run``, and the file that it runs (settings.py)
-    live_view.py                        a running pipeline, on a terminal
-    warm_up.py                          ``bittern warm-up``
+    build match explain inspect     cli.py                  with a history: history_commands.py
+    inspect, of a predicate file    predicate_commands.py
+    catalog ...                     catalog_commands.py set_commands.py
+    advise                          advise.py measures, advice.py tells, picture.py draws
+    spark-match                     spark_match.py
+    run                             run.py runs the pipeline that a file describes
+    warm-up                         warm_up.py
+
+``run`` reads its file with pipeline_file.py, which says what each section may hold, and
+settings.py, which checks that and reports everything that is wrong at once. live_view.py shows the
+pipeline while it runs.
+
+What several commands share::
+
+    tables.py csv_events.py   files of subscriptions, events and matches, batch by batch
+    member_files.py           files of the members of named sets
+    schema_file.py            files that tell what events are like
+    report.py progress.py     what is said, at the end and meanwhile
 """

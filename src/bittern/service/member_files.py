@@ -45,7 +45,7 @@ def read_file(given: str) -> Any:
         path, _, column = given.rpartition(":")
     suffix = Path(path).suffix.lower()
     if suffix not in _FORMS:
-        raise OptionError(f"{path}: the extension is none of {', '.join(_FORMS)}")
+        raise OptionError(f"{path}: the extension must be one of {', '.join(_FORMS)}")
     with told(path):
         if suffix == ".txt":
             return _lines(path)

@@ -31,7 +31,7 @@ def read_schema(options: argparse.Namespace) -> EventSchema:
     try:
         schema = _schema(name)
     except (OSError, pa.ArrowException, ValueError, RecursionError) as wrong:
-        raise OptionError(f"{name} is no schema of events: {wrong}") from None
+        raise OptionError(f"{name} is not a schema of events: {wrong}") from None
     return EventSchema(schema, case_sensitive=not options.ignore_case)
 
 
@@ -57,7 +57,7 @@ def _fields(told: dict[str, Any]) -> list[pa.Field]:
             fields.append(pa.field(name, type_of(kind)))
         else:  # what is wrong is the file
             raise ValueError(  # noqa: TRY004
-                f"the type of {name} is a text or an object, not {kind!r:.40}"
+                f"the type of {name} must be a string or an object, not {kind!r:.40}"
             )
     return fields
 

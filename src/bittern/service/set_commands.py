@@ -26,17 +26,17 @@ def add_parsers(command: Callable[..., Any], version: Callable[[str], int]) -> N
         "set",
         "define a named set, or change its members, as one version",
         "set shop.db vips vips.csv:user_id",
-        """FILE is .txt with a string a line, .jsonl with a JSON value a line, or .csv or .parquet,
-with :COLUMN behind its name if it has several columns. Subscriptions look values up in a set with
+        """FILE is .txt (one string per line), .jsonl (one JSON value per line), .csv or .parquet,
+followed by :COLUMN if it has several columns. Subscriptions look values up in a set with
 user_id IN SET vips; changing a set compiles none of them.
 """,
     )
     add("name", metavar="NAME")
-    add("file", metavar="FILE", nargs="?", help="the members; without --drop it is needed")
+    add("file", metavar="FILE", nargs="?", help="the members (needed unless --drop is given)")
     how = {"action": "store_const", "dest": "how", "default": "put"}
     add("--add", **how, const="add", help="add these members, and keep the others")
     add("--remove", **how, const="remove", help="remove these members, and keep the others")
-    add("--drop", **how, const="drop", help="remove the whole set, which no subscription names")
+    add("--drop", **how, const="drop", help="remove the whole set; no subscription may name it")
 
     add = command("sets", "show the named sets, and how many members they have", "sets shop.db")
     add("--version", **at)
@@ -44,7 +44,9 @@ user_id IN SET vips; changing a set compiles none of them.
 
     add = command("members", "write the members of a set", "members shop.db vips vips.parquet")
     add("name", metavar="NAME")
-    add("file", metavar="FILE", nargs="?", default="-", help="Parquet, or else a JSON value a line")
+    add(
+        "file", metavar="FILE", nargs="?", default="-", help="Parquet, else one JSON value per line"
+    )
     add("--version", **at)
 
 
@@ -61,7 +63,7 @@ def _set(catalog: Catalog, options: argparse.Namespace) -> int:
     from bittern.service.member_files import read_file  # noqa: PLC0415 (cold start)
 
     if (options.file is None) != (options.how == "drop"):
-        raise OptionError("give a FILE of members, or --drop without one")
+        raise OptionError("give either a FILE of members or --drop")
     with _known(options.name):
         if options.how == "drop":
             version = catalog.sets.drop(options.name)

@@ -53,7 +53,7 @@ def format_of(name: str, given: str | None, option: str = "--format") -> str:
     suffix = Path(name).suffix.lower()
     if suffix not in SUFFIXES:
         known = ", ".join(sorted(SUFFIXES))
-        raise OptionError(f"{name}: the extension is none of {known}; use {option}")
+        raise OptionError(f"{name}: the extension must be one of {known}; or use {option}")
     return SUFFIXES[suffix]
 
 

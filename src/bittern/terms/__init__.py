@@ -4,6 +4,13 @@
 distinct term of a catalog is a *derived attribute*, computed once per batch for all subscriptions,
 in whole columns. Comparing it with a constant is a predicate like any other.
 
+A term's way: ``language/scalars`` reads its text into a tree (nodes.py), and coercions.py adds the
+casts that Spark would, where a schema tells the types. ``model/events/derived.py`` hands tree and
+batch to a *scope* (scope.py), which gets the columns that the tree names and evaluates it from the
+leaves up: it calls each function, which one of the modules below has registered under its name.
+The result is a column, which becomes cells like any other. A row for which Spark would fail fails
+alone, with its reason.
+
 ::
 
     nodes.py         the tree of a term

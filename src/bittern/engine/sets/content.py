@@ -145,14 +145,14 @@ def content_of(members: Any) -> Content:
         raise OptionError(f"a set has at most {MAX_MEMBERS:,} members, not {len(values.data):,}")
     if len(values.valid) and not values.valid.all():
         raise OptionError(
-            f"a set has no NULL members, but member {int(np.argmin(values.valid))} is NULL: leave "
-            f"it out"
+            f"members of a set cannot be NULL, but member {int(np.argmin(values.valid))} is: "
+            f"leave it out"
         )
     if not len(values.data) or values.kind is None:
         return Content()
     parts = parts_of(values)
     if values.kind == TIME and len(parts.integers.rows) < len(values.data):
-        raise OptionError("a member is a time that microseconds in 64 bits do not hold: round it")
+        raise OptionError("a member is a time whose microseconds do not fit in 64 bits: round it")
     _check_texts(values.kind, parts.texts)
     return _of_kind(
         values.kind,
@@ -171,7 +171,9 @@ def _check_texts(kind: int, texts: pa.Array) -> None:
     for text in texts.to_pylist():  # numbers that neither 64 bits nor a float hold: few
         digits = text.lstrip("-").partition("e")[0]
         if len(digits) > MAX_DIGITS:
-            raise OptionError(f"a member has {len(digits)} digits: at most {MAX_DIGITS} are held")
+            raise OptionError(
+                f"a member has {len(digits)} digits; at most {MAX_DIGITS} are possible"
+            )
 
 
 def _read(members: Any) -> Values:
@@ -184,7 +186,9 @@ def _read(members: Any) -> Values:
         members = list(members)
     if isinstance(members, list | tuple) and (bools := [isinstance(m, bool) for m in members]):
         if any(bools) and not all(bools):
-            raise OptionError("the members mix booleans with other values: a set has one kind")
+            raise OptionError(
+                "the members mix booleans with other values; give members of one kind"
+            )
         members = pa.array(members, pa.bool_()) if all(bools) else members
     elif getattr(members, "dtype", None) == np.dtype(bool):
         members = pa.array(members)

@@ -101,7 +101,9 @@ class Members:
             return pa.array(content.integers)
         doubles = content.integers.astype(np.float64)
         if len(content.texts) or not np.array_equal(doubles.astype(np.int64), content.integers):
-            raise OptionError("the numbers of this set have no type in common: write JSON lines")
+            raise OptionError(
+                "no column type holds all numbers of this set exactly: write JSON lines"
+            )
         return pa.array(np.concatenate((doubles, content.floats.view(np.float64))))
 
     def __contains__(self, value: Any) -> bool:

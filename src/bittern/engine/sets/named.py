@@ -49,10 +49,10 @@ def checked_name(name: Any) -> str:
     """A name that a set can have; ``OptionError`` says what is wrong with another."""
     if not isinstance(name, str) or not 0 < len(name) <= MAX_NAME:
         raise OptionError(
-            f"the name of a set is a text of 1 to {MAX_NAME} characters, not {brief(name)}"
+            f"the name of a set must be a string of 1 to {MAX_NAME} characters, not {brief(name)}"
         )
     if any(char < _FIRST_PRINTABLE for char in name) or not name.isprintable():
-        raise OptionError(f"the name of a set has printable characters only, not {brief(name)}")
+        raise OptionError(f"the name of a set must be printable, not {brief(name)}")
     return str(name)
 
 
@@ -89,7 +89,7 @@ def sets_named(parameters: Iterable[str]) -> list[str]:
 
 def _missing(id_: str | int, use: Use) -> BadSubscription:
     """The refusal of a subscription that names a set which is not there."""
-    message = f"there is no set {use.name!r}: define it first, without members if need be"
+    message = f"there is no set {use.name!r}: define it first, even if it has no members yet"
     return BadSubscription(id_, use.position, message)
 
 

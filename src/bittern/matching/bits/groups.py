@@ -24,7 +24,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bittern.arrays import Float64s, Int32s, Int64s
-from bittern.jit import frozen, i4r, i8, i8r, inline, kernel, tuple_type, u1r, u1w, void
+from bittern.jit import frozen, i4r, i8, i8r, kernel, tuple_type, u1r, u1w, void
+from bittern.model.rank.encoded import stretch_of
 
 #: Lines that a channel has at most: the groups of a test are the bits of a word.
 MOST_LINES = 64
@@ -91,23 +92,6 @@ def line_shares(groups: GroupArrays, mass: Float64s) -> Float64s:
     return shares.ravel()
 
 
-@inline
-def group_of(firsts: Any, cell: Any, low: Any) -> Any:
-    """The stretch that has this cell, searched upwards from ``low`` by doubling steps."""
-    step = 1
-    while low + step < len(firsts) and firsts[low + step] <= cell:
-        low += step
-        step *= 2
-    high = min(low + step, len(firsts))
-    while high - low > 1:
-        middle = (low + high) >> 1
-        if firsts[middle] <= cell:
-            low = middle
-        else:
-            high = middle
-    return low
-
-
 @kernel(void, GROUPS, i4r, i8r, i4r, i8, i8, i8, u1w)
 def find_lines(
     groups: Any,
@@ -126,7 +110,7 @@ def find_lines(
     firsts, slots, lines = groups
     group = 0
     for i in range(len(cells)):
-        group = group_of(firsts, cells[i], group)
+        group = stretch_of(firsts, len(firsts), cells[i], group)
         slot = np.int64(slots[group])
         if slot < 0:
             continue

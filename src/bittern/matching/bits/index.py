@@ -68,7 +68,7 @@ from bittern.matching.checks import check_jumps, check_starts, check_tests
 from bittern.matching.classes import Classes
 from bittern.matching.contract import Found, SubscriptionIndex
 from bittern.matching.output import Output
-from bittern.matching.scan import programs
+from bittern.matching.program import programs
 from bittern.model.rank.encoded import EncodedEvents
 from bittern.model.rank.space import RankSpace, under
 from bittern.options import whole_number

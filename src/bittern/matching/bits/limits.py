@@ -27,7 +27,8 @@ import numpy as np
 
 from bittern.arrays import Int32s, Int64s, UInt64s
 from bittern.jit import frozen, i4r, i4r2, i4w, i8, i8r, i8w, inline, kernel, tuple_type, u8r, u8w
-from bittern.matching.bits.groups import GROUPS, GroupArrays, group_of, line_counts
+from bittern.matching.bits.groups import GROUPS, GroupArrays, line_counts
+from bittern.model.rank.encoded import stretch_of
 
 #: Channels of a class that are looked at: the time is their number times that of the rows.
 _MOST_CHANNELS = 64
@@ -60,8 +61,8 @@ def _true_lines(groups: Any, low: Any, high: Any) -> Any:
         return _ZERO, _ZERO
     if low < 0:
         return _ONE, _ONE
-    first = group_of(groups.firsts, low, 0)
-    last = group_of(groups.firsts, high, first)
+    first = stretch_of(groups.firsts, len(groups.firsts), low, 0)
+    last = stretch_of(groups.firsts, len(groups.firsts), high, first)
     line, end = np.int64(groups.lines[first]), np.int64(groups.lines[last])
     may = all_lines(end + 1) & (~_ZERO << np.uint64(line))
     surely = may

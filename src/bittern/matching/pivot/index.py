@@ -44,7 +44,6 @@ import numpy.typing as npt
 from bittern.arrays import stretches
 from bittern.jit import frozen
 from bittern.matching.always import run_programs
-from bittern.matching.checks import check_filed, check_parts
 from bittern.matching.classes import Classes
 from bittern.matching.contract import Found, SubscriptionIndex, candidates_of
 from bittern.matching.output import Output
@@ -249,6 +248,8 @@ class Pivot(StabbedIndex):
 
     def check(self, n_channels: int, n_cells: int) -> None:
         """Postings, pivots, programs and the stabbing index are sound and fit together."""
+        from bittern.matching.checks import check_filed, check_parts  # noqa: PLC0415  only then
+
         arrays = self._arrays
         check_filed(arrays, n_channels, n_cells)
         self.chosen.check(arrays.lows, arrays.highs, n_cells)

@@ -25,7 +25,7 @@ from bittern.language.literals import attribute_of, attribute_parts
 from bittern.model.events.columns import is_list, plain
 from bittern.model.events.documents import is_variant
 from bittern.model.events.mappings import Names
-from bittern.model.strings import StringTable, arrow_strings
+from bittern.model.strings import StringTable
 
 Taken = npt.NDArray[np.uint8]  # by attribute: 1 if it has a column of its own
 
@@ -87,7 +87,7 @@ class Attributes:
 
 
 def _table(names: Sequence[str], groups: npt.NDArray[np.int32] | int) -> StringTable:
-    return StringTable.build(*arrow_strings(pa.array(names, type=pa.large_string()))[:2], groups)
+    return StringTable.of([name.encode() for name in names], groups)
 
 
 def refuse_twins(names: list[str], where: str) -> None:

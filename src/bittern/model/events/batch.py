@@ -27,7 +27,6 @@ from bittern.arrays import ranges
 from bittern.jit import frozen
 from bittern.language.literals import MARKS
 from bittern.model.events.columns import Column
-from bittern.model.events.variant_values import LongDecimals
 from bittern.model.numbers import Number, exact, floors_at_scale
 from bittern.model.rank.cells import (
     float_pairs,
@@ -273,11 +272,13 @@ class PairBatch:
                 if kind == TIME:
                     self._add_scaled(channel, values.rows[own], values.payloads[own], 3)
                 else:
-                    decimals = LongDecimals.read(values.data, values.payloads[own])
-                    self._add_decimals(channel, values.rows[own], decimals)
+                    self._add_decimals(channel, values.at(own))
 
-    def _add_decimals(self, channel: int, rows: EventRows, decimals: LongDecimals) -> None:
+    def _add_decimals(self, channel: int, values: TaggedValues) -> None:
         """Approximations tell where a decimal is, unless a constant is as good as equal to it."""
+        from bittern.model.events.variant_values import LongDecimals  # noqa: PLC0415  only then
+
+        rows, decimals = values.rows, LongDecimals.read(values.data, values.payloads)
         about = decimals.approximate()
         doubles = self._constants.doubles(channel)
         low = np.searchsorted(doubles, about - np.abs(about) * _NEAR, "left")

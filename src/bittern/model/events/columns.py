@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from bittern.model.rank.space import BOOLEAN, NUMBER, STRING, TIME
 
@@ -51,6 +50,8 @@ def plain(array: pa.Array | pa.ChunkedArray) -> pa.Array:
         # not dictionary_decode: it cannot decode string views
         array = plain(array.dictionary).take(array.indices)
     if pa.types.is_run_end_encoded(array.type):
+        import pyarrow.compute as pc  # noqa: PLC0415  half of what all imports take
+
         array = pc.run_end_decode(array)
     if pa.types.is_string_view(array.type):  # Arrow can neither filter nor encode them
         array = array.cast(pa.large_string())
@@ -95,6 +96,8 @@ def read_column(array: pa.Array) -> Column:
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         return Column(STRING, array, valid)
     if pa.types.is_uint64(kind) and len(array):
+        import pyarrow.compute as pc  # noqa: PLC0415  half of what all imports take
+
         greatest = pc.max(array).as_py()
         if greatest is not None and greatest >= 2**63:
             return Column(NUMBER, array, valid, exact=True)

@@ -56,7 +56,6 @@ from bittern.model.events.documents import (
     read_variants,
 )
 from bittern.model.events.mappings import flatten
-from bittern.model.events.maps import map_entries, rows_of_places, tag_entries
 from bittern.model.events.mistyped import Kinds, Strays
 from bittern.model.events.reads import Rejects
 from bittern.model.events.sinks import KeptEvents, OpeningSink, ValueSink
@@ -271,6 +270,12 @@ class EventReader:
 
         ``claimed`` are entries, ``row << 32 | key``, that maps before it have; its own are added.
         """
+        from bittern.model.events.maps import (  # noqa: PLC0415  only for maps
+            map_entries,
+            rows_of_places,
+            tag_entries,
+        )
+
         keys, items = plain(array.keys), plain(array.items)
         if read_column(keys).kind != STRING:
             return

@@ -160,17 +160,19 @@ def _count_pairs(pairs: Any, ends: Any, cells: Any, offsets: Any, rows: Any) -> 
 
 
 @inline
-def _channel_of(bases: Any, channel: Any, cell: Any) -> Any:
-    """The channel that owns the cell, searched upwards from ``channel`` by doubling steps."""
+def stretch_of(firsts: Any, count: Any, cell: Any, low: Any) -> Any:
+    """Which of ``count`` stretches of cells has this one, searched from ``low`` by doubling steps.
+
+    Stretch i begins at ``firsts[i]`` and ends before the next one.
+    """
     step = 1
-    low = channel
-    while low + step < len(bases) - 1 and bases[low + step] <= cell:
+    while low + step < count and firsts[low + step] <= cell:
         low += step
         step *= 2
-    high = min(low + step, len(bases) - 1)
+    high = min(low + step, count)
     while high - low > 1:
         middle = (low + high) >> 1
-        if bases[middle] <= cell:
+        if firsts[middle] <= cell:
             low = middle
         else:
             high = middle
@@ -184,7 +186,7 @@ def _fill_matrix(cells: Any, offsets: Any, rows: Any, bases: Any, matrix: Any, w
         matrix[row * width + width - 1] = 0
     channel = 0
     for i in range(len(cells)):
-        channel = _channel_of(bases, channel, cells[i])
+        channel = stretch_of(bases, len(bases) - 1, cells[i], channel)
         for k in range(offsets[i], offsets[i + 1]):
             matrix[rows[k] * width + channel] = cells[i]
 
@@ -202,7 +204,7 @@ def _order(
     free = event_offsets[:-1].copy()
     channel = 0
     for i in range(len(cells)):
-        channel = _channel_of(bases, channel, cells[i])
+        channel = stretch_of(bases, len(bases) - 1, cells[i], channel)
         entry = np.int64(channel) << 32 | np.int64(cells[i])
         for k in range(offsets[i], offsets[i + 1]):
             row = np.uint64(rows[k])

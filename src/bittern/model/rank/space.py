@@ -32,7 +32,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from bittern.arrays import starts_of
 from bittern.jit import (
@@ -348,6 +347,8 @@ class RankSpace:
         self, channels: npt.NDArray[np.int64], counts: npt.NDArray[np.int64]
     ) -> None:
         """Strings belong to their channels and ascend there."""
+        import pyarrow.compute as pc  # noqa: PLC0415  half of what all imports take
+
         StringTable(self.arrays.strings).check()
         data, offsets, groups, *_ = self.arrays.strings
         assert counts.sum() == len(groups), "strings are missing"
