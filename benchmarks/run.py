@@ -154,7 +154,7 @@ def measure(
         result["json"] = _rates(json_passes, batch)
     result["scan"] = _scan(subscriptions, events)
     if workload.name == "churn":
-        result["churn"] = churn.measure(index, workload, events, repeat)
+        result["churn"] = churn.measure(index, workload, events)
     if peers:
         result["peers"] = _peers(workload, events, counts)
     return result

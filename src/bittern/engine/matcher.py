@@ -19,6 +19,7 @@ from bittern.engine.live.delta import State, state_weights
 from bittern.engine.unanswered import alive_and_answered, tell_unanswered
 from bittern.errors import EventError
 from bittern.model.events.columns import from_frame
+from bittern.model.events.encoder import read_together
 from bittern.model.events.mistyped import Strays, listed
 from bittern.model.events.reads import Encoded, readable_rows
 from bittern.model.matches import Matches, best, concatenate, merge
@@ -124,6 +125,7 @@ class StateMatcher:
         check_limit(limit)
         state, totals = self._state, new_totals()
         indexes = [segment.index for segment in state.segments]
+        encoders = [index.encoder for index in indexes]
         weights = state_weights(state) if limit is not None else None
         parts, joins, sets = [], self._joins, self._sets
         size: Callable[[], int] | None = None
@@ -136,7 +138,7 @@ class StateMatcher:
             size = partial(joins.block_size, BLOCK)
             before = joins.lookups
         for block in blocks(events, size):
-            reads = [index.encoder.read(block, json, sets) for index in indexes]
+            reads = read_together(encoders, block, json, sets)
             if joins is None:
                 encoded = [read.encoded() for read in reads]
             else:

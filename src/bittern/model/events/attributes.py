@@ -43,14 +43,32 @@ class Attributes:
 
     def __init__(self, names: Sequence[str]) -> None:
         """From canonical names: dotted paths, with back-quotes where a part needs them."""
-        self.names = Names(names)
-        groups = np.repeat(np.array([0, 1], dtype=np.int32), [len(names), len(self.names.prefixes)])
-        self.table = _table([*names, *self.names.prefixes], groups)
-        self._keys: dict[str, PathKeys] = {}  # made when first asked for
+        #: The attributes by canonical name, numbered in order.
+        self.numbers = {name: i for i, name in enumerate(names)}
+        # The others are made when first asked for: most deltas are never read for by themselves.
+        self._names: Names | None = None
+        self._table: StringTable | None = None
+        self._keys: dict[str, PathKeys] = {}
+
+    @property
+    def names(self) -> Names:
+        """The names as columns, fields and keys of mappings have them."""
+        if self._names is None:
+            self._names = Names(list(self.numbers))
+        return self._names
+
+    @property
+    def table(self) -> StringTable:
+        """The names as keys of JSON objects and variants, and the paths to them (group 1)."""
+        if self._table is None:
+            names, prefixes = list(self.numbers), self.names.prefixes
+            groups = np.repeat(np.array([0, 1], dtype=np.int32), [len(names), len(prefixes)])
+            self._table = _table([*names, *prefixes], groups)
+        return self._table
 
     def none_taken(self) -> Taken:
         """No attribute has a column of its own yet."""
-        return np.zeros(max(1, len(self.names.numbers)), dtype=np.uint8)
+        return np.zeros(max(1, len(self.numbers)), dtype=np.uint8)
 
     def keys(self, prefix: str) -> PathKeys:
         """The keys that lead on from a prefix; from "" those of whole events."""

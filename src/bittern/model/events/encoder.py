@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from bittern.language.literals import PRESENT, TERM
@@ -22,9 +23,10 @@ from bittern.model.events.documents import (
     is_variant_column,
     json_names,
 )
-from bittern.model.events.mistyped import Kinds, joined
+from bittern.model.events.mistyped import Kinds, Strays, joined
 from bittern.model.events.reader import EventReader
-from bittern.model.events.reads import Encoded, Read, Rejects, readable_rows
+from bittern.model.events.reads import Encoded, Read, Rejects, first_reasons, readable_rows
+from bittern.model.events.shared import Asking, SharedBatch
 from bittern.model.rank.space import ANY, RankSpace
 
 if TYPE_CHECKING:
@@ -44,21 +46,22 @@ class Encoder(Attributes):
     ) -> None:
         """With ``for_sample``, terms that only Spark can evaluate have no values."""
         super().__init__(rank.attribute_names())
+        self._within: tuple[Encoder, npt.NDArray[np.int32] | None] | None = None
         self.constants = Constants(rank, patterns)
-        self.kinds = Kinds(rank.arrays.channels, patterns, self.names.numbers)
+        self.kinds = Kinds(rank.arrays.channels, patterns, self.numbers)
         #: By cell, whether it belongs to a hidden attribute, which no event carries; None: none do.
-        self.hidden = self.constants.hidden_cells(self.names.numbers)
-        has_terms = any(name.startswith(TERM) for name in self.names.numbers)
+        self.hidden = self.constants.hidden_cells(self.numbers)
+        has_terms = any(name.startswith(TERM) for name in self.numbers)
         #: The attributes that stand for terms; None: there are none.
-        self.derived = _derived(self.names.numbers, for_sample=for_sample) if has_terms else None
-        asks = any(name.startswith(PRESENT) for name in self.names.numbers)
+        self.derived = _derived(self.numbers, for_sample=for_sample) if has_terms else None
+        asks = any(name.startswith(PRESENT) for name in self.numbers)
         #: The attributes that stand for the presence of others; None: there are none.
-        self.present = _present(self.names.numbers) if asks else None
+        self.present = _present(self.numbers) if asks else None
 
     def hidden_cell(self, name: str) -> int:
         """The cell that says that a hidden attribute is there."""
         arrays = self.constants.arrays
-        return int(arrays.bases[arrays.channels[self.names.numbers[name], ANY]])
+        return int(arrays.bases[arrays.channels[self.numbers[name], ANY]])
 
     def encode(
         self, events: Any, json: str | Sequence[str] = (), sets: NamedSets = _NO_SETS
@@ -72,26 +75,43 @@ class Encoder(Attributes):
 
     def read(self, events: Any, json: str | Sequence[str] = (), sets: NamedSets = _NO_SETS) -> Read:
         """The first half of ``encode``, for callers that have pairs to add."""
-        batch = PairBatch(self.constants)
-        reader = EventReader(self, batch, json, self.kinds)
-        n_events = reader.read(events)
-        pairs = batch.pairs()
-        strays = joined(reader.strays) if reader.strays else self.kinds.no_strays()
+        return read_together([self], events, json, sets)[0]
+
+    def numbers_in(self, other: Encoder) -> npt.NDArray[np.int32] | None:
+        """By attribute of another encoder the own number, or -1; None if that one lacks some."""
+        known = self._within
+        if known is None or known[0] is not other:
+            known = self._within = other, _own_numbers(self.numbers, other.numbers)
+        return known[1]
+
+    def completed(
+        self,
+        batch: PairBatch,
+        strays: list[Strays],
+        reader: EventReader,
+        n_events: int,
+        events: Any,
+        json: str | Sequence[str],
+        sets: NamedSets,
+    ) -> Read:
+        """What was read, with the attributes that no event carries itself."""
+        pairs, rejects = batch.pairs(), list(reader.rejects)
+        own_strays = joined(strays) if strays else self.kinds.no_strays()
         if self.hidden is not None:
             pairs = pairs[~self.hidden[cells_of(pairs)]]
         if self.derived is not None:
             more, failures, unread = self._derive(events, json, n_events, sets)
-            pairs, strays = np.concatenate((pairs, *more)), strays.with_failures(failures)
-            reader.rejects += unread
+            pairs, own_strays = np.concatenate((pairs, *more)), own_strays.with_failures(failures)
+            rejects += unread
         if self.present is not None:
             present = PairBatch(self.constants)
-            reader.rejects += self.present.add(events, json, present)
+            rejects += self.present.add(events, json, present)
             pairs = np.concatenate((pairs, present.pairs()))
-        rejects = reader.rejected()
         if rejects:
+            rejects = first_reasons(rejects)
             kept = readable_rows(n_events, rejects)
-            pairs, strays = pairs[kept[rows_of(pairs)]], strays.among(kept)
-        return Read(pairs, n_events, rejects, strays, self.constants.arrays.bases)
+            pairs, own_strays = pairs[kept[rows_of(pairs)]], own_strays.among(kept)
+        return Read(pairs, n_events, rejects, own_strays, self.constants.arrays.bases)
 
     def _derive(
         self, events: Any, json: str | Sequence[str], n_events: int, sets: NamedSets
@@ -131,6 +151,53 @@ class Encoder(Attributes):
                 if why is not None and not pa.types.is_null(kind):
                     found.append((path, why))
         return found
+
+
+def read_together(
+    encoders: Sequence[Encoder],
+    events: Any,
+    json: str | Sequence[str] = (),
+    sets: NamedSets = _NO_SETS,
+) -> list[Read]:
+    """Read a batch for several rank spaces: once for all whose attributes the first has too.
+
+    O(values) for each of them.
+    """
+    first, *others = encoders
+    batch = PairBatch(first.constants)
+    asking: dict[int, Asking] = {}
+    for place, other in enumerate(others):
+        numbers = other.numbers_in(first)
+        if numbers is not None:
+            asking[place] = Asking(numbers, PairBatch(other.constants), other.kinds)
+    if asking:
+        shared = SharedBatch(batch, first.kinds, list(asking.values()))
+        reader = EventReader(first, shared, json, shared)
+    else:
+        reader = EventReader(first, batch, json, first.kinds)
+    n_events = reader.read(events)
+    reads = [first.completed(batch, reader.strays, reader, n_events, events, json, sets)]
+    for place, other in enumerate(others):
+        own = asking.get(place)
+        if own is None:
+            reads.append(other.read(events, json, sets))
+        else:
+            reads.append(
+                other.completed(own.batch, own.strays, reader, n_events, events, json, sets)
+            )
+    return reads
+
+
+def _own_numbers(
+    own: Mapping[str, int], of_reading: Mapping[str, int]
+) -> npt.NDArray[np.int32] | None:
+    places = [of_reading.get(name, -1) for name in own]
+    if min(places, default=0) < 0:
+        return None
+    numbers = np.full(len(of_reading), -1, dtype=np.int32)
+    numbers[places] = np.arange(len(own), dtype=np.int32)
+    numbers.flags.writeable = False
+    return numbers
 
 
 def _derived(numbers: Mapping[str, int], *, for_sample: bool) -> DerivedAttributes:

@@ -56,9 +56,9 @@ from bittern.model.events.documents import (
     read_variants,
 )
 from bittern.model.events.mappings import flatten
-from bittern.model.events.mistyped import Kinds, Strays
-from bittern.model.events.reads import Rejects
-from bittern.model.events.sinks import KeptEvents, OpeningSink, ValueSink
+from bittern.model.events.mistyped import Strays
+from bittern.model.events.reads import Rejects, first_reasons
+from bittern.model.events.sinks import KeptEvents, OpeningSink, StraySeeker, ValueSink
 from bittern.model.events.utf8 import broken_rows, broken_strings
 from bittern.model.rank.space import STRING
 from bittern.model.tagged import TaggedValues
@@ -74,7 +74,7 @@ class EventReader:
         attributes: Attributes,
         sink: ValueSink,
         json: str | Sequence[str],
-        kinds: Kinds | None = None,
+        kinds: StraySeeker | None = None,
     ) -> None:
         self._attributes = attributes
         self._names = attributes.names
@@ -89,7 +89,7 @@ class EventReader:
 
     def rejected(self) -> Rejects:
         """The rows that could not be read, ascending, each with the first reason."""
-        return sorted(dict(reversed(self.rejects)).items())
+        return first_reasons(self.rejects)
 
     def read(self, events: Any) -> int:
         """Read events of any form; returns how many there are."""

@@ -48,6 +48,11 @@ class Read(NamedTuple):
         return Encoded(encode_pairs(pairs, self.n_events, self.bases), self.rejects, self.strays)
 
 
+def first_reasons(rejects: Rejects) -> Rejects:
+    """The rows that could not be read, ascending, each with the first reason."""
+    return sorted(dict(reversed(rejects)).items())
+
+
 def readable_rows(n_events: int, *rejects: Sequence[tuple[int, str]]) -> npt.NDArray[np.bool_]:
     """Which events are in none of these lists of rejects."""
     readable = np.ones(n_events, dtype=np.bool_)

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from bittern.model.events.attributes import Attributes
     from bittern.model.events.columns import Column
+    from bittern.model.events.mistyped import Strays
     from bittern.model.events.reads import Rejects
     from bittern.model.numbers import Number
     from bittern.model.tagged import TaggedValues
@@ -44,6 +45,13 @@ class ValueSink(Protocol):
 
     def move_rows(self, mark: int, rows: Rows) -> None:
         """Values since ``mark`` that are in row i belong in ``rows[i]``."""
+
+
+class StraySeeker(Protocol):
+    """Finds values of a kind that no subscription compares (``model/events/mistyped.py``)."""
+
+    def strays(self, values: TaggedValues) -> Strays:
+        """Those among these values."""
 
 
 class RepeatingSink(ValueSink, Protocol):
