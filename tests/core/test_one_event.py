@@ -22,17 +22,20 @@ import bittern
 import oracle
 from bittern.engine.matcher import FEW, StateMatcher
 from bittern.engine.one_event.matcher import OneEvent
+from bittern.engine.one_event.patterns import LAST_VALUE
+from bittern.engine.one_event.table import VALUES
 from bittern.jit import Kernel
 from bittern.language.printer import print_expression
 from bittern.model.matches import Subscribers
-from effort import examples
+from bittern.model.patterns.sets import PatternSet
+from effort import chosen_seed, examples
 from strategies import FREE, KINDS, catalogs, expressions, free_events, predicates_on
 
-#: Without patterns and IS MISSING, which are left to the batch.
-_PLAIN = expressions(
+#: Without IS MISSING, which is left to the batch.
+_SERVED = expressions(
     st.one_of(
         *(
-            predicates_on(name, KINDS[kind or other], text=False)
+            predicates_on(name, KINDS[kind or other], text="string" in (kind, other))
             for name, kind in FREE.items()
             for other in ("number", "string")
         )
@@ -109,7 +112,7 @@ def as_json(event: Any) -> str | None:
 
 
 @examples(2)
-@given(catalogs(_PLAIN), st.lists(free_events(), min_size=1, max_size=5), st.booleans())
+@given(catalogs(_SERVED), st.lists(free_events(), min_size=1, max_size=5), st.booleans())
 def test_it_finds_what_a_batch_and_the_oracle_find(catalog, events, changed) -> None:
     index = bittern.Index.build({id_: print_expression(tree) for id_, tree in catalog.items()})
     matcher: Any = bittern.Matcher(index)
@@ -222,8 +225,6 @@ def test_it_leaves_to_the_batch(shop, batches, event) -> None:
 @pytest.mark.parametrize(
     ("more", "options"),
     [
-        ("name LIKE '%lamp%'", {}),
-        ("name RLIKE 'l.*p'", {}),
         ("price * 2 > 8", {}),
         ("price IS MISSING", {}),
         ("id IN SET vips", {"sets": {"vips": [1]}}),
@@ -238,14 +239,165 @@ def test_indexes_that_need_batches(batches, more, options) -> None:
     assert batches["batch"] == 2
 
 
+PATTERNS = {
+    "contains": "name LIKE '%lamp%'",
+    "ends": "name LIKE 'a%p'",
+    "escaped": r"name LIKE '%50\\%%'",
+    "two": "name LIKE '__'",
+    "turns": "name LIKE '%a%a%a%b'",
+    "regex": "name RLIKE 'l[ae]+.*p$'",
+    "both": "name RLIKE 'red|blue'",
+    "digit": r"name RLIKE '\\d'",
+    "letters": r"name RLIKE '\\pL{3}'",
+    "letter": r"name RLIKE 'lamp\\pL'",
+    "folded": "name RLIKE '(?i)kiss' AND price < 10",
+    "quoted": """name LIKE '%"%'""",
+    "wide": "name LIKE '%日%'",
+    "other": "color LIKE '%ed%'",
+    "not": "NOT name LIKE '%z%'",
+    "two of it": "name LIKE '%lamp%' AND color RLIKE 'r.d'",
+    "all": "name LIKE '%'",
+}
+NAMES = [
+    *("", "a", "ab", "a lamp", "lamp", "lampion", "lamp lamp", "50%", "a50%b", "x1", "kiss"),
+    *("KISS", "\u212ai\u017fs", "\u017f", "日", "日本日", "red or blue", "blue", 'a "quoted" lamp'),
+    *("\x00", "\n", "a\\b", "aaab" * 40, "a" * 300, "lampz", "ééé", "\U0001f600"),
+]
+
+
+@pytest.fixture(scope="module")
+def patterns() -> bittern.Index:
+    return bittern.Index.build(PATTERNS)
+
+
+@pytest.mark.parametrize("form", ["mapping", "plain", "escaped"])
+def test_patterns_are_served(patterns, batches, form) -> None:
+    matcher = bittern.Matcher(patterns)
+    events: list[Any] = [{"name": name} for name in NAMES]
+    events += [{"name": name, "price": 3, "color": "reddish"} for name in NAMES]
+    events += [{"name": None, "color": "red"}, {"price": 3}, {"color": "", "name": "lamp", "x": ""}]
+    right = _whole(StateMatcher(matcher._state), events).to_pylist()
+    if form != "mapping":
+        events = [json.dumps(event, ensure_ascii=form == "escaped") for event in events]
+    assert [matcher.match(event).to_pylist()[0] for event in events] == right
+    assert not batches
+    for event in events:
+        same_as_the_batch(matcher, event)
+
+
+def test_values_with_patterns_and_numbers_to_be_rounded(patterns, batches) -> None:
+    matcher = bittern.Matcher(patterns)
+    text = '{"name": "kiss", "price": 9.99999999999999999999, "color": "r\\u0065d"}'
+    assert {"folded", "other"} - set(matcher.match(text).ids(0)) == {"folded"}
+    assert set(matcher.match(text.replace("9.9", "8.9")).ids(0)) >= {"folded", "other"}
+    assert not batches
+
+
+def test_patterns_that_many_values_satisfy() -> None:
+    many = {n: f"name LIKE '%{'abcdefgh'[n % 8]}%{n % 7}'" for n in range(3000)}
+    more = {f"x{n}": f"name LIKE '%{n}%'" for n in range(300)}
+    matcher = bittern.Matcher(bittern.Index.build(many | more))
+    numbers = "".join(map(str, range(300)))
+    for name in ("abcdefgh" + numbers + "6", numbers, "a1", "x" * 50_000 + "a1"):
+        same_as_the_batch(matcher, {"name": name})
+        same_as_the_batch(matcher, json.dumps({"name": name}))
+
+
+def test_numbers_of_values_begin_again(patterns, batches) -> None:
+    matcher = bittern.Matcher(patterns)
+    one = matcher._state.segments[0].one_event
+    right = [matcher.match({"name": name}).to_pylist() for name in NAMES]
+    (scratch,) = one._free
+    scratch._state[VALUES] = LAST_VALUE - 3
+    assert [matcher.match({"name": name}).to_pylist() for name in NAMES] == right
+    assert scratch._state[VALUES] < LAST_VALUE - 3
+    assert not batches
+
+
+def test_what_ends_while_re2_is_asked_changes_nothing(patterns, batches, monkeypatch) -> None:
+    matcher = bittern.Matcher(patterns)
+    event = {"name": "lampion", "price": 3}
+    right = matcher.match(event).ids(0)
+    assert "letter" in right
+
+    def interrupted(*_: Any) -> Any:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(PatternSet, "search", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            matcher.match(event)
+    assert matcher.match({"name": "z"}).ids(0) == ["all"]
+    assert matcher.match(event).ids(0) == right
+    assert not batches
+
+
+def test_damaged_patterns_are_left_to_the_batch(patterns, monkeypatch) -> None:
+    sets = patterns.encoder.constants.patterns
+    number = next(iter(sets))
+    damaged = copy.copy(sets[number])
+    damaged._programs = damaged._programs.astype(np.int64)
+    assert OneEvent.of(patterns) is not None
+    monkeypatch.setitem(sets, number, damaged)
+    assert OneEvent.of(patterns) is None
+
+
+def test_classes_in_bits_are_served(batches) -> None:
+    rng = np.random.default_rng(chosen_seed())
+    wide = {
+        n: " AND ".join(
+            f"a{k} BETWEEN {low} AND {low + 60}"
+            for k, low in enumerate(rng.integers(0, 40, 6).tolist())
+        )
+        for n in range(1500)
+    }
+    other = {f"x{n}": f"color = 'c{n % 50}' AND a1 > {n % 90}" for n in range(500)}
+    index = bittern.Index.build(wide | other, strategy="pivot-bits")
+    assert index.subscriptions.statistics()["bits"]["classes"] > 0
+    matcher = bittern.Matcher(index)
+    events: list[Any] = [
+        {f"a{k}": value for k, value in enumerate(rng.integers(0, 100, 7).tolist()) if value > 9}
+        | {"color": f"c{n}"}
+        for n in range(40)
+    ]
+    events += [{f"a{k}": 50 for k in range(6)}, {}, {"a1": 70, "color": "c1"}]
+    right = _whole(StateMatcher(matcher._state), events).to_pylist()
+    assert max(map(len, right)) > 1024  # more than a scratch has room for at first
+    for turn in (events, list(map(json.dumps, events))):
+        assert [matcher.match(event).to_pylist()[0] for event in turn] == right
+    assert not batches
+    for event in (*events[:5], *events[-3:]):
+        same_as_the_batch(matcher, event)
+
+
+def test_a_limit_is_served(batches) -> None:
+    weights = [3.5, 1.0, 2.0, 3.5, 0.0, 2.0]
+    weighted = {n: (f"price > {n}", weight) for n, weight in enumerate(weights)}
+    for own in (weighted, {n: f"price > {n}" for n in range(6)}):
+        matcher = bittern.Matcher(bittern.Index.build(own))
+        for limit in (1, 2, 5, 100):
+            for event in ({"price": 4}, {"price": 0}, '{"price": 9}'):
+                alone = matcher.match(event, limit=limit)
+                told = matcher.last_statistics
+                few = matcher.match([event] * 3, limit=limit)
+                assert not batches
+                batch = StateMatcher(matcher._state)
+                whole = _whole(batch, [event], limit=limit)
+                assert alone.to_pylist() == whole.to_pylist() == few.to_pylist()[2:]
+                assert alone.ranked == whole.ranked
+                assert told == batch.last_statistics
+        for wrong in (0, True, 1.5):
+            with pytest.raises(bittern.errors.OptionError):
+                matcher.match({"price": 4}, limit=wrong)
+
+
 def test_options_need_the_batch(shop, batches) -> None:
     matcher = bittern.Matcher(shop)
-    assert len(matcher.match({"price": 5}, limit=1).ids(0)) == 1
     with pytest.raises(bittern.errors.OptionError):
         matcher.match({"price": 5}, json="doc")
     with pytest.raises(bittern.errors.EventError):
         matcher.match(b'{"price": 5}')
-    assert batches["batch"] == 3
+    assert batches["batch"] == 2
 
 
 def test_room_grows_with_what_an_event_needs(batches) -> None:
@@ -337,7 +489,10 @@ def test_a_live_matcher_serves_one_event(shop, batches) -> None:
         assert live.last_statistics["events"] == 1
         assert not batches
         live.subscribe("pattern", "name LIKE '%x%'")
-        assert live.match({"price": 6}).ids(0) == ["none", "new"]
+        assert live.match({"price": 6, "name": "axe"}).ids(0) == ["none", "new", "pattern"]
+        assert not batches
+        live.subscribe("term", "price * 2 > 8")
+        assert live.match({"price": 6}).ids(0) == ["none", "new", "term"]
         assert batches["batch"] == 1
 
 

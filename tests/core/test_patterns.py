@@ -183,7 +183,7 @@ def ways(value, pattern):
     """What the two ways to run a LIKE program say."""
     text, program = (np.frombuffer(b, np.uint8) for b in (value.encode(), like_program(pattern)))
     greedy, _ = run_greedily(text, program, 1 << 40)
-    room = np.full(room_needed(program), 2**64 - 1, np.uint64)
+    room = np.full(room_needed(len(program)), 2**64 - 1, np.uint64)
     return bool(greedy), bool(run_in_parallel(text, program, room))
 
 

@@ -78,8 +78,8 @@ class Matcher:
         columns. Events that cannot be read match nothing and are listed in ``matches.rejects``.
         Events with a value that no subscription can compare are in ``matches.mistyped``.
         """
-        if limit is None and not json:
-            singly = match_one_by_one(self._state, events)
+        if not json:
+            singly = match_one_by_one(self._state, events, limit)
             if singly is not None:
                 found, self.last_statistics = singly
                 return found
@@ -162,11 +162,21 @@ class StateMatcher:
         return concatenate(parts)
 
 
-def match_one_by_one(state: State, events: Any) -> tuple[Matches, dict[str, int]] | None:
+def match_one_by_one(
+    state: State, events: Any, limit: int | None
+) -> tuple[Matches, dict[str, int]] | None:
     """Match one event, or a list of a few, without a batch: the matches, and the totals.
 
     None if a batch has to do it. Matches and totals are those that it would give.
     """
+    singly = _one_by_one(state, events)
+    if singly is None or limit is None:
+        return singly
+    check_limit(limit)
+    return best(singly[0], state_weights(state), limit), singly[1]
+
+
+def _one_by_one(state: State, events: Any) -> tuple[Matches, dict[str, int]] | None:
     if type(events) is str or type(events) is dict:
         one = _find(state, events)
         if one is None:

@@ -140,8 +140,8 @@ class LiveMatcher(Layers):
                 "with its own history in this process"
             )
         state, sets = self.sealed_with_sets()
-        if self.joins is None and limit is None and not json:
-            singly = match_one_by_one(state, events)
+        if self.joins is None and not json:
+            singly = match_one_by_one(state, events, limit)
             if singly is not None:
                 found, self.last_statistics = singly
                 self.sample = events[:] if type(events) is list else events

@@ -23,9 +23,18 @@ from typing import Any
 
 import numpy as np
 
-from bittern.engine.one_event.table import CANDIDATES, ENTRIES, INPUT, MATCHES, N_SLOTS, RUNS
+from bittern.engine.one_event.table import (
+    CANDIDATES,
+    CELLS,
+    ENTRIES,
+    FOUND,
+    INPUT,
+    MATCHES,
+    N_SLOTS,
+    RUNS,
+)
 from bittern.jit import array_at, i8, inline, kernel, prefetch, text
-from bittern.matching.pivot.match import dense_pass, verify
+from bittern.matching.pivot.match import verify
 from bittern.matching.program import accepts
 from bittern.model.events.entries import TaggedRoom
 from bittern.model.events.json_text import Workspace, scan_text
@@ -38,8 +47,8 @@ from bittern.model.tagged import INTEGER, STRING
 from bittern.stabbing.cei import add_path, fetch_path
 
 # Why the call stopped: the batch has to do it, some room is too small (the scratch says how much
-# is needed), or there are numbers that Python has to round.
-FALL_BACK, ROOM, NUMBERS = -1, -2, -3
+# is needed), there are numbers that Python has to round, or strings with patterns to be found.
+FALL_BACK, ROOM, NUMBERS, STRINGS = -1, -2, -3, -4
 # What there is to read: JSON text. Else so many values of a mapping, or, from ``AGAIN`` down, so
 # many entries that an earlier call has left in the scratch.
 JSON, AGAIN = -1, -2
@@ -47,6 +56,8 @@ JSON, AGAIN = -1, -2
 _TOP_BITS, _INSIDE = 0xC0, 0x80
 # Postings of a run that are asked for ahead. Those of a long one mostly lie in a row.
 _FETCHED = 16
+# Integers of a program's rows to its second cache line.
+_ROWS_FETCHED = 16
 
 
 @inline
@@ -133,6 +144,16 @@ def _encode(
 
 
 @inline
+def _has_patterns(entries: Any, n: Any, set_of: Any) -> Any:
+    """Whether patterns are asked of one of the entries."""
+    for i in range(n):
+        attribute = np.int64(entries.attributes[i])
+        if entries.tags[i] == STRING and attribute < len(set_of) and set_of[attribute] >= 0:
+            return True
+    return False
+
+
+@inline
 def _stab(
     begins: Any,
     ends: Any,
@@ -169,6 +190,61 @@ def _stab(
 
 
 @inline
+def _test_postings(
+    heads: Any,
+    bounds: Any,
+    matrix: Any,
+    items: Any,
+    run_begins: Any,
+    run_lengths: Any,
+    n_runs: Any,
+    pending: Any,
+) -> Any:
+    """The inline test of each posting of all runs; returns how many hold, which are in a row."""
+    for run in range(n_runs):
+        first = np.int64(run_begins[run])
+        for i in range(first, first + min(run_lengths[run], _FETCHED)):
+            posting = 2 * np.int64(items[np.uint64(i)])
+            prefetch(heads, posting)
+            prefetch(bounds, posting)
+    kept = np.int64(0)
+    for run in range(n_runs):
+        first = np.int64(run_begins[run])
+        for i in range(first, first + run_lengths[run]):
+            posting = np.uint64(items[np.uint64(i)])
+            cell = matrix[np.uint64(heads[posting, 0])]
+            pending[np.uint64(kept)] = items[np.uint64(i)]
+            kept += np.int64((bounds[posting, 0] <= cell) & (cell <= bounds[posting, 1]))
+    return kept
+
+
+@inline
+def _fetch_programs(
+    heads: Any, starts: Any, rows: Any, several: Any, pending: Any, kept: Any, classes: Any
+) -> Any:
+    """The classes of postings that have nothing left to test, and how many others are pending.
+
+    What the others' programs are found by is asked for, for all of them, and then the programs.
+    """
+    n, still = np.int64(0), np.int64(0)
+    for i in range(kept):
+        c = np.int64(heads[np.uint64(pending[i]), 1])
+        if c < 0:
+            classes[n] = ~c
+            n += 1
+            continue
+        pending[still] = pending[i]
+        still += 1
+        prefetch(starts, c)
+        prefetch(several, c)
+    for i in range(still):
+        row = 4 * np.int64(starts[np.uint64(heads[np.uint64(pending[i]), 1])])
+        prefetch(rows, row)
+        prefetch(rows, row + _ROWS_FETCHED)
+    return n, still
+
+
+@inline
 def _keep_once(owners: Any, repeats: Any, seen: Any, classes: Any, n: Any) -> Any:
     """The classes of parts, each once (``matching/pivot/alternatives.py``); ``seen`` is cleared."""
     kept = np.int64(0)
@@ -183,15 +259,19 @@ def _keep_once(owners: Any, repeats: Any, seen: Any, classes: Any, n: Any) -> An
 
 
 @inline
-def _expand(starts: Any, subscribers: Any, alive: Any, classes: Any, n: Any, out: Any) -> Any:
-    """Write the subscriptions of classes as far as there is room; returns how many there are."""
+def expand(
+    starts: Any, subscribers: Any, alive: Any, classes: Any, n: Any, out: Any, count: Any
+) -> Any:
+    """Write the subscriptions of classes behind ``count`` others, as far as there is room.
+
+    Returns how many there are then.
+    """
     if len(starts):
         for i in range(n):
             prefetch(starts, np.int64(classes[i]))
     for i in range(n):
         c = np.int64(classes[i])
         prefetch(subscribers, np.int64(starts[c]) if len(starts) else c)
-    count = np.int64(0)
     for i in range(n):
         c = np.int64(classes[i])
         first, last = c, c + 1
@@ -283,6 +363,8 @@ def _match(table: Any, given: Any, mode: Any, alive_at: Any, n_alive: Any) -> An
     out = array_at(t[56, 0], (t[56, 1],), np.int32)
     state = array_at(t[57, 0], (t[57, 1],), np.int64)
     values = array_at(t[58, 0], (t[58, 1],), np.int64)
+    set_of = array_at(t[59, 0], (t[59, 1],), np.int32)
+    found = array_at(t[61, 0], (t[61, 1],), np.int32)
     alive = array_at(alive_at, (n_alive,), np.uint8)
 
     # Entries of JSON take three bytes at least, and their cells have room for three of each.
@@ -290,6 +372,8 @@ def _match(table: Any, given: Any, mode: Any, alive_at: Any, n_alive: Any) -> An
     if needed > len(spare):
         state[INPUT] = needed
         return np.int64(ROOM)
+    if mode > AGAIN:
+        state[FOUND] = -1
     for i in range(size):
         data[i] = given[i]
     count = np.int64(AGAIN - mode)
@@ -302,9 +386,16 @@ def _match(table: Any, given: Any, mode: Any, alive_at: Any, n_alive: Any) -> An
     elif mode >= 0:
         count = np.int64(mode)
         _take_over(values, count, data, size, entries)
+    state[ENTRIES] = count
+    if len(set_of) and state[FOUND] < 0 and _has_patterns(entries, count, set_of):
+        return np.int64(STRINGS)
     n_cells = _encode(rank, kinds, entries, count, data, spare, cells, channels)
     if n_cells < 0:
         return n_cells
+    for i in range(state[FOUND]):
+        channels[n_cells], cells[n_cells] = found[i], rank.heads[found[i], BASE]
+        n_cells += 1
+    state[CELLS] = n_cells
     if n_cells * (shape[1] + 1) >= len(run_begins):
         state[RUNS] = n_cells * (shape[1] + 1)
         return np.int64(ROOM)
@@ -318,31 +409,8 @@ def _match(table: Any, given: Any, mode: Any, alive_at: Any, n_alive: Any) -> An
 
     for i in range(n_cells):
         matrix[np.uint64(channels[i])] = cells[i]
-    for run in range(n_runs):
-        first = np.int64(run_begins[run])
-        for i in range(first, first + min(run_lengths[run], _FETCHED)):
-            posting = 2 * np.int64(items[np.uint64(i)])
-            prefetch(heads, posting)
-            prefetch(bounds, posting)
-    n, kept = np.int64(0), np.int64(0)
-    for run in range(n_runs):
-        first = np.int64(run_begins[run])
-        n, kept = dense_pass(
-            heads,
-            bounds,
-            starts,
-            rows,
-            several,
-            matrix,
-            0,
-            items,
-            first,
-            first + run_lengths[run],
-            pending,
-            kept,
-            classes,
-            n,
-        )
+    kept = _test_postings(heads, bounds, matrix, items, run_begins, run_lengths, n_runs, pending)
+    n, kept = _fetch_programs(heads, starts, rows, several, pending, kept, classes)
     width = np.int64(len(matrix))
     n = verify(
         heads,
@@ -360,7 +428,7 @@ def _match(table: Any, given: Any, mode: Any, alive_at: Any, n_alive: Any) -> An
         pending,
         events,
         kept,
-        len(lows) > len(several) + (len(several) >> 3),
+        False,  # their programs are on their way
         out_rows,
         classes,
         n,
@@ -376,7 +444,7 @@ def _match(table: Any, given: Any, mode: Any, alive_at: Any, n_alive: Any) -> An
         matrix[np.uint64(channels[i])] = -1
     if len(owners):
         n = _keep_once(owners, repeats, seen, classes, n)
-    matches = _expand(class_starts, subscribers, alive, classes, n, out)
+    matches = expand(class_starts, subscribers, alive, classes, n, out, np.int64(0))
     if matches > len(out):
         state[MATCHES] = matches
         return np.int64(ROOM)

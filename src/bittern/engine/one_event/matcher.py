@@ -1,29 +1,36 @@
 """Which events one compiled call serves, and what the batch has to do.
 
 ``OneEvent.of(index)`` is None for an index that it cannot serve: one of another strategy or
-stabbing index, with patterns, terms, history or presence, or with more channels than one row should
-have.
+stabbing index, with terms, history or presence, or with more channels than one row should have.
 ``match`` returns None for an event that the batch has to do: one that is not JSON or would be
 reported as mistyped, one with values of rarer types, one too large for the scratch.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from bittern.engine.one_event.kernel import AGAIN, JSON, NUMBERS, ROOM, match_one
-from bittern.engine.one_event.table import INPUT, IndexArrays, Scratch
+from bittern.engine.one_event.kernel import (
+    AGAIN,
+    FALL_BACK,
+    JSON,
+    NUMBERS,
+    ROOM,
+    STRINGS,
+    match_one,
+)
+from bittern.engine.one_event.table import INPUT, BitsHalf, IndexArrays, Scratch
 from bittern.engine.one_event.values import read_mapping
 from bittern.matching.pivot.match import PivotArrays
 from bittern.model.events.entries import longest_name
 from bittern.model.events.json_tokens import NUMBER_TEXT
 from bittern.model.events.mappings import Heads
 from bittern.model.rank.encoded import SMALL_MATRIX
-from bittern.model.rank.space import HEAD, SINGLE_KINDS
+from bittern.model.rank.space import HEAD, SINGLE_KINDS, under
 from bittern.model.tagged import FLOAT
 from bittern.stabbing.cei import GROUP_BITS
 
@@ -56,13 +63,18 @@ class OneEvent:
     def of(cls, index: Index) -> OneEvent | None:
         """For an index; None if it cannot be served."""
         encoder, strategy = index.encoder, index.subscriptions
-        plain = encoder.hidden is None and not encoder.constants.patterns
+        own, parameters, bits = strategy.arrays(), strategy.parameters, None
+        if strategy.name == "pivot-bits":
+            bits = _bits_half(under(own, "bits."), strategy.statistics()["pivot"]["classes"])
+            own, parameters = under(own, "pivot."), parameters["pivot"]
+            if bits is None:
+                return None
+        elif strategy.name != "pivot":
+            return None
         small = 4 * (index.rank.n_channels + 1) <= SMALL_MATRIX
-        if strategy.name != "pivot" or not plain or not small:
+        if parameters["stabbing"] != "cei" or encoder.hidden is not None or not small:
             return None
-        if strategy.parameters["stabbing"] != "cei":
-            return None
-        own, rank = strategy.arrays(), encoder.constants.arrays
+        rank = encoder.constants.arrays
         offsets, cut = own["stabbing.offsets"], own["stabbing.shape"]
         shape = np.append(cut, min(int(cut[1]), GROUP_BITS))
         arrays = (
@@ -81,8 +93,16 @@ class OneEvent:
         )
         if not all(_fits(array, form) for array, form in zip(arrays, _FORMS, strict=True)):
             return None  # damaged: where arrays are taken as such, it is told
+        patterns = None
+        if encoder.constants.patterns:
+            from bittern.engine.one_event.patterns import PatternArrays  # noqa: PLC0415  only then
+
+            patterns = PatternArrays.of(encoder.constants, len(encoder.kinds.masks))
+            if not patterns.are_sound():
+                return None
         sizes = longest_name(encoder.table), len(encoder.table), index.rank.n_channels
-        return cls(IndexArrays(arrays, *sizes, len(own["repeats"])), encoder.names.heads)
+        parts = IndexArrays(arrays, *sizes, len(own["repeats"]), patterns, bits)
+        return cls(parts, encoder.names.heads)
 
     def match(self, event: Any, alive: tuple[int, int]) -> tuple[Positions, int] | None:
         """Match JSON text or a dictionary: the subscriptions, and how many were candidates.
@@ -112,16 +132,68 @@ class OneEvent:
             self._free.append(scratch)
             return None
         found = call(scratch.table, given, mode, *alive)
-        while found < 0:
-            if found == NUMBERS:
-                mode, given = AGAIN - _settle_numbers(scratch), b""
-            elif found != ROOM or not scratch.grow():
+        if found < 0 or self._arrays.bits is not None:
+            found = self._go_on(scratch, found, mode, given, alive)
+            if found < 0:
                 self._free.append(scratch)
                 return None
-            found = call(scratch.table, given, mode, *alive)
         subscriptions = scratch.found[: found & _COUNT].copy()
         self._free.append(scratch)
         return subscriptions, found >> 32
+
+    def _go_on(
+        self, scratch: Scratch, found: int, mode: int, given: bytes, alive: tuple[int, int]
+    ) -> int:
+        """Go on where the call stopped, up to the end; negative if the batch has to do it."""
+        bits = self._arrays.bits
+        while True:
+            if found == NUMBERS:
+                mode, given = AGAIN - _settle_numbers(scratch), b""
+            elif found == STRINGS:
+                mode, given = AGAIN - scratch.n_entries, b""
+                if not self._find_patterns(scratch):
+                    return FALL_BACK
+            elif found == ROOM:
+                if not scratch.grow():
+                    return FALL_BACK
+            elif found < 0 or bits is None:
+                return found
+            else:
+                more = _match_bits(scratch.table, bits.first_class, found & _COUNT, *alive)
+                if more >= 0:
+                    return more + (found >> 32 << 32)
+                mode, given = AGAIN - scratch.n_entries, b""  # what pivots found may be gone
+                if not scratch.grow():
+                    return FALL_BACK
+            found = match_one(scratch.table, given, mode, *alive)
+
+    def _find_patterns(self, scratch: Scratch) -> bool:
+        """Leave the patterns that hold in the scratch; False if that is too much for it."""
+        from bittern.engine.one_event.patterns import ask_re2, find_patterns  # noqa: PLC0415  s. o.
+
+        assert self._arrays.patterns is not None
+        while (n := find_patterns(scratch.table, scratch.n_entries)) < 0:
+            if not scratch.grow():
+                return False
+        if n:
+            ask_re2(self._arrays.patterns, scratch, n)
+        return True
+
+
+def _match_bits(*arguments: int) -> int:
+    from bittern.engine.one_event.bits import match_bits  # noqa: PLC0415  only for bits
+
+    return int(match_bits(*arguments))
+
+
+def _bits_half(own: Mapping[str, npt.NDArray[Any]], first_class: int) -> BitsHalf | None:
+    """The classes in bits; None if they are damaged."""
+    from bittern.engine.one_event.bits import ARRAYS  # noqa: PLC0415  only for bits
+
+    arrays = tuple(own[name] for name in ARRAYS)
+    if not all(_fits(array, form) for array, form in zip(arrays, ARRAYS.values(), strict=True)):
+        return None
+    return BitsHalf(arrays, first_class, len(own["channels"]))
 
 
 def _fits(array: npt.NDArray[Any], form: str | tuple[str, int]) -> bool:

@@ -5,6 +5,8 @@ The kernel finds all arrays by the table, a row of (address, length) for each, i
 
     slots 0 .. 35   the index: names, rank space, kinds, stabbing index, postings, subscribers
     slots 36 .. 58  the scratch: text, entries, cells, runs, one row of channels, matches, ...
+    slots 59 .. 63  patterns: each attribute's set, the table of sets, channels found, ...
+    slots 64 .. 79  bits: groups, blocks, unions, programs; the event's lines, room for two
 
 A call needs a scratch of its own. Scratches are kept in a list: a call takes one and puts it back,
 so there are as many as there were calls at a time. Taking and putting back are single steps of the
@@ -13,29 +15,45 @@ copies.
 
 What is too small is made larger when the kernel asks for it, up to ``MOST_INPUT`` bytes of text and
 ``MOST_FOUND`` candidates or matches: an event that needs more can do with a batch. A scratch takes
-4 bytes for each channel, 1 for each class if classes have alternatives, and some 200 kB.
+4 bytes for each channel, 1 for each class if classes have alternatives, 4 for each pattern and 16
+for each fragment that patterns are filed under, and some 200 kB.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from bittern.matching.bits.lines import aligned_words
 from bittern.model.events.entries import MAX_DEPTH
+from bittern.vectors import WORDS
 
-N_INDEX, N_SLOTS = 36, 59
+if TYPE_CHECKING:
+    from bittern.engine.one_event.patterns import PatternArrays
+
+N_INDEX, N_SLOTS = 36, 80
 # What the kernel may ask for, by its place in the state: bytes of input (three for each value of a
-# mapping), runs, candidates, matches. Behind it, how many entries it has left in the scratch.
-INPUT, RUNS, CANDIDATES, MATCHES, ENTRIES = range(5)
+# mapping), runs, candidates, matches, candidates of patterns. Behind it, how many entries it has
+# left in the scratch, how many patterns were found (-1: they were not looked for), how many values
+# they were looked for in, and how many cells the event has.
+INPUT, RUNS, CANDIDATES, MATCHES, PATTERNS, ENTRIES, FOUND, VALUES, CELLS = range(9)
 MOST_INPUT = 1 << 20
 MOST_FOUND = 1 << 22
-_FIRST_ROOM = (1 << 12, 1 << 11, 1 << 11, 1 << 10)
-_MOST_ROOM = (MOST_INPUT, MOST_FOUND, MOST_FOUND, MOST_FOUND)
+_FIRST_ROOM = (1 << 12, 1 << 11, 1 << 11, 1 << 10, 0)
+_MOST_ROOM = (MOST_INPUT, MOST_FOUND, MOST_FOUND, MOST_FOUND, MOST_FOUND)
 
 TableArrays = tuple[npt.NDArray[Any], ...]
+
+
+class BitsHalf(NamedTuple):
+    """The classes that an index has in bits: their arrays, the first one, and their slots."""
+
+    arrays: TableArrays
+    first_class: int
+    n_slots: int
 
 
 class IndexArrays(NamedTuple):
@@ -46,6 +64,12 @@ class IndexArrays(NamedTuple):
     n_names: int
     n_channels: int
     n_classes: int  # 0 if none has alternatives
+    patterns: PatternArrays | None
+    bits: BitsHalf | None
+
+
+def _address(array: npt.NDArray[Any]) -> tuple[int, int]:
+    return int(array.ctypes.data), len(array)
 
 
 class Scratch:
@@ -58,7 +82,7 @@ class Scratch:
         self.table = int(self._table.ctypes.data)
         matrix = np.full(index.n_channels + 1, -1, np.int32)
         matrix[-1] = 0  # for tests that always hold
-        self._state = np.zeros(5, np.int64)
+        self._state = np.zeros(9, np.int64)
         self._kept: dict[int, TableArrays] = {}
         self._put(0, *index.arrays)
         self._put(
@@ -71,15 +95,20 @@ class Scratch:
         self._put(50, matrix)
         self._put(55, np.zeros(index.n_classes, np.uint8))
         self._put(57, self._state)
-        self._room = [0, 0, 0, 0]
+        if index.patterns is not None:
+            self._sets = index.patterns.rows()
+            rows = [_address(array) for arrays in self._sets for array in arrays]
+            self._put(59, index.patterns.set_of, np.array(rows, np.int64).reshape(-1, 2))
+        if index.bits is not None:
+            lines = aligned_words(2 * WORDS).reshape(2, WORDS)
+            self._put(64, *index.bits.arrays, np.zeros(index.bits.n_slots, np.uint8), *lines)
+        self._room, self._n_cells = [0] * len(_FIRST_ROOM), 0
         self.longs = self.reals = memoryview(b"")
         self._make_room(_FIRST_ROOM)
 
     def _put(self, slot: int, *arrays: npt.NDArray[Any]) -> None:
         """Have these arrays in the slots from one on."""
-        self._table[slot : slot + len(arrays)] = [
-            (int(array.ctypes.data), len(array)) for array in arrays
-        ]
+        self._table[slot : slot + len(arrays)] = list(map(_address, arrays))
         self._kept[slot] = arrays
 
     def _make_room(self, wanted: Sequence[int]) -> None:
@@ -95,7 +124,15 @@ class Scratch:
             #: The matches of a call.
             self.found = np.empty(wanted[MATCHES], np.int32)
             self._put(56, self.found)
+        if wanted[PATTERNS] > self._room[PATTERNS]:
+            assert self._index.patterns is not None
+            self._channels, candidates, self.questions = self._index.patterns.room(wanted[PATTERNS])
+            self._put(61, self._channels, candidates, self.questions)
         self._room = list(map(max, self._room, wanted))
+        n_cells = 3 * len(self.tags) + self._room[PATTERNS]
+        if n_cells > self._n_cells:
+            self._put(46, np.empty(n_cells, np.int32), np.empty(n_cells, np.int32))
+            self._n_cells = n_cells
 
     def _make_input(self, size: int) -> None:
         n = size // 3 + 1
@@ -114,15 +151,19 @@ class Scratch:
             self.tags,
             self.payloads,
             self.lengths,
-            np.empty(3 * n, np.int32),
-            np.empty(3 * n, np.int32),
         )
         self._put(58, values)
 
     @property
     def n_entries(self) -> int:
-        """How many entries the kernel has left, where numbers are to be rounded."""
+        """How many entries the kernel has left, where it stopped behind reading."""
         return int(self._state[ENTRIES])
+
+    def add_channels(self, more: Sequence[int]) -> None:
+        """Add channels of patterns to those that a call has found."""
+        n = int(self._state[FOUND])
+        self._channels[n : n + len(more)] = more
+        self._state[FOUND] = n + len(more)
 
     def ask(self, what: int, needed: int) -> None:
         """Note what is needed, as the kernel does."""
@@ -131,7 +172,7 @@ class Scratch:
     def grow(self) -> bool:
         """Make the room that was asked for, and some more; False if that is too much."""
         needed = self._state[:ENTRIES].tolist()
-        self._state[:] = 0
+        self._state[:ENTRIES] = 0
         if any(map(int.__gt__, needed, _MOST_ROOM)):
             return False
         self._make_room([2 * each + 1 if each else 0 for each in needed])

@@ -131,16 +131,18 @@ def run_in_parallel(value: Any, program: Any, room: Any) -> Any:
     return room[reached + (state >> 6)] >> np.uint64(state & 63) & np.uint64(1) != 0
 
 
-@inline
-def room_needed(program: Any) -> Any:
-    """Words that ``run_in_parallel`` needs for a program."""
-    return (BYTES + 3) * count_words(program)
+def room_needed(length: Any) -> Any:
+    """Words that ``run_in_parallel`` needs for a program of so many bytes."""
+    return (BYTES + 3) * ((length >> 6) + 1)
+
+
+_room_needed = inline(room_needed)
 
 
 @apart
 def holds_like(value: Any, program: Any, room: Any) -> Any:
     """Whether a LIKE program holds for a value. O(value), at worst O(value * program / 64)."""
-    holds, _ = run_greedily(value, program, 4 * value.shape[0] + room_needed(program))
+    holds, _ = run_greedily(value, program, 4 * value.shape[0] + _room_needed(program.shape[0]))
     if holds == GIVEN_UP:
         return run_in_parallel(value, program, room)
     return holds == HOLDS

@@ -33,6 +33,7 @@ which it has at most 62. RE2 is linear in the value.
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -59,11 +60,11 @@ from bittern.model.patterns.filing import (
     choose_covers,
     read_patterns,
 )
-from bittern.model.patterns.likes import ANY_RUN, like_program
+from bittern.model.patterns.likes import ANY_RUN, like_program, room_needed
 from bittern.model.patterns.regex.programs import check_program, room_to_make
 from bittern.model.patterns.regex.tokens import room_for_tokens
 from bittern.model.patterns.regexes import Texts, compiled
-from bittern.model.patterns.substrings import Substrings
+from bittern.model.patterns.substrings import Finding, Substrings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -215,11 +216,33 @@ class PatternSet:
             )
             finding = index.literals.finding(index.lengths)
             automaton = index.literals.automaton
-            candidates = find_candidates(automaton, finding, filing, data, offsets, folds)
+            candidates = find_candidates(
+                automaton, finding, filing, data, offsets, folds, self.like_words
+            )
             yield run_programs(candidates, self._programs, self._program_offsets, data, offsets)
         programs = self._unfiled[self._actions[self._unfiled] == RUN]
         if len(programs):
-            yield run_likes(programs, self._texts, self._text_offsets, data, offsets)
+            yield run_likes(
+                programs, self._texts, self._text_offsets, data, offsets, self.like_words
+            )
+
+    @functools.cached_property
+    def like_words(self) -> int:
+        """Words that running any LIKE program of the set takes at most. O(patterns), once."""
+        lengths = np.diff(self._text_offsets)[self._actions == RUN]
+        return int(room_needed(int(lengths.max(initial=0))))
+
+    def findings(self) -> tuple[Finding, Finding]:
+        """Room for what each automaton finds."""
+        plain, folded = self._indexes
+        return plain.literals.finding(plain.lengths), folded.literals.finding(folded.lengths)
+
+    def search(self, data: np.ndarray, start: int, end: int, patterns: Sequence[int]) -> list[int]:
+        """Which of these regular expressions RE2 finds in the value ``data[start:end]``."""
+        texts = self._regexes(np.array(patterns, np.int64))
+        starts, rows = np.arange(len(texts) + 1), np.zeros(len(texts), np.int64)
+        value = Texts(data[start:end], np.array([0, end - start]))
+        return [patterns[i] for i in np.flatnonzero(value.search_groups(texts, starts, rows))]
 
     def _search(self, data: np.ndarray, offsets: np.ndarray, keys: np.ndarray) -> list[np.ndarray]:
         """Keys of what RE2 finds: the open ones, and regular expressions without a fragment."""
