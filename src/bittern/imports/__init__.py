@@ -21,6 +21,7 @@ kind, and its negation has to say so (``conditions.is_not``).
     rule_files.py   files, folders, lines and standard input to expressions with ids
 
     eventbridge_patterns.py           event patterns of EventBridge, filter policies of SNS
+    eventbridge_tests.py              what the tests of one field say, kind by kind
     jms_selectors.py                  selectors of JMS
     cesql_expressions.py              CloudEvents SQL
     sigma_rules.py                    detections of Sigma, through pySigma
