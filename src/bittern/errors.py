@@ -87,6 +87,23 @@ class SubscriptionError(BitternError):
         return "\n".join([f"{len(self.bad)} {noun} not valid:", *shown])
 
 
+class RuleError(BitternError):
+    """A rule of another system is malformed, or says what Bittern cannot say.
+
+    ``place`` is where in the rule: a path such as ``$.detail.price[0]``, or a line and a column.
+    ``file`` is where the rule was read from.
+    """
+
+    def __init__(self, reason: str, place: str = "", file: str = "") -> None:
+        self.reason = reason
+        self.place = place
+        self.file = file
+        super().__init__(reason, place, file)
+
+    def __str__(self) -> str:
+        return ": ".join(part for part in (self.file, self.place, self.reason) if part)
+
+
 class EventError(BitternError):
     """Events have a form that cannot be read at all (a single bad event is only rejected)."""
 

@@ -22,6 +22,7 @@ FOUNDATION = (
 ROOMS = (
     "terms",
     "language",
+    "imports",
     "model",
     "stabbing",
     "matching",
@@ -131,7 +132,7 @@ def test_building_and_matching_load_what_they_need_and_no_literature() -> None:
     loaded = loaded_by(f"import bittern; {build}; {match}")
     own = {name for name in loaded if "bittern" in name}
     assert {"bittern.matching.pivot.index", "bittern.stabbing.cei"} <= own
-    rooms = ("literature", "history", "stabbing.choose", "stabbing.predict")
+    rooms = ("literature", "history", "imports", "stabbing.choose", "stabbing.predict")
     assert not {name for name in own if any(is_within(name, f"bittern.{room}") for room in rooms)}
     assert len(own) <= 106
     assert "pandas" not in loaded

@@ -11,7 +11,7 @@ same functions are put together in one kernel, which finds everything by address
     values     a mapping as numbers and bytes, the form that the kernel reads
     matcher    the events that are served, and what falls back to the batch
 
-It serves an index of the strategy ``pivot`` (with or without bits) over ``cei`` whose attributes are
-all carried by events. What it cannot do, it leaves to the batch: ``OneEvent.of`` says so of an index, and the
-kernel by its result of an event. So there is one definition of what matches.
+It serves an index of the strategy ``pivot`` (with or without bits) over ``cei`` whose attributes
+are all carried by events. What it cannot do, it leaves to the batch: ``OneEvent.of`` says so of an
+index, and the kernel by its result of an event. So there is one definition of what matches.
 """

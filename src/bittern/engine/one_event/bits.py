@@ -15,9 +15,9 @@ import numpy as np
 from bittern.engine.one_event.kernel import ROOM, expand
 from bittern.engine.one_event.table import CANDIDATES, CELLS, MATCHES, N_SLOTS
 from bittern.jit import array_at, i8, kernel, popcount
-from bittern.matching.bits.groups import group_of
 from bittern.matching.bits.lines import BLOCK
 from bittern.matching.program import accepts
+from bittern.model.rank.encoded import stretch_of
 from bittern.vectors import WORDS, and_lines
 
 #: The arrays of bits, in the order of their slots, and the type of each.
@@ -76,7 +76,7 @@ def match_bits(table: Any, first_class: Any, n_matches: Any, alive_at: Any, n_al
     values[:] = 0
     for i in range(n_cells):
         matrix[np.uint64(channels[i])] = cells[i]
-        group = group_of(firsts, cells[i], 0)
+        group = stretch_of(firsts, len(firsts), cells[i], 0)
         slot = np.int64(slots[group])
         if slot >= 0:
             values[slot] = lines[group]

@@ -1,0 +1,51 @@
+"""Rules of other systems, given back as expressions of our language.
+
+A rule comes in as text or as the object that its JSON or YAML stands for, and goes out as one
+expression, which matches an event exactly when the foreign system would match it::
+
+    bittern.imports.eventbridge('{"price": [{"numeric": ["<", 10]}], "color": ["red", null]}')
+
+Where the foreign meaning is not SQL's, the expression carries it: what is missing under a negation,
+any element of a list, kinds that are not compared. What cannot be said is refused with its place,
+in a ``RuleError``; nothing is left out in silence. ``docs/imports.md`` has a table for each format.
+
+A foreign rule is two-valued: it matches or it does not. So is every *condition* that a format
+builds where NOT can reach it: a comparison is unknown where its attribute is missing or of another
+kind, and its negation has to say so (``conditions.is_not``).
+
+::
+
+    conditions.py   pieces of expressions: quoted names, constants, comparisons, lists, kinds
+    json_rules.py   JSON with the places of mistakes, and limits
+    formats.py      which formats there are, and how their files look
+    rule_files.py   files, folders, lines and standard input to expressions with ids
+
+    eventbridge_patterns.py           event patterns of EventBridge, filter policies of SNS
+    eventbridge_tests.py              what the tests of one field say, kind by kind
+    jms_selectors.py                  selectors of JMS; jms_conditions.py is their tree
+    cesql_expressions.py              CloudEvents SQL
+    sigma_rules.py                    detections of Sigma, through pySigma
+    json_logic_rules.py mongo_filters.py elasticsearch_queries.py
+
+Each format is one function of this package, loaded when it is first named. Modules have other names
+than the functions, so that loading one never hides the other.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from bittern.imports.formats import FORMATS
+
+
+def __getattr__(name: str) -> Any:
+    if name not in FORMATS:
+        raise AttributeError(f"module 'bittern.imports' has no attribute {name!r}")
+    value = getattr(import_module(f"bittern.imports.{FORMATS[name].module}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(FORMATS)

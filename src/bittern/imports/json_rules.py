@@ -1,0 +1,119 @@
+"""JSON of strangers: read with the places of mistakes, and within limits.
+
+A place is a line and a column while the text is no JSON, and from then on a path such as
+``$.detail.price[0]``. Keys that come twice are refused: which one counts, nobody can tell.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from bittern.errors import RuleError, brief
+
+#: Characters of a rule's text.
+MAX_TEXT = 1_000_000
+#: Levels of objects and arrays inside each other.
+MAX_DEPTH = 64
+#: Objects, arrays and values in one rule.
+MAX_VALUES = 16_384
+
+_PLAIN = re.compile(r"[A-Za-z_][\w-]*")
+
+
+def read_json(rule: Any) -> Any:
+    """The object of a rule that may be text; what is no text is checked for size only.
+
+    O(length). Numbers are int or float, infinity and NaN are refused.
+    """
+    if isinstance(rule, bytes):
+        try:
+            rule = rule.decode("utf-8-sig")
+        except UnicodeDecodeError as wrong:
+            raise RuleError(f"the rule is not UTF-8: {wrong}") from None
+    if isinstance(rule, str):
+        rule = _parsed(rule)
+    _check_size(rule)
+    return rule
+
+
+def _parsed(text: str) -> Any:
+    if len(text) > MAX_TEXT:
+        raise RuleError(f"a rule has at most {MAX_TEXT:,} characters, this one has {len(text):,}")
+    try:
+        return json.loads(
+            text, object_pairs_hook=_object, parse_constant=_constant, parse_int=_integer
+        )
+    except json.JSONDecodeError as wrong:
+        place = f"line {wrong.lineno}, column {wrong.colno}"
+        raise RuleError(f"this is no JSON: {wrong.msg}", place) from None
+    except RecursionError:
+        raise RuleError(_too_deep()) from None
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise RuleError(f"the key {brief(twice)} comes twice in one object")
+    return found
+
+
+def _constant(word: str) -> NoReturn:
+    raise RuleError(f"{word} is no number in JSON")
+
+
+def _integer(text: str) -> int | float:
+    return int(text) if len(text) <= 40 else float(text)
+
+
+def _too_deep() -> str:
+    return f"a rule has at most {MAX_DEPTH} levels of objects and arrays inside each other"
+
+
+def _check_size(rule: Any) -> None:
+    """Refuse what is too deep or too large, and what JSON does not have. Does not recurse."""
+    waiting: list[tuple[Any, int]] = [(rule, 0)]
+    n_values = 0
+    while waiting:
+        value, depth = waiting.pop()
+        n_values += 1
+        if depth > MAX_DEPTH:
+            raise RuleError(_too_deep())
+        if n_values > MAX_VALUES:
+            raise RuleError(f"a rule has at most {MAX_VALUES:,} values")
+        if isinstance(value, dict):
+            for key in value:
+                if not isinstance(key, str):
+                    raise RuleError(f"a key must be a string, not {brief(key)}")
+            waiting.extend((each, depth + 1) for each in value.values())
+        elif isinstance(value, list | tuple):
+            waiting.extend((each, depth + 1) for each in value)
+        elif isinstance(value, float) and (value != value or value in (_INFINITE, -_INFINITE)):  # noqa: PLR0124 (NaN)
+            raise RuleError(f"{value} is no number in JSON")
+        elif not isinstance(value, str | int | float | bool | None):
+            raise RuleError(f"a rule is made of what JSON has, not of {type(value).__name__}")
+
+
+_INFINITE = float("inf")
+
+
+def place_of(path: Sequence[str | int]) -> str:
+    """A path as messages show it: ``$.detail.price[0]``."""
+    text = "$"
+    for part in path:
+        if isinstance(part, int):
+            text += f"[{part}]"
+        elif _PLAIN.fullmatch(part):
+            text += f".{part}"
+        else:
+            text += f"[{brief(part)}]"
+    return text
+
+
+def refuse(reason: str, path: Sequence[str | int] = ()) -> NoReturn:
+    """Raise a ``RuleError`` for what stands at a path."""
+    raise RuleError(reason, place_of(path))
