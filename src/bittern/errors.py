@@ -9,17 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import MAX_EMAX, Context, Decimal
 from typing import Any
 
 #: A message shows so many characters of a value.
 _SHORT = 60
+#: So many bits of a larger integer are enough for what is shown.
+_BITS = 256
+_ROUNDED = Context(prec=60, Emax=MAX_EMAX)
 
 
 def brief(value: Any) -> str:
     """A value as messages show it, shortened."""
     if isinstance(value, int) and value.bit_length() > 64:
-        value = Decimal(value)  # Python does not print integers of many digits
+        # Python does not print integers of many digits, and converting all of them takes hours.
+        more = max(0, value.bit_length() - _BITS)
+        value = _ROUNDED.multiply(Decimal(value >> more), _ROUNDED.power(2, more))
     try:
         text = repr(value) if isinstance(value, str) else str(value)
     except ValueError:  # nor what holds them

@@ -193,26 +193,26 @@ def sibling(target: Path, end: str) -> Path:
     return target.with_name(f".{target.name}.{end}")
 
 
-def new_temporary(target: Path) -> tuple[Path, int]:
-    """Make a folder beside the target, and a descriptor whose lock says that its writer lives."""
-    temporary, lock = sibling(target, f"{secrets.token_hex(8)}.writing"), -1
+def new_temporary(target: Path) -> tuple[Path, Opened]:
+    """Make a folder beside the target, and a lock on it which says that its writer lives."""
+    temporary, lock = sibling(target, f"{secrets.token_hex(8)}.writing"), None
     try:
         temporary.mkdir()
-        lock = os.open(temporary, _DIRECTORY)
-        hold(lock)
+        lock = Opened(temporary, _DIRECTORY)
+        hold(lock.number)
     except BaseException:
         remove_temporary(temporary, lock)
         raise
     return temporary, lock
 
 
-def remove_temporary(temporary: Path, lock: int) -> None:
+def remove_temporary(temporary: Path, lock: Opened | None) -> None:
     """Remove what is left of such a folder, if anything, and release its lock."""
     try:
         shutil.rmtree(temporary, ignore_errors=True)
     finally:
-        if lock >= 0:
-            os.close(lock)
+        if lock is not None:
+            lock.close()
 
 
 def put_in_place(folder: Path, target: Path, parent: int) -> None:

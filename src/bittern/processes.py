@@ -5,7 +5,8 @@ can end when its parent does, whatever ends that: its standard input is closed t
 
 A forked child is a copy instead, with one thread. It would wait forever for a module that another
 thread of its parent was importing. So a process with several threads imports what matching may need
-before it is forked for the first time. Cost: once some 0.1 s.
+before it is forked for the first time. Cost: once some 0.1 s. And it would wait forever for a lock
+that such a thread held: objects with locks of their own renew them there (``follow_forks``).
 """
 
 from __future__ import annotations
@@ -15,11 +16,12 @@ import pkgutil
 import subprocess
 import sys
 import threading
+import weakref
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Protocol
 
 _NONE: Mapping[str, str] = MappingProxyType({})
 
@@ -60,4 +62,22 @@ def _import_rest() -> None:
     _are_imported = True
 
 
-os.register_at_fork(before=_import_rest)
+class _Follower(Protocol):
+    def after_fork(self) -> None:
+        """Called in a forked child, whose only thread does nothing else now."""
+
+
+_followers: weakref.WeakSet[_Follower] = weakref.WeakSet()
+
+
+def follow_forks(owner: _Follower) -> None:
+    """Call ``owner.after_fork`` in each child that this process is forked into while it lives."""
+    _followers.add(owner)
+
+
+def _tell_followers() -> None:
+    for each in list(_followers):
+        each.after_fork()
+
+
+os.register_at_fork(before=_import_rest, after_in_child=_tell_followers)

@@ -258,6 +258,27 @@ def test_keys_that_are_no_strings_are_not_looked_at(matcher: bittern.Matcher, ke
     ]
 
 
+@pytest.mark.parametrize("sign", [1, -1])
+def test_integers_of_millions_of_digits(sign: int) -> None:
+    """Neither to print all digits nor to convert them to a decimal, which would take hours."""
+    value = sign << 10_000_000
+    subscriptions = {"large": "a > 5", "term": "a * 2 > 5", "member": "a IN SET s", "low": "-a > 5"}
+    index = bittern.Index.build(subscriptions, sets={"s": [1, 10**30]})
+    expected = ["large", "term"] if sign > 0 else ["low"]
+    events = [{"a": value}, {"a": 1, "b": [value]}]
+    matcher = bittern.Matcher(index)
+    assert matcher.match(events).to_pylist() == [expected, ["member"]]
+    assert matcher.match(events[0]).to_pylist() == [expected]
+    assert value not in index.sets["s"]
+    assert "e+3010299" in str(bittern.explain(index, events[0], "large"))
+    with pytest.raises(bittern.errors.OptionError, match=r"9\.04982e\+3010299"):
+        matcher.match(events, limit=-abs(value))
+    with pytest.raises(bittern.errors.OptionError, match=r"9\.04982e\+3010299"):
+        bittern.Index.build({}, stabbing="auto", stabbing_memory=value)
+    with pytest.raises(IndexError, match=r"9\.04982e\+3010299"):
+        matcher.match(events).ids(value)
+
+
 def test_huge_strings(matcher: bittern.Matcher) -> None:
     huge = "x" * 10_000_000
     catalog = {

@@ -311,6 +311,41 @@ print(reader.search(7).tolist())
     ]
 
 
+def test_a_forked_child_does_not_wait_for_a_thread_that_searches(tmp_path: Path) -> None:
+    script = f"""
+import os, signal, threading
+from bittern.errors import PageError
+from bittern.literature.pb_tree import predicate_file
+from bittern.literature.pb_tree.predicate_file import PredicateFile
+found, searching, forked = predicate_file.search_one, threading.Event(), threading.Event()
+def waiting(*arguments):
+    searching.set()
+    forked.wait()
+    return found(*arguments)
+predicate_file.search_one = waiting
+index = PredicateFile.create({str(tmp_path / "x.pb")!r}, "integer")
+thread = threading.Thread(target=index.search, args=(1,))
+thread.start()
+searching.wait()
+if (child := os.fork()) == 0:
+    signal.alarm(60)
+    try:
+        index.search(1)
+    except PageError as error:
+        print(str(error).partition(": ")[2], flush=True)
+    index.close()
+    os._exit(0)
+_, status = os.waitpid(child, 0)
+forked.set()
+thread.join()
+print(status, index.search(1).tolist())
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=PATIENCE
+    )
+    assert done.stdout.splitlines() == ["open it in this process", "0 []"]
+
+
 def test_a_view_can_be_seen_by_other_users(tmp_path: Path) -> None:
     Contents.create(tmp_path / "pages").file.close()
     before = os.umask(0o077)

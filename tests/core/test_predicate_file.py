@@ -587,3 +587,13 @@ def test_times_beyond_64_bits_of_microseconds(tmp_path: Path, quick: None) -> No
         for far in (2**63 - 1, 2**62):
             assert found(file, pa.array([far, 0], pa.timestamp(unit))) == [[2], [2]]
     file.close()
+
+
+@pytest.mark.parametrize(
+    "operators", ["like", 1 << 20_000, [1 << 20_000], [None], [["="]], 1.5, [9]], ids=type
+)
+def test_what_is_no_operator(tmp_path: Path, operators: Any) -> None:
+    with PredicateFile.create(tmp_path / "x.pb", "integer") as file:
+        with pytest.raises(OptionError, match="operator"):
+            file.insert_many(operators, [1], [1])
+        assert file.search(1).tolist() == []

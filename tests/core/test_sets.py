@@ -175,6 +175,7 @@ def test_json_and_strays() -> None:
         ([b"a"], "give numbers, times or strings"),
         ([[1]], "give numbers, times or strings"),
         ([Decimal("0." + "123456789" * 5)], "45 digits"),
+        ([1 << 10_000_000], "more than 16,384 digits"),
         (pa.array([1], pa.timestamp("ns")), "microseconds"),
         (pa.array([2**62], pa.timestamp("s")), "microseconds"),
         (pa.array([b"\xff"]).view(pa.string()), "not valid UTF-8"),

@@ -84,6 +84,56 @@ os.waitpid(child, 0)
 print("parent")
 """
 
+#: The child has no thread that would release what a thread of its parent holds.
+WHILE_THREADS_WRITE = """
+import os, signal, sys, threading
+from bittern.errors import HistoryError
+from bittern.history import History
+
+forked = threading.Event()
+
+def begun(history):
+    history.append([{"n": 0}])
+    added, written = history.documents._added, threading.Event()
+    def waiting(packed):
+        written.set()
+        forked.wait()
+        return added(packed)
+    history.documents._added = waiting
+    thread = threading.Thread(target=history.append, args=([{"n": 1}],))
+    thread.start()
+    written.wait()
+    return history, thread
+
+histories = [begun(History(sys.argv[1])), begun(History())]
+if (child := os.fork()) == 0:
+    signal.alarm(60)
+    for history, _ in histories:
+        for use in (
+            lambda: history.append([{"n": 2}]),
+            lambda: history.expire(1),
+            lambda: history.documents.check(),
+            lambda: list(history.documents.scan(["n"])),
+            lambda: history.statistics(),
+        ):
+            try:
+                use()
+            except HistoryError as error:
+                assert "fork" in str(error), error
+            else:
+                sys.exit(1)
+        history.close()
+    sys.exit(7)
+_, status = os.waitpid(child, 0)
+forked.set()
+for history, thread in histories:
+    thread.join()
+    history.documents.check()
+    assert len(history) == 2
+assert os.waitstatus_to_exitcode(status) == 7, status
+print("parent")
+"""
+
 WHILE_A_TEXT_IS_READ = """
 import os, signal, threading
 import bittern
@@ -135,6 +185,10 @@ def test_a_child_ends_while_its_parent_writes(tmp_path: Path) -> None:
 
 def test_a_child_is_refused(tmp_path: Path) -> None:
     run(IN_THE_CHILD, tmp_path / "history")
+
+
+def test_a_child_does_not_wait_for_threads_that_write(tmp_path: Path) -> None:
+    run(WHILE_THREADS_WRITE, tmp_path / "history")
 
 
 def test_a_child_does_not_wait_for_what_a_thread_of_its_parent_reads(tmp_path: Path) -> None:

@@ -6,6 +6,8 @@ One that stayed would keep the same process waiting for ever, at its next turn.
 from __future__ import annotations
 
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
@@ -13,9 +15,12 @@ from typing import NoReturn
 import pytest
 
 from bittern import first_use
+from bittern.engine.snapshot import folder as snapshot_folder
+from bittern.engine.snapshot.folder import write_snapshot
 from bittern.files import is_locked, new_temporary, only_writer, remove_temporary
 from bittern.spark.snapshots import cache_folder
 from interrupts import FAULTS, each_fault
+from steady import PATIENCE
 
 #: The name of an entry of the cache.
 ENTRY = "0" * 32
@@ -77,3 +82,49 @@ def test_what_an_interrupted_removal_leaves_is_removed_by_the_next_writer(
     with only_writer(tmp_path / "target"):
         pass
     assert not temporary.exists()
+
+
+def test_an_interrupt_before_a_removal_leaves_no_lock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> NoReturn:
+        raise KeyboardInterrupt
+
+    path = tmp_path / "snapshot"
+    with monkeypatch.context() as during:
+        during.setattr(snapshot_folder, "remove_temporary", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            write_snapshot(path, {}, {})
+    write_snapshot(path, {}, {})  # cleans up, since nobody holds what was left
+    assert list(tmp_path.iterdir()) == [path]
+
+
+#: What is in place at the end, and the child's other half of the pipe.
+FORKED_MEANWHILE = """
+import os, sys
+from pathlib import Path
+from bittern.files import is_locked, new_temporary, remove_temporary
+target = Path(sys.argv[1])
+temporary, lock = new_temporary(target)
+read, write = os.pipe()
+if (child := os.fork()) == 0:
+    os.close(write)
+    os.read(read, 1)  # until the parent is done
+    os._exit(0)
+temporary.rename(target)
+remove_temporary(temporary, lock)
+print(is_locked(target))
+os.close(write)
+os.waitpid(child, 0)
+"""
+
+
+def test_a_child_forked_meanwhile_does_not_keep_what_is_in_place(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", FORKED_MEANWHILE, str(tmp_path / "target")],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=PATIENCE,
+    )
+    assert done.stdout == "False\n"

@@ -727,6 +727,29 @@ os.wait()
     assert not leftovers(root)
 
 
+def test_a_forked_child_does_not_keep_what_its_parent_has_released(root, start):
+    parent = start(
+        """
+identity = put(Index.build({"s1": "a = 1"}))
+here, ends = os.pipe()
+child = os.fork()
+if child == 0:
+    os.close(ends)
+    stay()
+    os.read(here, 1)  # until the parent has cleaned
+    os._exit(0)
+assert cache_folder.clean(older_than=-1) == []
+node_cache.release(identity)
+assert cache_folder.clean(older_than=-1) == [identity]
+os.close(ends)
+os.waitpid(child, 0)
+"""
+    )
+    _, said = parent.communicate(timeout=PATIENCE)
+    assert parent.returncode == 0, said
+    assert names(root) == ["new.lock"]
+
+
 def other_saved(folder):
     other = other_index()
     other.save(folder / "other")

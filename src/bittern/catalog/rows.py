@@ -128,7 +128,7 @@ class Door:
         try:
             name = checked_id(id_)
         except ValueError as wrong:
-            shown = id_ if isinstance(id_, str | int) else repr(id_)[:60]
+            shown = id_ if isinstance(id_, str | int) else brief(id_)
             return BadSubscription(shown, 0, str(wrong))
         try:
             return (

@@ -57,6 +57,7 @@ from bittern.history.document_file import (
 )
 from bittern.history.segments import StoredEvents, merge, pack, unpack
 from bittern.model.events.typed import Typed, TypedReader
+from bittern.processes import follow_forks
 
 #: So many segments of one level become one of the next: a level is so many bits of documents.
 _FAN, _LEVEL_BITS = 8, 3
@@ -108,6 +109,7 @@ class Documents:
         self._walks: weakref.WeakSet[_Walk] = weakref.WeakSet()
         self._in_doubt = False
         self._is_closed = False
+        self._is_torn = False
         self._claimed = Claimed()
         weakref.finalize(self, self._claimed.close)  # if it is never closed
         try:
@@ -121,6 +123,7 @@ class Documents:
         except BaseException:
             self._claimed.close()
             raise
+        follow_forks(self)
 
     @property
     def _state(self) -> _State:
@@ -153,13 +156,17 @@ class Documents:
     def close(self) -> None:
         """Release the folder; everything is on disk already."""
         self._is_closed = True
-        # A child may have inherited the lock too, held by a thread that it has not.
-        with contextlib.nullcontext() if self._is_inherited else self._lock:
+        with self._lock:
             self._claimed.close()
 
     @property
     def _is_inherited(self) -> bool:
         return self._process not in (None, os.getpid())
+
+    def after_fork(self) -> None:
+        """In a forked child: a thread that held the lock is not here to finish what it began."""
+        self._is_torn |= not self._lock.acquire(blocking=False)
+        self._lock = threading.RLock()
 
     def append(
         self, events: Any, json: str | Sequence[str] = (), keep: npt.ArrayLike | None = None
@@ -386,6 +393,11 @@ class Documents:
             raise HistoryError(
                 f"the documents in {self._file} were opened before a fork: use them in the parent "
                 "process, or close them there and open them here"
+            )
+        if self._is_torn:
+            raise HistoryError(
+                "these documents cannot be used here: another thread was using them when this "
+                "process was forked; fork at another time, or make a history in this process"
             )
         if self._is_closed:
             raise HistoryError(f"the documents in {self._file} were closed: open them again")

@@ -29,6 +29,7 @@ from bittern.history.sections import EventBatch
 from bittern.model.events.reads import readable_rows
 from bittern.model.events.typed import TypedReader
 from bittern.options import whole_number
+from bittern.processes import follow_forks
 
 
 def check_keep(keep: int | None) -> None:
@@ -74,6 +75,14 @@ class History:
         # Not kept alive: a matcher that was never closed ends as any object does.
         self._follower: Callable[[], Follower | None] = lambda: None
         self._reader = TypedReader([])
+        follow_forks(self)
+
+    def after_fork(self) -> None:
+        """In a forked child: nobody releases a lock that another thread held, or goes on there."""
+        is_free = self.lock.acquire(blocking=False)
+        self.lock = threading.RLock()
+        if not is_free and (follower := self._follower()) is not None:
+            follower.lost()
 
     @property
     def first(self) -> int:

@@ -17,6 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from bittern.arrays import starts_of
+from bittern.errors import brief
 from bittern.jit import i4, i4r, i4w, i8r, i8w, kernel, u1r, void
 from bittern.model.ids import Ids
 
@@ -175,7 +176,7 @@ class Matches:
     def ids(self, event: int) -> list[str | int]:
         """The ids of the subscriptions that one event of the batch matched."""
         if not -len(self) <= event < len(self):
-            raise IndexError(f"the batch has {len(self)} events; there is no event {event}")
+            raise IndexError(f"the batch has {len(self)} events; there is no event {brief(event)}")
         event %= len(self)
         own = self.subscriptions[self.offsets[event] : self.offsets[event + 1]]
         return self.all_ids.take(own if self.ranked else np.sort(own))

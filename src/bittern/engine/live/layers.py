@@ -26,7 +26,6 @@ finds a consistent state: it continues with a copy, from the parent's last chang
 from __future__ import annotations
 
 import logging
-import os
 import shutil
 import threading
 import weakref
@@ -60,6 +59,7 @@ from bittern.errors import (
 from bittern.language.shapes import Shapes
 from bittern.model.ids import id_problem, normal_id
 from bittern.options import one_of
+from bittern.processes import follow_forks
 from bittern.terms.unknown import EMBEDDED, SPARK, any_function
 
 logger = logging.getLogger("bittern")
@@ -122,7 +122,7 @@ class Layers:
         self._work_folder = WorkFolder()
         self._remove_folder = weakref.finalize(self, self._work_folder.remove)
         self._is_closed = False
-        _all.add(self)
+        follow_forks(self)
 
     @property
     def version(self) -> int:
@@ -409,22 +409,10 @@ class Layers:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _after_fork(self) -> None:
+    def after_fork(self) -> None:
         """In a forked child, replace locks that threads of the parent may hold."""
         self._lock = threading.RLock()
         self._compacting = None
-
-
-#: Of this process, so that its children find them usable.
-_all: weakref.WeakSet[Layers] = weakref.WeakSet()
-
-
-def _after_fork() -> None:
-    for layers in _all:
-        layers._after_fork()  # noqa: SLF001
-
-
-os.register_at_fork(after_in_child=_after_fork)
 
 
 def _find(held: Held, id_: Any) -> IdState:

@@ -184,6 +184,7 @@ class LiveMatcher(Layers):
         finally:
             super().close()
 
-    def _after_fork(self) -> None:
-        super()._after_fork()
+    def after_fork(self) -> None:
+        """In a forked child, replace locks that threads of the parent may hold."""
+        super().after_fork()
         self._counting, self._matching = threading.Lock(), 0

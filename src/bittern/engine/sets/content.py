@@ -35,6 +35,8 @@ from bittern.stabbing.values import Values, canonical, fits, read
 
 #: A number has at most so many digits, which is what decimals of Spark have.
 MAX_DIGITS = 38
+#: Integers of more bits are no members, and have one text for all: that of each would take hours.
+_LONG_BITS, _LONG = 1 << 16, "long"
 #: A set has at most so many members: positions in its tables are of 32 bits.
 MAX_MEMBERS = 2**30
 _NO_WORDS = np.empty(0, np.int64)
@@ -169,6 +171,10 @@ def _check_texts(kind: int, texts: pa.Array) -> None:
             raise OptionError(f"member {broken[0]} is a string that is not valid UTF-8")
         return
     for text in texts.to_pylist():  # numbers that neither 64 bits nor a float hold: few
+        if text == _LONG:
+            raise OptionError(
+                f"a member has more than {_LONG_BITS // 4:,} digits: at most {MAX_DIGITS} are held"
+            )
         digits = text.lstrip("-").partition("e")[0]
         if len(digits) > MAX_DIGITS:
             raise OptionError(
@@ -298,6 +304,8 @@ def _one_by_one(numbers: list[Any], rows: npt.NDArray[np.int64]) -> Parts:
 
 def _digits(number: int | Decimal) -> str:
     """The one text of a number that neither 64 bits nor a float hold."""
+    if isinstance(number, int) and number.bit_length() > _LONG_BITS:
+        return _LONG
     sign, digits, exponent = Decimal(number).as_tuple()
     assert isinstance(exponent, int), "it is finite"
     text = "".join(map(str, digits))

@@ -56,6 +56,7 @@ from bittern.engine.snapshot.manifest import (
 )
 from bittern.errors import SnapshotError
 from bittern.files import (
+    Opened,
     new_temporary,
     only_writer,
     put_in_place,
@@ -119,7 +120,7 @@ def write_snapshot(
     manifest_text(new_manifest(stored_meta, drafts))
     try:
         check_target(target)
-        made: tuple[Path, int] | None = None
+        made: tuple[Path, Opened] | None = None
         try:
             with only_writer(target):
                 made = new_temporary(target)

@@ -54,6 +54,7 @@ from bittern.literature.pb_tree.pool import PageFault
 from bittern.literature.pb_tree.search import search_one
 from bittern.literature.pb_tree.tree import PAGE_BYTES, Tree, new_tree
 from bittern.literature.predicates.contract import OPERATORS
+from bittern.processes import follow_forks
 from bittern.stabbing.contract import as_int32
 
 if TYPE_CHECKING:
@@ -93,6 +94,7 @@ class PredicateFile:
         self._lock = threading.RLock()
         self._torn = False
         self._room = np.empty(_ROOM, np.int32)
+        follow_forks(self)
         if writable and not self._is_planted:
             with self._changing():
                 file.make_room()
@@ -325,6 +327,10 @@ class PredicateFile:
         with self._lock:
             self._file.close()
 
+    def after_fork(self) -> None:
+        """Let a forked child be refused, without waiting for what a thread of its parent holds."""
+        self._lock = threading.RLock()
+
     def __enter__(self) -> Self:
         return self
 
@@ -361,7 +367,8 @@ def _codes(operators: Any, n: int) -> NDArray[np.uint8]:
         return given.astype(np.uint8)
     if given.ndim != 1:
         raise OptionError(f"operators must be one-dimensional, not of shape {given.shape}")
-    names, places = np.unique(given.astype(str), return_inverse=True)
+    texts = [each if isinstance(each, str) else brief(each) for each in given.tolist()]
+    names, places = np.unique(np.array(texts, str), return_inverse=True)
     return np.array([_code(str(name)) for name in names], np.uint8)[places]
 
 

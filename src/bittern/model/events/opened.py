@@ -19,6 +19,7 @@ nothing.
 from __future__ import annotations
 
 import datetime as dt
+import math
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from itertools import chain
@@ -35,6 +36,8 @@ from bittern.terms.nodes import Attribute, Call, Constant, Term, walk
 from bittern.terms.types import ANY, DAY_TIME, MAX_PRECISION, TIMESTAMP, common_type, is_number
 
 _NULL, _INTEGER, _FLOAT = pa.null(), pa.int64(), pa.float64()
+#: Integers from here on have too many digits for a decimal.
+_BEYOND_DECIMALS = 10**MAX_PRECISION
 #: Types that rows of one batch may have; what does not go with them cannot be compared.
 _MAX_GROUPS = 64
 #: Parts that one value may have, and elements of a batch, and levels, that are tried together.
@@ -331,7 +334,12 @@ def _scalar(value: Any) -> _Plain:
 def _integer(value: int) -> _Plain:
     if INT64_MIN <= value <= INT64_MAX:
         return _Plain(value, _INTEGER)
-    return _decimal(Decimal(value))
+    if abs(value) < _BEYOND_DECIMALS:
+        return _decimal(Decimal(value))
+    try:
+        return _Plain(float(value), _FLOAT)  # all digits of a large one would take hours
+    except OverflowError:
+        return _Plain(math.inf if value > 0 else -math.inf, _FLOAT)
 
 
 def _decimal(value: Decimal) -> _Plain:

@@ -24,6 +24,7 @@ Cost: a process decodes a delta once, and joins the ids once for each view: O(su
 from __future__ import annotations
 
 import hashlib
+import os
 import pickle
 import threading
 import weakref
@@ -192,6 +193,15 @@ def _packed(index: Index) -> Carried:
 
 def _unpacked(data: bytes) -> Index:
     return Index.of_parts(*pickle.loads(data))  # noqa: S301  the driver's own
+
+
+def _after_fork() -> None:
+    """Replace, in the child, the lock that a thread of the parent may have held."""
+    global _mutex
+    _mutex = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_after_fork)
 
 
 def _kept(cache: OrderedDict[str, _Made], key: str, most: int, make: Callable[[], _Made]) -> _Made:

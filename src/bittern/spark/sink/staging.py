@@ -128,7 +128,7 @@ class Staging:
                 self._folder.rename(removing)
             shutil.rmtree(removing, ignore_errors=True)
         finally:
-            os.close(self._lock)
+            self._lock.close()
 
     def _check(self) -> None:
         if not os.path.lexists(self.target):

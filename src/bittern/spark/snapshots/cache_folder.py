@@ -174,9 +174,15 @@ def mark(root: Path, identity: str) -> int:
                 os.utime(descriptor)
                 return descriptor
         except BaseException:
-            os.close(descriptor)
+            unmark(descriptor)
             raise
         os.close(descriptor)
+
+
+def unmark(descriptor: int) -> None:
+    """Take back a mark that nobody uses the entry under, no child forked meanwhile either."""
+    with released(descriptor):
+        pass
 
 
 def _sweep(root: Path, name: str) -> None:

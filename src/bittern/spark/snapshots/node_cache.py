@@ -31,7 +31,15 @@ from bittern.engine.live.delta import ALL_ALIVE, Segment, State
 from bittern.engine.matcher import Matcher
 from bittern.errors import SnapshotError
 from bittern.spark.snapshots import transport
-from bittern.spark.snapshots.cache_folder import cache_root, clean, install, locked, mark, temporary
+from bittern.spark.snapshots.cache_folder import (
+    cache_root,
+    clean,
+    install,
+    locked,
+    mark,
+    temporary,
+    unmark,
+)
 from bittern.spark.told import file_name
 
 _KEPT_OPEN = 8  # indexes per process: a sharded one has several, and tasks alternate
@@ -69,7 +77,7 @@ class SnapshotRef:
 
 
 # Of this process: indexes by id, with the descriptor that marks each as in use, and the marks of
-# what it has published. Forked children share the marks, which is right: they have the mappings.
+# what it has published. Forked children share the first, which is right: they have the mappings.
 _mutex = threading.Lock()
 _opened: OrderedDict[str, tuple[Index, int]] = OrderedDict()
 _published: OrderedDict[str, int] = OrderedDict()
@@ -96,7 +104,7 @@ def attach(ref: SnapshotRef) -> Index:
         found = _open_entry(root, ref.id)
         index = _fill(root, ref) if found is None else found
     except BaseException:
-        os.close(use)
+        unmark(use)
         raise
     weakref.finalize(index, os.close, use)
     with _mutex:
@@ -281,9 +289,15 @@ def _keep_published(identity: str, use: int) -> None:
 
 
 def _after_fork() -> None:
-    """Replace, in the child, the lock that a thread of the parent may have held."""
+    """In the child, replace the lock that a thread of the parent may have held.
+
+    What the parent has published is kept by the parent, as long as it wants.
+    """
     global _mutex
     _mutex = threading.Lock()
+    for use in _published.values():
+        os.close(use)
+    _published.clear()
 
 
 os.register_at_fork(after_in_child=_after_fork)
