@@ -20,7 +20,7 @@ PLAIN := core/test_cei core/test_dlist core/test_json_text core/test_patterns co
 # Tests start processes by the hundred, and each would compile all sources again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help demo test test-all test-plain check kafka-jars judge-jars clean
+.PHONY: help demo ready test test-all test-plain check kafka-jars judge-jars clean
 .PHONY: bench bench-papers bench-seed-003 bench-spark bench-streaming bench-history bench-pb-tree
 .PHONY: conformance
 
@@ -29,6 +29,7 @@ help:
 	@echo "make test    the quick tests, a few minutes: the core, and of Spark one module per room"
 	@echo "make test-all"
 	@echo "             all tests: Spark, faults, the papers' structures and the benchmarks as well"
+	@echo "make ready   what tests need before they start: compiled kernels, servers, jars"
 	@echo "make test-plain"
 	@echo "             some kernels as plain Python, not compiled"
 	@echo "make check   lint, format and types"
@@ -62,14 +63,17 @@ test-all: TESTS =
 # What only some tests need first: those skip, and say so, where it cannot be had. Then the kernels,
 # each compiled by one process: the tests' own processes would compile the same ones. Meanwhile the
 # archive of classes that JVMs of tests start with, which is made once.
-test test-all: $(VENV)/.has-dev
+ready: $(VENV)/.has-dev
 	@scripts/postgresql.sh || echo "bittern: TESTS WITH POSTGRESQL ARE SKIPPED, see above" >&2
 	@$(KAFKA_JARS) || echo "bittern: TESTS WITH KAFKA ARE SKIPPED, see above" >&2
 	@$(JUDGE_JARS) || echo "bittern: TESTS BESIDE OTHER SYSTEMS' MATCHERS ARE SKIPPED, see above" >&2
 	@java_home=$$(scripts/java.sh) && export JAVA_HOME=$$java_home && \
 		{ $(RUN) tests/class_archive.py 2>/dev/null || \
 			echo "bittern: NO ARCHIVE OF CLASSES, Spark starts slowly" >&2 & } && \
-		$(RUN) -m bittern.service.cli warm-up && wait && $(RUN) -m pytest \
+		$(RUN) -m bittern.service.cli warm-up && wait
+
+test test-all: ready
+	@java_home=$$(scripts/java.sh) && JAVA_HOME=$$java_home $(RUN) -m pytest \
 		-n 2 --dist loadfile --no-loadscope-reorder $(TESTS) $(TEST_ARGS)
 
 # Kernels of some modules as plain Python, where nothing that a compiler assumes can hide a mistake.

@@ -11,6 +11,7 @@ or pyspark is missing those tests skip, and the reason is printed by ``pytest -r
 from __future__ import annotations
 
 import contextlib
+import gc
 import importlib
 import io
 import os
@@ -53,26 +54,24 @@ settings.load_profile(
 )
 
 
-#: Files that take long, most of them with sessions or processes of their own; the longest first.
-LONGEST = (
-    "test_spark_faults",
-    "test_pipeline_faults",
-    "test_spark_parity",
-    "test_pipeline_history",
-    "test_streaming_bench",
-    "test_kafka",
-    "test_catalog_hard",
-    "test_predicate_file_hard",
-    "test_papers",
-    "test_first_use",
-    "test_run",
-    "test_spark_cli",
-)
+#: Files that take long, with the seconds they took (``scripts/test_times.py``).
+LONGEST = Path(__file__).with_name("longest.txt")
 
 
 def pytest_configure() -> None:
     """Drivers' JVMs start fast, in whatever process a test starts them."""
     os.environ["SPARK_SUBMIT_OPTS"] = jvm_options()
+
+
+def pytest_sessionstart() -> None:
+    """What is made while tests are collected stays: looking for garbage there takes seconds."""
+    gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """From now on there is garbage, and what is older than this is not gone through again."""
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -81,10 +80,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     Whole files are given to two processes, in this order: what a file sets up (a cluster, a world)
     is set up once, and short files at the end leave neither process waiting.
     """
-    place = {name: number for number, name in enumerate(LONGEST)}
+    seconds = dict(line.split() for line in LONGEST.read_text(encoding="utf-8").splitlines())
     with_spark = {item.path for item in items if item.get_closest_marker("spark")}
-    last = len(LONGEST)
-    items.sort(key=lambda item: place.get(item.path.stem, last + (item.path not in with_spark)))
+    items.sort(key=lambda item: (-int(seconds.get(item.path.stem, 0)), item.path not in with_spark))
 
 
 @pytest.fixture(scope="module", autouse=True)
