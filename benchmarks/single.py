@@ -1,4 +1,4 @@
-"""One event at a time: ``python -m benchmarks.single [workload ...] [--small]``.
+"""One event at a time: ``python -m benchmarks.single [workload ...] [--small] [--deltas]``.
 
 The same events are matched one by one by ``Matcher.match``, and as batches of one, which is what it
 did before it had a path for one event. Both take turns, 64 events each, so that whatever else the
@@ -9,13 +9,15 @@ machine does hits both alike, and neither finds its caches full of the other's d
     equality  batches of 1: 5.0 us  2: ...         as batches  1: 248.0 us  2: ...
 
 The first two lines are wall time of single calls. The last is the CPU time per event against the
-size of a batch of JSON texts. Both ways must find the same matches.
+size of a batch of JSON texts. Both ways must find the same matches. With ``--deltas``, there are
+three deltas on the index, in a ``LiveMatcher``: 60,000, 12,000 and 2,000 more subscriptions.
 """
 
 from __future__ import annotations
 
 import argparse
 import gc
+import itertools
 import json
 import logging
 import statistics
@@ -34,6 +36,8 @@ DEFAULT = ("equality", "shop", "dense", "optional")
 #: Events that one way matches before it is the other's turn.
 STRETCH = 64
 SIZES = (1, 2, 8, 64, 256, 1024)
+#: Subscriptions of each delta: too few to be folded into the one before.
+DELTAS = (60_000, 12_000, 2_000)
 Match = Callable[[Any], Any]
 
 
@@ -88,11 +92,26 @@ def check(ways: Sequence[Match], events: Sequence[Any]) -> None:
             raise SystemExit(f"the two ways find other matches for {event}")
 
 
-def measure(name: str, *, scale: workloads.Scale, n_events: int) -> None:
+def with_deltas(workload: workloads.Workload, index: bittern.Index) -> bittern.LiveMatcher:
+    """A live matcher with an index and deltas on top of it."""
+    live = bittern.LiveMatcher(index)
+    more = iter(workload.changes(sum(DELTAS)).to_pylist())
+    for size in DELTAS:
+        for row in itertools.islice(more, size):
+            live.subscribe(row["id"], row["expression"])
+        live.seal()
+    return live
+
+
+def measure(name: str, *, scale: workloads.Scale, n_events: int, deltas: bool) -> None:
     """Print the lines of one workload."""
     workload = workloads.get(name, scale)
     index = bittern.Index.build(workload.subscriptions(), sample=workload.sample())
     ways: list[Match] = [bittern.Matcher(index).match, StateMatcher(State.over(index)).match]
+    if deltas:
+        live = with_deltas(workload, index)
+        print(f"{name:10}{len(live.seal().segments) - 1} deltas", flush=True)
+        ways = [live.match, StateMatcher(live.seal()).match]
     events = mappings(workload, n_events)
     forms: dict[str, Sequence[Any]] = {"json": texts(workload, events), "mapping": events}
     for form, own in forms.items():
@@ -116,12 +135,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.single", description=__doc__)
     parser.add_argument("workloads", nargs="*", default=list(DEFAULT))
     parser.add_argument("--small", action="store_true", help="a tenth of the subscriptions or less")
+    parser.add_argument("--deltas", action="store_true", help="with three deltas on the index")
     parser.add_argument("--events", type=int, default=4096)
     told = parser.parse_args()
     logging.disable(logging.WARNING)
     gc.disable()
     for name in told.workloads:
-        measure(name, scale="small" if told.small else "full", n_events=told.events)
+        scale: workloads.Scale = "small" if told.small else "full"
+        measure(name, scale=scale, n_events=told.events, deltas=told.deltas)
 
 
 if __name__ == "__main__":

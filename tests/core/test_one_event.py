@@ -14,6 +14,7 @@ from decimal import Decimal
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -371,10 +372,10 @@ def test_classes_in_bits_are_served(batches) -> None:
 
 
 def test_a_limit_is_served(batches) -> None:
-    weights = [3.5, 1.0, 2.0, 3.5, 0.0, 2.0]
-    weighted = {n: (f"price > {n}", weight) for n, weight in enumerate(weights)}
-    for own in (weighted, {n: f"price > {n}" for n in range(6)}):
-        matcher = bittern.Matcher(bittern.Index.build(own))
+    own: dict[str, Any] = {"id": list(range(6)), "expression": [f"price > {n}" for n in range(6)]}
+    weights = {"weight": [3.5, 1.0, 2.0, 3.5, 0.0, 2.0]}
+    for table in (pa.table(own), pa.table(own | weights)):
+        matcher = bittern.Matcher(bittern.Index.build(table))
         for limit in (1, 2, 5, 100):
             for event in ({"price": 4}, {"price": 0}, '{"price": 9}'):
                 alone = matcher.match(event, limit=limit)

@@ -204,9 +204,9 @@ def _test_postings(
     for run in range(n_runs):
         first = np.int64(run_begins[run])
         for i in range(first, first + min(run_lengths[run], _FETCHED)):
-            posting = 2 * np.int64(items[np.uint64(i)])
-            prefetch(heads, posting)
-            prefetch(bounds, posting)
+            row = 2 * np.int64(items[np.uint64(i)])
+            prefetch(heads, row)
+            prefetch(bounds, row)
     kept = np.int64(0)
     for run in range(n_runs):
         first = np.int64(run_begins[run])

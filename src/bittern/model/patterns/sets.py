@@ -242,7 +242,9 @@ class PatternSet:
         texts = self._regexes(np.array(patterns, np.int64))
         starts, rows = np.arange(len(texts) + 1), np.zeros(len(texts), np.int64)
         value = Texts(data[start:end], np.array([0, end - start]))
-        return [patterns[i] for i in np.flatnonzero(value.search_groups(texts, starts, rows))]
+        return [
+            patterns[i] for i in np.flatnonzero(value.search_groups(texts, starts, rows)).tolist()
+        ]
 
     def _search(self, data: np.ndarray, offsets: np.ndarray, keys: np.ndarray) -> list[np.ndarray]:
         """Keys of what RE2 finds: the open ones, and regular expressions without a fragment."""
