@@ -241,7 +241,7 @@ class Index:
         )
         index.bad = catalog.bad
         index.sets = sets or _NO_SETS
-        terms = [name for name in compiled.rank.attribute_names() if name.startswith(TERM)]
+        terms = compiled.rank.names_with(TERM)
         if terms:
             from bittern.language.derived import has_unknown_functions  # noqa: PLC0415  only then
 
