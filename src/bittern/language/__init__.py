@@ -12,5 +12,5 @@
     scalars/ constants.py                  text -> terms: what is computed from an event
     derived.py term_printer.py             terms as attributes, and as text
     conversions.py                         texts with the casts that a schema asks for
-    shapes.py templates.py cuts.py         millions of texts of few shapes
+    shapes.py templates.py cuts.py conjuncts.py   millions of texts of few shapes
 """

@@ -9,10 +9,11 @@ a mark for each of its subscriptions that tells whether it is still alive::
     changes     what was subscribed and unsubscribed since the last seal: read, not yet indexed
 
 A change is one entry of a dictionary, made under the lock in a few microseconds. ``seal`` makes the
-changes visible. It indexes the rows as a new small segment, and folds in older segments that are
-not much larger, so that there are few segments and each row is indexed a few times at most. It
-copies the marks of segments that lost subscriptions, and it swaps the state. Matching works without
-the lock on the state it took, and never blocks a writer for longer than a seal.
+changes visible: it indexes the rows as a new small segment, copies the marks of segments that lost
+subscriptions, and swaps the state. A match seals what few changes there are since the last seal; a
+writer seals when more have piled up, and makes one segment of several that are of about a size
+(``engine/live/changes.py``). So a match never does much for writers, there are few segments, and
+each row is indexed a few times at most. Matching works without the lock on the state it took.
 
 When the deltas have grown to a fifth of the snapshot, a separate process folds everything into a
 new snapshot (``engine/live/compact.py``) while matching goes on; the result is swapped in, with the
