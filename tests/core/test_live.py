@@ -25,6 +25,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 import bittern
 from answers import build, expected
+from bittern.engine.live import changes as changes_module
 from bittern.engine.live import delta as delta_module
 from bittern.engine.live import layers as layers_module
 from bittern.engine.live.compact import Child
@@ -58,6 +59,7 @@ class LiveMachine(RuleBasedStateMachine):
         self.patch = pytest.MonkeyPatch()
         self.patch.setattr(delta_module, "SMALL_DELTA", 2)
         self.patch.setattr(delta_module, "FOLD_RATIO", 1)
+        self.patch.setattr(changes_module, "SEAL_AFTER", 3)
         self.subscribed: dict[Any, tuple[str, float]] = {}
         self.compaction: threading.Thread | None = None
         self.held = HeldBack()
@@ -107,6 +109,42 @@ class LiveMachine(RuleBasedStateMachine):
         else:
             with pytest.raises(UnknownSubscriptionError):
                 self.live.replace(id_, text, 1.0)
+
+    @rule(
+        rows=st.lists(
+            st.tuples(
+                st.sampled_from(IDS), st.sampled_from((*TEXTS, "a =")), st.sampled_from([None, 2])
+            ),
+            max_size=7,
+        )
+    )
+    def subscribe_many(self, rows: list[tuple[Any, str, float | None]]) -> None:
+        """All, or none and a complaint about each that is bad."""
+        seen: set[Any] = set()
+        bad = []
+        for id_, text, _ in rows:
+            if text == "a =" or id_ in seen or id_ in self.subscribed:
+                bad.append(id_)
+            if text != "a =":
+                seen.add(id_)
+        if bad:
+            with pytest.raises(SubscriptionError) as caught:
+                self.live.subscribe_many(rows)
+            assert set(map(repr, bad)) == {repr(each.id) for each in caught.value.bad}
+        else:
+            self.live.subscribe_many(rows)
+            for id_, text, weight in rows:
+                self.subscribed[id_] = (text, 1.0 if weight is None else weight)
+
+    @rule(ids=st.lists(st.sampled_from(IDS), max_size=7))
+    def unsubscribe_many(self, ids: list[Any]) -> None:
+        if len(set(map(repr, ids))) < len(ids) or not all(id_ in self.subscribed for id_ in ids):
+            with pytest.raises(UnknownSubscriptionError):
+                self.live.unsubscribe_many(ids)
+        else:
+            self.live.unsubscribe_many(ids)
+            for id_ in ids:
+                del self.subscribed[id_]
 
     @rule(id_=st.sampled_from(IDS), text=st.sampled_from(["a =", "", "(", "a RLIKE '('"]))
     def fail_to_replace(self, id_: Any, text: str) -> None:
@@ -304,6 +342,106 @@ def test_many_segments() -> None:
                 right = [i for i, a in catalog.items() if a == 7 and (isinstance(i, str) or i % 2)]
                 assert sorted(map(repr, found)) == sorted(map(repr, right))
         assert len(live) == len(catalog)
+
+
+# ------------------------------------------------------------------ many at a time
+
+MANY = {n: f"a = {n % 3}" for n in range(700)}
+_TABLE = pa.table({"id": list(MANY), "expression": list(MANY.values())})
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        *(MANY, list(MANY.items()), iter([(*row, 1) for row in MANY.items()])),
+        *(_TABLE, _TABLE.to_batches()[0], _TABLE.to_pandas()),
+    ],
+    ids=["mapping", "pairs", "iterator", "table", "batch", "frame"],
+)
+@pytest.mark.parametrize("n", [7, 700])
+def test_many_at_a_time_in_every_form(form: Any, n: int) -> None:
+    if n < len(MANY):
+        if not hasattr(form, "__len__"):
+            form = list(MANY.items())
+        form = dict(list(form.items())[:n]) if isinstance(form, dict) else form[:n]
+    with bittern.LiveMatcher(build({"x": "a = 1"})) as live:
+        live.subscribe_many(form)
+        right = [id_ for id_ in range(n) if id_ % 3 == 1]
+        assert live.match({"a": 1}).to_pylist() == [["x", *right]]
+        live.unsubscribe_many(pa.array(right))
+        live.unsubscribe_many(["x"])
+        assert live.match([{"a": 1}, {"a": 2}]).to_pylist() == [[], list(range(2, n, 3))]
+        assert len(live) == n - len(right)
+
+
+@pytest.mark.parametrize("n", [0, 500])
+def test_all_mistakes_of_many_at_once(n: int) -> None:
+    good = {f"good {i}": "a = 1" for i in range(n)}
+    wrong = [("x", "a = 1"), (True, "a = 1"), ("y", "a = "), ("z", "a = 1", float("nan"))]
+    wrong += [("twice", "a = 2"), ("twice", "a = 3"), ("w", None)]
+    with bittern.LiveMatcher(build({"x": "a = 1"})) as live:
+        with pytest.raises(SubscriptionError) as caught:
+            live.subscribe_many([*good.items(), *wrong])
+        found = [(each.id, each.position) for each in caught.value.bad]
+        assert found == [("x", 0), (True, 0), ("y", 4), ("z", 0), ("twice", 0), ("w", 0)]
+        assert len(live) == 1
+        live.subscribe_many(good)
+        with pytest.raises(UnknownSubscriptionError, match="'nobody' and 1 more"):
+            live.unsubscribe_many([*good, "nobody", None])
+        with pytest.raises(UnknownSubscriptionError, match="given twice"):
+            live.unsubscribe_many([*good, "x", "x"])
+        assert len(live) == 1 + n
+        for none in ([], {}, ()):
+            live.subscribe_many(none)
+            live.unsubscribe_many(none)
+        for what in (5, "text", b"x", None):
+            with pytest.raises(OptionError):
+                live.subscribe_many(what)
+            with pytest.raises(OptionError):
+                live.unsubscribe_many(what)
+        assert len(live.match({"a": 1}).ids(0)) == 1 + n
+
+
+def test_a_set_that_is_not_there_is_a_mistake_of_many() -> None:
+    rows = {n: f"a IN SET {'vips' if n % 2 else 'nobody'}" for n in range(600)}
+    with bittern.LiveMatcher(sets={"vips": [7]}) as live:
+        for some in (dict(list(rows.items())[:6]), rows):
+            with pytest.raises(SubscriptionError) as caught:
+                live.subscribe_many(some)
+            assert [each.id for each in caught.value.bad] == [n for n in some if n % 2 == 0]
+            assert len(live) == 0
+        live.subscribe_many({n: text for n, text in rows.items() if n % 2})
+        assert len(live.match({"a": 7}).ids(0)) == 300
+
+
+def test_writers_index_what_piles_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No match has more to seal than a few changes, and there are few deltas."""
+    most = 0
+    with bittern.LiveMatcher(build({"x": "a = 1"})) as live:
+        for n in range(6000):
+            live.subscribe(n, f"a = {n % 7}")
+            if n >= 1000:
+                live.unsubscribe(n - 1000)
+            most = max(most, len(live._held.changes))
+            assert len(live._held.state.segments) <= 10
+        assert most <= changes_module.SEAL_AFTER + 1
+        assert len(live) == 1001
+        right = sum(n % 7 == 1 for n in range(5000, 6000))
+        assert len(live.match({"a": 1}).ids(0)) == 1 + right
+
+
+def test_a_change_stays_made_if_it_cannot_be_indexed_yet(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_room(_: Any) -> Any:
+        raise MemoryError
+
+    with bittern.LiveMatcher(build({"x": "a = 1"})) as live:
+        with monkeypatch.context() as patch:
+            patch.setattr(changes_module, "sealed", no_room)
+            for n in range(changes_module.SEAL_AFTER + 5):
+                live.subscribe(n, "a = 2")
+            with pytest.raises(MemoryError):
+                live.match({"a": 2})
+        assert len(live.match({"a": 2}).ids(0)) == changes_module.SEAL_AFTER + 5
 
 
 # ------------------------------------------------------------------ compaction
@@ -585,5 +723,5 @@ def test_shapes_of_expressions_that_are_gone_are_forgotten(monkeypatch: Any) -> 
             live.subscribe("passing", " OR ".join(f"a = {k}" for k in range(n)))
             assert live.match([{"b": 2}]).to_pylist() == [["kept"]]
             live.unsubscribe("passing")
-        assert len(live._shapes.templates) <= 5 + 4 * 2 + 1
+        assert len(live._reading.shapes.templates) <= 5 + 4 * 2 + 1
         assert live.match([{"a": 1}]).to_pylist() == [["kept"]]

@@ -18,7 +18,9 @@ import pytest
 
 import bittern
 from answers import build
+from bittern.engine.live import changes as changes_module
 from bittern.engine.live import compact as compact_module
+from bittern.engine.live import delta as delta_module
 from bittern.engine.live import layers as layers_module
 from bittern.engine.live.compact import Child, Compaction
 from bittern.errors import BitternError
@@ -111,6 +113,14 @@ CHANGES: dict[str, tuple[Any, Held]] = {
         ),
         without("x", 1, "z", 2) | {"new": "TRUE", "y": "a = 1", "base": "TRUE"},
     ),
+    "subscribe many": (
+        lambda live: live.subscribe_many({"new": "TRUE", "base": "TRUE", "newer": "a = 1"}),
+        BEFORE | {"new": "TRUE", "base": "TRUE", "newer": "a = 1"},
+    ),
+    "unsubscribe many": (
+        lambda live: live.unsubscribe_many(["x", 1, "z", "later"]),
+        without("x", 1, "z", "later"),
+    ),
     "seal": (lambda live: live.seal(), BEFORE),
     "match": (lambda live: live.match(EVENTS), BEFORE),
 }
@@ -124,6 +134,17 @@ def test_all_or_nothing_of_a_change(change: str, monkeypatch: pytest.MonkeyPatch
         live = fault.subject
         if change == "apply":
             assert (held(live) == after) == (live.version == 7), fault
+        judge(fault, BEFORE, after)
+
+
+@pytest.mark.parametrize("change", ["subscribe", "subscribe many", "unsubscribe many", "replace"])
+def test_all_or_nothing_where_writers_index(change: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each change seals, and makes one delta of several."""
+    monkeypatch.setattr(changes_module, "SEAL_AFTER", 0)
+    monkeypatch.setattr(delta_module, "SMALL_DELTA", 0)
+    monkeypatch.setattr(delta_module, "FOLD_RATIO", 0)
+    make_change, after = CHANGES["replace in the snapshot" if change == "replace" else change]
+    for fault in each_fault(changed, make_change, unmake=lambda live: live.close()):
         judge(fault, BEFORE, after)
 
 

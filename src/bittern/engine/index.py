@@ -35,6 +35,7 @@ from bittern.language.shapes import Shapes
 from bittern.language.templates import Template
 from bittern.matching.compile import compile_catalog
 from bittern.matching.contract import Refused, SubscriptionIndex
+from bittern.matching.expand import Plan
 from bittern.matching.registry import given_parameters
 from bittern.matching.registry import strategy as strategy_named
 from bittern.model.events.encoder import Encoder
@@ -52,7 +53,6 @@ if TYPE_CHECKING:
     from bittern.model.event_schema import EventSchema
     from bittern.model.patterns.sets import PatternSet
 
-_NONE_TIMED: dict[str, float] = {}
 _NO_SETS: Mapping[str, Any] = {}
 
 
@@ -92,7 +92,7 @@ class Index:
         #: What ``build(..., schema=...)`` found that the events do not have: id, attribute, reason.
         self.unknown: list[Unknown] = []
         #: Seconds that ``build`` spent to read the texts ("read") and to compile them ("build").
-        self.timings: Mapping[str, float] = _NONE_TIMED
+        self.timings: Mapping[str, float] = _NO_SETS
         #: The snapshot's folder and id, once saved or opened.
         self.path: Path | None = None
         self.id: str | None = None
@@ -203,7 +203,7 @@ class Index:
     def of_subscriptions(
         cls,
         catalog: Subscriptions,
-        templates: list[Template],
+        templates: Sequence[Template | Plan],
         *,
         sample: Any = None,
         strategy: str = "pivot",
@@ -241,7 +241,7 @@ class Index:
         )
         index.bad = catalog.bad
         index.sets = sets or _NO_SETS
-        terms = [name for name in compiled.rank.attribute_names() if name.startswith(TERM)]
+        terms = compiled.rank.names_with(TERM)
         if terms:
             from bittern.language.derived import has_unknown_functions  # noqa: PLC0415  only then
 

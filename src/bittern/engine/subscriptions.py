@@ -74,10 +74,10 @@ class Subscriptions(NamedTuple):
         return [BadSubscription(self.ids[i], 0, reasons[int(class_of[i])]) for i in which.tolist()]
 
 
-_Rows = Iterator[tuple[Any, Any, Any]]
+Rows = Iterator[tuple[Any, Any, Any]]
 
 
-def rows_in(source: Any) -> tuple[int, _Rows]:
+def given_rows(source: Any) -> tuple[int, Rows]:
     """How many subscriptions there are (0: not known), and (id, expression, weight) of each."""
     if isinstance(source, Mapping):
         return len(source), ((k, v, None) for k, v in source.items())
@@ -111,7 +111,7 @@ def check_columns(names: list[str], what: str) -> None:
         )
 
 
-def _table_rows(table: pa.Table | pa.RecordBatch) -> _Rows:
+def _table_rows(table: pa.Table | pa.RecordBatch) -> Rows:
     weighted = "weight" in table.schema.names
     for start in range(0, table.num_rows, _CHUNK):
         part = table.slice(start, _CHUNK)
@@ -128,7 +128,16 @@ def _values(column: pa.Array | pa.ChunkedArray) -> list[Any]:
         return [raw if raw is None else raw.decode(errors="surrogateescape") for raw in raws]
 
 
-def _pair_rows(pairs: Iterable[Any]) -> _Rows:
+def given_ids(source: Any) -> list[Any]:
+    """Ids from any iterable, or from an Arrow or pandas column."""
+    if isinstance(source, pa.Array | pa.ChunkedArray):
+        return _values(source)
+    if isinstance(source, str | bytes) or not isinstance(source, Iterable):
+        raise OptionError(f"ids must be a list or a column, not {type(source).__name__}")
+    return list(source)
+
+
+def _pair_rows(pairs: Iterable[Any]) -> Rows:
     for pair in pairs:
         if not isinstance(pair, tuple | list) or len(pair) not in (2, 3):
             raise OptionError(
@@ -153,7 +162,7 @@ def read_subscriptions(
     types of the events.
     """
     one_of("on_error", on_error, ("raise", "skip"))
-    total, rows = rows_in(source)
+    total, rows = given_rows(source)
     reader = _Reader(shapes, known)
     with any_function(allowed=functions == SPARK):
         for n, (id_, text, weight) in enumerate(rows, start=1):

@@ -5,6 +5,7 @@ shape share, and the names and constants that fill its slots. ``Shapes.read`` ta
 texts, ``parse`` takes one. A text of a new shape goes all the way down::
 
     shapes.py cuts.py         is the shape known? then a split and a look-up per word, and no more
+    conjuncts.py              a conjunction of a new shape is cut before it is parsed
     lexer.py                  text -> tokens
     parser.py predicates.py   tokens -> AND, OR, NOT and quantifiers, and the predicates in them
     scalars/ constants.py     tokens -> terms, such as ``price * 2``

@@ -40,6 +40,10 @@ _TYPES = frozenset(("DATE", "TIMESTAMP"))
 MISSING = "MISSING"
 #: Keywords only in front of a bare name, which is then the document's.
 QUANTIFIERS = frozenset(("EXISTS", "FORALL"))
+#: What may be more than a name.
+_NOT_ONLY_NAMES = KEYWORDS | TERM_WORDS | QUANTIFIERS | frozenset((*_TYPES, MISSING))
+#: Any so many digits fit in 64 bits.
+_PLAIN_DIGITS = 18
 
 _SPACE = r"[ \t\n\r\f\v]"
 _BARE = r"[^\W\d]\w*+"
@@ -198,6 +202,16 @@ def word_kind(raw: str) -> str:
     if raw[0] in "'\"" or (raw[0] in "rR" and raw[1:2] in ("'", '"')):
         return "string"
     return name_kind(raw)
+
+
+def plain_kind(raw: str) -> str | None:
+    """The kind of a name or an integer that is nothing more; None: it takes a closer look."""
+    if raw.isascii():
+        if raw.isidentifier():
+            return None if raw.upper() in _NOT_ONLY_NAMES else "attribute"
+        if raw.isdigit() and len(raw) <= _PLAIN_DIGITS:
+            return "number"
+    return None
 
 
 def is_complete(raw: str) -> bool:

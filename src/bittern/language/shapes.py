@@ -30,9 +30,10 @@ from __future__ import annotations
 
 import contextlib
 import operator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from bittern.errors import ExpressionError, LimitError
+from bittern.language.conjuncts import conjuncts
 from bittern.language.cuts import OperandCut, cuts_of, put_words
 from bittern.language.lexer import (
     MISSING,
@@ -44,6 +45,7 @@ from bittern.language.lexer import (
     is_missing,
     is_quantifier,
     is_type,
+    plain_kind,
     without_comments,
     word_kind,
 )
@@ -78,10 +80,11 @@ _CHECKS: dict[str, Callable[[str], Any]] = {
     "timestamp": timestamp_literal,
     "regex": lambda raw: compile_regex(string_value(raw)),
 }
-#: Letters of words that a predicate starts with.
-_NAMES = frozenset("aj")
 #: The escape character of a LIKE without ESCAPE, as it would be written.
 _BACKSLASH = r"r'\'"
+
+
+_Value = TypeVar("_Value")
 
 
 class _Known(NamedTuple):
@@ -249,10 +252,7 @@ class Shapes:
         """The word that stands for a quantified predicate."""
         word = self._joins.get(piece)
         if word is None:
-            word = hidden_word(piece)
-            if len(self._joins) >= _MAX_REMEMBERED:
-                self._joins.clear()
-            self._joins[piece] = word
+            word = _remembered(self._joins, piece, hidden_word(piece))
         return word
 
     def _letter_of_name(self, word: str) -> str | None:
@@ -272,7 +272,7 @@ class Shapes:
         own; sorted, they share a few. The parser still sees every new sorted shape, and every text
         that is not plainly a conjunction. (Own keys are no longer remembered by then.)
         """
-        pieces = _conjuncts(parts, letters)
+        pieces = conjuncts(parts, letters)
         if pieces is None:
             return self._parse(text, None)
         pieces.sort()
@@ -303,6 +303,9 @@ class Shapes:
 
     def _letter(self, word: str) -> str | None:
         """The letter of a word's kind, or a keyword itself, if its text is valid."""
+        plain = plain_kind(word)
+        if plain is not None:
+            return _remembered(self._letters, word, plain[0])
         if is_quantifier(word):
             return word.upper()  # not remembered, so that every text with it is looked at
         if is_missing(word):
@@ -323,10 +326,7 @@ class Shapes:
             # CASE and the like mean depends on where they stand.
             special = kind == "attribute" and (is_type(word) or word.upper() in TERM_WORDS)
             letter = word.upper() if special else kind[0]
-        if len(self._letters) >= _MAX_REMEMBERED:
-            self._letters.clear()
-        self._letters[word] = letter
-        return letter
+        return _remembered(self._letters, word, letter)
 
     def _choose(self, known: _Known, parameters: tuple[str, ...]) -> int:
         """Find the shape of a text among those of its key, -1 if only the parser can tell."""
@@ -360,9 +360,7 @@ class Shapes:
                     found = parts.form, check
             except ValueError:
                 return None
-            if len(self._passed) >= _MAX_REMEMBERED:
-                self._passed.clear()
-            self._passed[check, parameter] = found
+            _remembered(self._passed, (check, parameter), found)
         return found
 
     def _parse(self, text: str, key: str | None) -> tuple[int, tuple[str, ...]]:
@@ -430,21 +428,9 @@ def _may_exceed(text: str) -> bool:
     return len(text) > 2 * MAX_PREDICATES or levels > MAX_DEPTH
 
 
-def _conjuncts(parts: list[str], letters: list[Any]) -> list[tuple[str, int, int]] | None:
-    """Cut ``predicate AND predicate AND ...`` into (key, first word, end) of each predicate.
-
-    ``parts`` are skeleton and letters in turn. None if the text may be anything else: each
-    predicate starts with a name and ends before a plain `` AND `` or the end of the text.
-    """
-    if parts[0] or parts[-1] or letters[0] not in _NAMES or "OR" in letters:
-        return None
-    starts = [place for place, letter in enumerate(letters) if letter in _NAMES]
-    for start in starts[1:]:
-        if letters[start - 1] != "AND" or parts[2 * start] != " " or parts[2 * start - 2] != " ":
-            return None
-    ends = [start - 1 for start in starts[1:]]
-    ends.append(len(letters))
-    return [
-        ("\0".join(parts[2 * start + 1 : 2 * end]), start, end)
-        for start, end in zip(starts, ends, strict=True)
-    ]
+def _remembered(memory: dict[Any, _Value], key: Any, value: _Value) -> _Value:
+    """The value, which is found by its key from now on."""
+    if len(memory) >= _MAX_REMEMBERED:
+        memory.clear()
+    memory[key] = value
+    return value

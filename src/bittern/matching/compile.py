@@ -16,6 +16,7 @@ Cost: O(parameters), plus sorting the distinct constants.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -27,8 +28,8 @@ from bittern.errors import OptionError
 from bittern.language.literals import attribute_name
 from bittern.language.templates import Template
 from bittern.matching.classes import Classes, StructureArrays, classify
-from bittern.matching.expand import ABSENT, FIRST_READER, Expanded, Expander
-from bittern.matching.structure import AND, TEST, Structure
+from bittern.matching.expand import ABSENT, FIRST_READER, PLAN_COLUMNS, READERS, Expanded, Plan
+from bittern.matching.structure import Structure
 from bittern.model.numbers import NumberColumns
 from bittern.model.rank.space import (
     BOOLEAN,
@@ -58,7 +59,7 @@ class Compiled(NamedTuple):
     operators: Counter[str]
 
 
-class _Plan(NamedTuple):
+class _Plans(NamedTuple):
     """All used templates expanded, their tests one after the other."""
 
     expanded: list[Expanded]
@@ -67,18 +68,21 @@ class _Plan(NamedTuple):
     structure_of: Int32s
     structures: StructureArrays
     columns: dict[str, Int32s]  # one array per field of a test template
-    expander: Expander
 
 
 def compile_catalog(
-    templates: list[Template], shape_ids: Int32s, parameters: pa.DictionaryArray
+    templates: Sequence[Template | Plan], shape_ids: Int32s, parameters: pa.DictionaryArray
 ) -> Compiled:
-    """Compile texts read by ``Shapes`` (no bad ones among them)."""
+    """Compile texts read by ``Shapes`` (no bad ones among them).
+
+    A template that is compiled again and again may come as its plan.
+    """
     used, own = np.unique(shape_ids, return_inverse=True)
     shape_ids = own.astype(np.int32)
-    templates = [templates[i] for i in used.tolist()]
-    plan = _plan(templates)
-    slots = np.array([len(t.kinds) for t in templates] or [0], dtype=np.int64)
+    chosen = [templates[i] for i in used.tolist()]
+    plans = [each if isinstance(each, Plan) else Plan.of(each) for each in chosen]
+    plan = _plans(plans)
+    slots = np.array([len(each.template.kinds) for each in plans] or [0], dtype=np.int64)
     raws: list[str] = parameters.dictionary.to_pylist()
     codes: Int32s = np.asarray(np.from_dlpack(parameters.indices), dtype=np.int32)
     first_parameter: Int64s = starts_of(slots[shape_ids])[:-1]
@@ -90,12 +94,12 @@ def compile_catalog(
     field = {name: column[template_test] for name, column in plan.columns.items()}
     names, attributes = _attributes(codes, base + field["attribute"], raws)
 
-    patterns, pattern_of = _read_patterns(plan, field, codes, base, raws)
+    patterns, pattern_of = _read_patterns(field, codes, base, raws)
     channels, channel_attributes, channel_kinds, channel_patterns = _channels(
         field["kind"], attributes, pattern_of, len(names)
     )
     low, high, rank = _rank(
-        plan, field, codes, base, raws, channels, channel_attributes, channel_kinds, names
+        field, codes, base, raws, channels, channel_attributes, channel_kinds, names
     )
     never = np.array([e.never for e in plan.expanded] or [False])[shape_ids]
     channels, low, high, counts32 = _with_never(channels, low, high, counts, never)
@@ -108,7 +112,7 @@ def compile_catalog(
         plan.structures,
         rank.n_channels,
     )
-    times_used = np.bincount(shape_ids, minlength=len(templates))
+    times_used = np.bincount(shape_ids, minlength=len(plans))
     operators: Counter[str] = Counter()
     for expanded, n in zip(plan.expanded, times_used.tolist(), strict=True):
         for operator, times in expanded.operators.items():
@@ -117,43 +121,27 @@ def compile_catalog(
     return Compiled(rank, sets, classes, class_of, operators)
 
 
-def _plan(templates: list[Template]) -> _Plan:
-    expander = Expander()
-    expanded = [expander.expand(template) for template in templates]
+def _plans(plans: Sequence[Plan]) -> _Plans:
     structures: list[Structure] = []
     numbers: dict[bytes, int] = {}
-    structure_of = np.zeros(max(1, len(templates)), dtype=np.int32)
-    for i, each in enumerate(expanded):
-        nested = each.nested
-        if nested == TEST or (
-            isinstance(nested, tuple) and nested[0] == AND and all(c == TEST for c in nested[1])
-        ):
+    structure_of = np.zeros(max(1, len(plans)), dtype=np.int32)
+    for i, plan in enumerate(plans):
+        if plan.structure is None:
             continue  # number 0: a plain conjunction
-        structure = Structure.of(nested)
-        number = numbers.setdefault(structure.key, len(structures) + 1)
+        number = numbers.setdefault(plan.structure.key, len(structures) + 1)
         if number > len(structures):
-            structures.append(structure)
+            structures.append(plan.structure)
         structure_of[i] = number
-    tests = [test for each in expanded for test in each.tests]
-    columns = {
-        "attribute": [t.attribute for t in tests],
-        "kind": [t.kind for t in tests],
-        "ordered": [t.ordered for t in tests],
-        **{
-            f"{end}.{part}": [getattr(getattr(t, end), part) for t in tests]
-            for end in ("low", "high", "pattern")
-            for part in ("reader", "slot", "add")
-        },
-    }
-    counts = np.array([len(each.tests) for each in expanded] or [0], dtype=np.int64)
-    return _Plan(
-        expanded,
+    none = np.empty((0, len(PLAN_COLUMNS)), dtype=np.int32)
+    tests = np.ascontiguousarray(np.concatenate([none, *(plan.tests for plan in plans)]).T)
+    counts = np.array([len(plan.tests) for plan in plans] or [0], dtype=np.int64)
+    return _Plans(
+        [plan.expanded for plan in plans],
         counts,
         starts_of(counts)[:-1],
         structure_of,
         StructureArrays.of(structures),
-        {name: np.array(column, dtype=np.int32) for name, column in columns.items()},
-        expander,
+        dict(zip(PLAN_COLUMNS, tests, strict=True)),
     )
 
 
@@ -175,7 +163,7 @@ def _attributes(codes: Int32s, places: Int64s, raws: list[str]) -> tuple[StringT
 
 
 def _read_patterns(
-    plan: _Plan, field: dict[str, Int32s], codes: Int32s, base: Int64s, raws: list[str]
+    field: dict[str, Int32s], codes: Int32s, base: Int64s, raws: list[str]
 ) -> tuple[list[tuple[int, str]], Int32s]:
     """The distinct patterns (kind, text), and for each test the number of its pattern or -1."""
     pattern_of = np.full(len(base), -1, dtype=np.int32)
@@ -187,7 +175,7 @@ def _read_patterns(
         own = readers == reader
         number_of_code = np.empty(len(raws), dtype=np.int32)
         for code in _distinct(test_codes[own], len(raws)).tolist():
-            pattern = plan.expander.readers[reader - FIRST_READER](raws[code])
+            pattern = READERS[reader](raws[code])
             number_of_code[code] = numbers.setdefault(pattern, len(numbers))
         pattern_of[tests[own]] = number_of_code[test_codes[own]]
     return list(numbers), pattern_of
@@ -269,7 +257,7 @@ def _constants(channels: Int32s, ranks: Int64s, n_channels: int, n_values: int) 
 
 
 def _values(
-    plan: _Plan, readers: Int32s, codes: Int32s, raws: list[str]
+    readers: Int32s, codes: Int32s, raws: list[str]
 ) -> tuple[list[Any], list[bytes], Int64s]:
     """Distinct numbers and strings in order, and for each use the rank of its value among its own.
 
@@ -279,7 +267,7 @@ def _values(
     for reader in np.unique(readers).tolist():
         own = readers == reader
         distinct = _distinct(codes[own], len(raws))
-        read = plan.expander.readers[reader - FIRST_READER]
+        read = READERS[reader]
         uses.append((own, distinct, [read(raws[code]) for code in distinct.tolist()]))
     everything = {value for _, _, values in uses for value in values}
     numbers = sorted(value for value in everything if not isinstance(value, bytes))
@@ -295,7 +283,6 @@ def _values(
 
 
 def _rank(
-    plan: _Plan,
     field: dict[str, Int32s],
     codes: Int32s,
     base: Int64s,
@@ -314,7 +301,7 @@ def _rank(
     tests = np.concatenate((has_low, has_high))
     readers = np.concatenate((low_reader[has_low], high_reader[has_high]))
     slots = np.concatenate((field["low.slot"][has_low], field["high.slot"][has_high]))
-    numbers, strings, ranks = _values(plan, readers, codes[base[tests] + slots], raws)
+    numbers, strings, ranks = _values(readers, codes[base[tests] + slots], raws)
 
     n_numeric = int(np.count_nonzero(channel_kinds <= BOOLEAN))
     n_ordered = int(np.count_nonzero(channel_kinds <= REVERSED))

@@ -15,10 +15,13 @@ Expanding is done once per template, so it costs nothing per subscription.
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
 
 from bittern.language.literals import number_value, string_value, time_value
 from bittern.language.syntax import (
@@ -37,7 +40,7 @@ from bittern.language.syntax import (
     Regex,
 )
 from bittern.language.templates import Slot, Template
-from bittern.matching.structure import AND, OR, TEST, Nested
+from bittern.matching.structure import AND, OR, TEST, Nested, Structure
 from bittern.model.numbers import exact
 from bittern.model.patterns import CONTAINS, LIKE, REGEX
 from bittern.model.rank.space import ANY, BOOLEAN, NUMBER, PATTERN, REVERSED, STRING, TIME
@@ -45,7 +48,7 @@ from bittern.terms.pattern_texts import LikeForm, Wildcard, like_parts
 
 #: Bounds that need no constant.
 START, END, ABSENT = 0, 1, 2
-#: Bounds from here on name a reader: ``readers[bound - FIRST_READER]``.
+#: Bounds from here on name a reader: ``READERS[bound]``.
 FIRST_READER = 3
 
 
@@ -93,18 +96,57 @@ def _read_string(raw: str) -> Any:
     return string_value(raw).encode()
 
 
-@dataclass
-class Expander:
-    """Expands templates; ``readers`` turn a parameter's raw text into a constant."""
+#: What turns a parameter's raw text into a constant, by what a bound says. There are few, and they
+#: stay, so that what was expanded at one time can be compiled with what was expanded at another.
+READERS: dict[int, Callable[[str], Any]] = {}
+_reader_ids: dict[Any, int] = {}
+_next_reader = itertools.count(FIRST_READER)
 
-    readers: list[Callable[[str], Any]] = field(default_factory=list)
-    _reader_ids: dict[Any, int] = field(default_factory=dict)
+
+class Plan(NamedTuple):
+    """A template expanded, once for all texts that have it."""
+
+    template: Template
+    expanded: Expanded
+    #: A row for each test, with columns as ``PLAN_COLUMNS`` names them.
+    tests: npt.NDArray[np.int32]
+    #: None if it is a plain conjunction.
+    structure: Structure | None
+
+    @classmethod
+    def of(cls, template: Template) -> Plan:
+        """Expand a template. O(nodes)."""
+        expanded = _Expander().expand(template)
+        rows = [
+            (test.attribute, test.kind, test.ordered, *test.low, *test.high, *test.pattern)
+            for test in expanded.tests
+        ]
+        tests = np.array(rows, dtype=np.int32).reshape(len(rows), len(PLAN_COLUMNS))
+        nested = expanded.nested
+        plain = nested == TEST or (
+            isinstance(nested, tuple) and nested[0] == AND and all(c == TEST for c in nested[1])
+        )
+        return cls(template, expanded, tests, None if plain else Structure.of(nested))
+
+
+PLAN_COLUMNS = (
+    "attribute",
+    "kind",
+    "ordered",
+    *(f"{end}.{part}" for end in ("low", "high", "pattern") for part in Bound._fields),
+)
+
+
+class _Expander:
+    """Expands templates."""
 
     def _reader(self, key: Any, read: Callable[[str], Any]) -> int:
-        if key not in self._reader_ids:
-            self._reader_ids[key] = FIRST_READER + len(self.readers)
-            self.readers.append(read)
-        return self._reader_ids[key]
+        found = _reader_ids.get(key)
+        if found is None:
+            number = next(_next_reader)
+            READERS[number] = read  # before it can be found; of two threads, one gives the number
+            found = _reader_ids.setdefault(key, number)
+        return found
 
     def expand(self, template: Template) -> Expanded:
         """Tests in the order of the structure. O(nodes), no recursion."""

@@ -109,10 +109,19 @@ class Ids:
         id_ = normal_id(id_)
         if id_problem(id_) is not None:
             return -1
+        return self._by_text().find_one(str(id_).encode(), int(isinstance(id_, int)))
+
+    def find_many(self, ids: Sequence[str | int]) -> npt.NDArray[np.int32]:
+        """The positions of ids as ``normal_id`` returns them and without problems, or -1."""
+        given = Ids.of(ids)
+        data, offsets, _ = arrow_strings(given.values.cast(pa.large_string()))
+        return self._by_text().find_batch(data, offsets, given.marks().astype(np.int32))
+
+    def _by_text(self) -> StringTable:
         if self._table is None:
             data, offsets, _ = arrow_strings(self.values.cast(pa.large_string()))
             self._table = StringTable.build(data, offsets, self.marks().astype(np.int32))
-        return self._table.find_one(str(id_).encode(), int(isinstance(id_, int)))
+        return self._table
 
     def ranks(self) -> npt.NDArray[np.int64]:
         """The place of each id among all ids in order: integers first, then strings by bytes."""

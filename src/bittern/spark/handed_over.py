@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from bittern.engine.subscriptions import rows_in, weight_problem
+from bittern.engine.subscriptions import given_rows, weight_problem
 from bittern.errors import BadSubscription, OptionError, SubscriptionError
 from bittern.model.ids import id_problem, normal_id
 
@@ -35,7 +35,7 @@ def as_frame(spark: SparkSession, subscriptions: Any) -> DataFrame:
     texts: list[str | None] = []
     weights: list[float | None] = []
     bad: list[BadSubscription] = []
-    for given, text, weight in rows_in(subscriptions)[1]:
+    for given, text, weight in given_rows(subscriptions)[1]:
         id_ = normal_id(given)
         problem = id_problem(id_) or _problem(text, weight)
         if problem is not None:

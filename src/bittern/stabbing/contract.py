@@ -30,6 +30,7 @@ as long as building anew: damaged ones can give wrong ids, or worse. ``check`` r
 
 from __future__ import annotations
 
+import functools
 import inspect
 import operator
 from abc import ABC, abstractmethod
@@ -174,6 +175,7 @@ class StabbingIndex(ABC):
         """Find the ids of the values, without copying them."""
 
 
+@functools.cache
 def keywords_of(build: Callable[..., Any]) -> list[str]:
     """The names that a function takes by keyword alone: the parameters of what it builds."""
     parameters = inspect.signature(build).parameters.items()

@@ -3,7 +3,9 @@
 ::
 
     matcher.py      ``LiveMatcher``: subscribe, unsubscribe and replace while other threads match
-    layers.py       what it holds, and when it is sealed and compacted
+    layers.py       what it holds, and when it is compacted
+    changes.py      changes, the locks they take, and when they are sealed and folded
+    reading.py      texts become rows
     delta.py        segments, states and changes, all immutable
     sets.py         the named sets that its subscriptions look values up in
     compact.py      deltas become part of a new snapshot, in a child process (work_folder.py)

@@ -17,7 +17,7 @@ objects, so an exception at any moment (Ctrl-C, no memory) leaves the previous s
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import compress
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -28,16 +28,16 @@ import pyarrow as pa
 
 from bittern.engine.index import Index
 from bittern.engine.subscriptions import Subscriptions
-from bittern.language.templates import Template
+from bittern.matching.expand import Plan
 from bittern.model.ids import Ids
 
 if TYPE_CHECKING:
     from bittern.engine.one_event.matcher import OneEvent
 
-#: A delta of up to this many rows is rebuilt rather than kept beside a new one.
-SMALL_DELTA = 1024
-#: So is one that is at most this many times as large as what is folded into it.
-FOLD_RATIO = 4
+#: A delta of up to this many rows is rebuilt with those that are sealed, not kept beside them.
+SMALL_DELTA = 384
+#: A larger one is folded with those after it when they have this many times as many rows.
+FOLD_RATIO = 2
 #: The marks of an index that has lost no subscription.
 ALL_ALIVE = np.empty(0, dtype=np.uint8)
 
@@ -48,7 +48,7 @@ class Row(NamedTuple):
     id: str | int
     text: str
     weight: float | None
-    template: Template
+    plan: Plan
     parameters: tuple[str, ...]
 
 
@@ -93,10 +93,10 @@ class Segment:
         assert self.rows is not None
         return compress(self.rows, self.alive.tolist()) if len(self.alive) else iter(self.rows)
 
-    def without(self, positions: list[int]) -> Segment:
+    def without(self, positions: Sequence[int]) -> Segment:
         """The same segment with these living rows marked as dead. O(subscriptions) bytes."""
         marks = self.alive.copy() if len(self.alive) else np.ones(len(self.index), dtype=np.uint8)
-        marks[positions] = 0
+        marks[np.asarray(positions)] = 0
         return replace(self, alive=marks, dead=self.dead + len(positions))
 
 
@@ -120,6 +120,20 @@ class State(NamedTuple):
             tuple(segment.alive for segment in segments),
             Ids.joined([segment.index.all_ids for segment in segments]),
         )
+
+    def find_many(self, ids: list[str | int]) -> dict[int, dict[str | int, int]]:
+        """By segment the positions of the living ids among these. O(ids x deltas), in bulk."""
+        base, *deltas = self.segments
+        found: dict[int, dict[str | int, int]] = {}
+        positions = base.index.all_ids.find_many(ids).tolist() if len(base.index) else []
+        own = {id_: at for id_, at in zip(ids, positions, strict=False) if at >= 0}
+        found[0] = {id_: at for id_, at in own.items() if base.is_alive(at)}
+        asked = set(ids)
+        for number, delta in enumerate(deltas, start=1):
+            places = delta.places
+            own = {id_: places[id_] for id_ in asked & places.keys()}
+            found[number] = {id_: at for id_, at in own.items() if delta.is_alive(at)}
+        return found
 
     def find(self, id_: str | int) -> tuple[int, int]:
         """The segment and the position of a living id; (-1, -1) if there is none."""
@@ -160,11 +174,14 @@ class Held:
     count: int
     #: Subscriptions in deltas.
     in_deltas: int = field(init=False)
+    #: Whether there are deltas to be folded.
+    is_full: bool = field(init=False)
 
     def __post_init__(self) -> None:
         """Count once what every change needs to know."""
         _, *deltas = self.state.segments
         self.in_deltas = sum(len(delta.index) - delta.dead for delta in deltas)
+        self.is_full = first_to_fold(self.state) > 0
 
     def copy(self) -> Held:
         """The same, to be changed in several steps. O(changes)."""
@@ -216,10 +233,10 @@ class Held:
 
 def index_rows(rows: list[Row]) -> Index:
     """A small index of rows that have been read already."""
-    # Equal templates of different readers may stand side by side, which costs little.
-    keys = [id(row.template) for row in rows]
-    templates = dict(zip(keys, (row.template for row in rows), strict=True))
-    shapes = {key: shape for shape, key in enumerate(templates)}
+    # Equal plans of different readers may stand side by side, which costs little.
+    keys = [id(row.plan) for row in rows]
+    plans = dict(zip(keys, (row.plan for row in rows), strict=True))
+    shapes = {key: shape for shape, key in enumerate(plans)}
     parameters = [parameter for row in rows for parameter in row.parameters]
     weighted = any(row.weight is not None for row in rows)
     catalog = Subscriptions(
@@ -230,7 +247,7 @@ def index_rows(rows: list[Row]) -> Index:
         pa.array(parameters, type=pa.large_string()).dictionary_encode(),
         [],
     )
-    return Index.of_subscriptions(catalog, list(templates.values()))
+    return Index.of_subscriptions(catalog, list(plans.values()))
 
 
 def new_delta(rows: list[Row]) -> Segment:
@@ -292,7 +309,7 @@ def state_weights(state: State) -> npt.NDArray[np.float64] | None:
 
 
 def sealed(held: Held) -> Held:
-    """The same with all changes in segments. O(changes and the segments folded in)."""
+    """The same with all changes in segments. O(changes and ``SMALL_DELTA``), and marks."""
     dying: dict[int, list[int]] = {}
     rows: list[Row] = []
     for change in held.changes.values():
@@ -300,14 +317,57 @@ def sealed(held: Held) -> Held:
             dying.setdefault(change.segment, []).append(change.position)
         if change.row is not None:
             rows.append(change.row)
-    segments = list(held.state.segments)
-    for number, positions in dying.items():
-        segments[number] = segments[number].without(positions)
+    segments = _without(held.state, dying)
     if rows:
-        while len(segments) > 1:
-            alive = len(segments[-1].index) - segments[-1].dead
-            if alive > SMALL_DELTA and alive > FOLD_RATIO * len(rows):
-                break
+        while len(segments) > 1 and len(segments[-1].index) <= SMALL_DELTA:
             rows = [*segments.pop().living(), *rows]
         segments.append(new_delta(rows))
-    return Held(State.of(segments), held.version, held.base_version, {}, held.count)
+    return _with_segments(held, segments, held.count)
+
+
+def _without(state: State, dying: Mapping[int, Sequence[int]]) -> list[Segment]:
+    """The segments, with these living rows of each marked as dead."""
+    segments = list(state.segments)
+    for number, positions in dying.items():
+        segments[number] = segments[number].without(positions)
+    return segments
+
+
+def _with_segments(held: Held, segments: list[Segment], count: int) -> Held:
+    """The same, sealed, with other segments."""
+    return Held(State.of(segments), held.version, held.base_version, {}, count)
+
+
+def extended(held: Held, rows: list[Row]) -> Held:
+    """What is sealed, and these rows of new ids. O(rows)."""
+    delta = new_delta(rows)
+    return _with_segments(held, [*held.state.segments, delta], held.count + len(rows))
+
+
+def diminished(held: Held, dying: Mapping[int, Sequence[int]], count: int) -> Held:
+    """What is sealed, without ``count`` living rows, which are told by segment."""
+    return _with_segments(held, _without(held.state, dying), held.count - count)
+
+
+def first_to_fold(state: State) -> int:
+    """From which segment on all become one; 0 if they are fine. O(segments).
+
+    Those that a seal rebuilds anyway do not count. So there are at most ``FOLD_RATIO`` deltas of
+    about each size, and a row is indexed anew once for each.
+    """
+    found, after, counted = 0, 0, len(state.segments)
+    while counted > 1 and len(state.segments[counted - 1].index) <= SMALL_DELTA:
+        counted -= 1
+    for number in range(counted - 1, 0, -1):
+        alive = len(state.segments[number].index) - state.segments[number].dead
+        if number < counted - 1 and after >= FOLD_RATIO * alive:
+            found = number
+        after += alive
+    return found
+
+
+def folded(held: Held, first: int) -> Held:
+    """What is sealed, with the deltas from one on as a single one. O(their rows)."""
+    kept, old = held.state.segments[:first], held.state.segments[first:]
+    rows = [row for delta in old for row in delta.living()]
+    return _with_segments(held, [*kept, *([new_delta(rows)] if rows else [])], held.count)

@@ -9,10 +9,11 @@ a mark for each of its subscriptions that tells whether it is still alive::
     changes     what was subscribed and unsubscribed since the last seal: read, not yet indexed
 
 A change is one entry of a dictionary, made under the lock in a few microseconds. ``seal`` makes the
-changes visible. It indexes the rows as a new small segment, and folds in older segments that are
-not much larger, so that there are few segments and each row is indexed a few times at most. It
-copies the marks of segments that lost subscriptions, and it swaps the state. Matching works without
-the lock on the state it took, and never blocks a writer for longer than a seal.
+changes visible: it indexes the rows as a new small segment, copies the marks of segments that lost
+subscriptions, and swaps the state. A match seals what few changes there are since the last seal; a
+writer seals when more have piled up, and makes one segment of several that are of about a size
+(``engine/live/changes.py``). So a match never does much for writers, there are few segments, and
+each row is indexed a few times at most. Matching works without the lock on the state it took.
 
 When the deltas have grown to a fifth of the snapshot, a separate process folds everything into a
 new snapshot (``engine/live/compact.py``) while matching goes on; the result is swapped in, with the
@@ -29,38 +30,23 @@ import logging
 import shutil
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
-from bittern.engine.asked import known_schema
 from bittern.engine.index import Index
+from bittern.engine.live.changes import Changes
 from bittern.engine.live.compact import Compaction
 from bittern.engine.live.delta import (
-    Held,
-    IdState,
-    Row,
-    State,
     rebased,
-    sealed,
 )
 from bittern.engine.live.work_folder import WorkFolder
-from bittern.engine.subscriptions import weight_problem
-from bittern.engine.unanswered import needs_history, refused
 from bittern.errors import (
-    BadSubscription,
     CompactionError,
-    ExpressionError,
     OptionError,
-    SubscriptionError,
-    UnknownSubscriptionError,
-    brief,
 )
-from bittern.language.shapes import Shapes
-from bittern.model.ids import id_problem, normal_id
-from bittern.options import one_of
 from bittern.processes import follow_forks
-from bittern.terms.unknown import EMBEDDED, SPARK, any_function
+from bittern.terms.unknown import EMBEDDED
 
 logger = logging.getLogger("bittern")
 
@@ -72,12 +58,8 @@ SPARE_SHAPES = 10_000
 #: Seconds that ``close`` waits for a compaction before it stops it.
 CLOSE_SECONDS = 60.0
 
-#: Somewhere in a parameter that names a set.
-_IN_SET = " IN SET "
-_NOWHERE = IdState(is_subscribed=False, row=None, segment=-1, position=-1)
 
-
-class Layers:
+class Layers(Changes):
     """Subscriptions that change, and the states that readers match on. Threads may share one.
 
     ``version`` is that of the last changes that ``apply`` made, ``base_version`` the one that the
@@ -102,18 +84,16 @@ class Layers:
         that only Spark knows. ``sets`` are the sets that subscriptions may name; None: any.
         ``schema`` and ``unknown`` are those of ``Index.build``, for what is subscribed from now on.
         """
-        one_of("unknown", unknown, ("warn", "raise", "ignore"))
-        self._typed_by = None if schema is None else known_schema(schema, functions)
-        self._unknown = unknown
-        self._checks_sets = sets is not None
-        #: The sets that subscriptions name, as they are now.
-        self.named_sets: Mapping[str, Any] = sets or {}
-        self._any_function = functions == SPARK
-        self._without_history = without_history
-        self._lock = threading.RLock()
-        self._shapes = Shapes()
         index = index if index is not None else Index.build({})
-        self._held = Held(State.over(index), version, version, {}, len(index))
+        super().__init__(
+            index,
+            version,
+            without_history=without_history,
+            functions=functions,
+            sets=sets,
+            schema=schema,
+            unknown=unknown,
+        )
         #: Some recent events, for the choice of pivots when the next snapshot is made.
         self.sample: Any = None
         self._compacting: Compaction | None = None
@@ -124,160 +104,14 @@ class Layers:
         self._is_closed = False
         follow_forks(self)
 
-    @property
-    def version(self) -> int:
-        """The version of the last changes that ``apply`` made."""
-        return self._held.version
-
-    @property
-    def base_version(self) -> int:
-        """The version that the snapshot was made from."""
-        return self._held.base_version
-
-    # -- changes -------------------------------------------------------------------------------
-
-    def subscribe(self, id_: str | int, expression: str, weight: float | None = None) -> None:
-        """Add a subscription; ``SubscriptionError`` if it is bad or the id is taken."""
-        id_ = normal_id(id_)
-        with self._lock:
-            found = self._find(id_)
-            if found.is_subscribed:
-                raise SubscriptionError(
-                    [BadSubscription(id_, 0, "this id is subscribed already; use replace")]
-                )
-            self._held.put(self._read(id_, expression, weight), found)
-            self._tidy()
-
-    def unsubscribe(self, id_: str | int) -> None:
-        """Remove a subscription; ``UnknownSubscriptionError`` if there is none with this id."""
-        id_ = normal_id(id_)
-        with self._lock:
-            self._held.drop(id_, self._known(id_))
-            self._tidy()
-
-    def replace(self, id_: str | int, expression: str, weight: float | None = None) -> None:
-        """Give a subscription another expression in one step: each match sees exactly one of them.
-
-        It keeps its weight unless another one is given.
-        """
-        id_ = normal_id(id_)
-        with self._lock:
-            row = self._read(id_, expression, weight)
-            found = self._known(id_)
-            if weight is None:
-                row = row._replace(weight=self._held.weight(found))
-            self._held.put(row, found)
-            self._tidy()
-
-    def apply(
-        self,
-        removed: Iterable[str | int],
-        put: Iterable[tuple[str | int, str, float | None]],
-        version: int,
-    ) -> list[BadSubscription]:
-        """Make all changes up to a version, in one step; returns the bad subscriptions.
-
-        An id of ``put`` that exists gets the new expression; an id of ``removed`` that does not
-        exist is ignored. If the new expression is bad, the subscription is removed.
-        """
-        bad: list[BadSubscription] = []
-        with self._lock:
-            held = self._held.copy()
-            for id_ in map(normal_id, removed):
-                found = _find(held, id_)
-                if found.is_subscribed:
-                    held.drop(id_, found)
-            for given, expression, weight in put:
-                id_ = normal_id(given)
-                found = _find(held, id_)
-                try:
-                    held.put(self._read(id_, expression, weight), found)
-                except SubscriptionError as wrong:
-                    bad += wrong.bad
-                    if found.is_subscribed:
-                        held.drop(id_, found)
-            held.version = version
-            self._held = held
-            self._tidy()
-        return bad
-
-    def _read(self, id_: Any, expression: Any, weight: Any) -> Row:
-        problem = id_problem(id_)
-        problem = problem or weight_problem(weight)
-        if problem is not None:
-            raise SubscriptionError([BadSubscription(id_, 0, problem)])
-        try:
-            with any_function(allowed=self._any_function):
-                if self._typed_by is None:
-                    shape, parameters = self._shapes.read(expression)
-                else:
-                    expression, shape, parameters = self._typed_by.read(
-                        id_, expression, self._shapes, self._unknown
-                    )
-        except ExpressionError as wrong:
-            bad = BadSubscription(id_, wrong.position, wrong.message)
-            raise SubscriptionError([bad]) from None
-        template = self._shapes.templates[shape]
-        if self._without_history and needs_history(template):
-            raise SubscriptionError([refused(id_, expression, self._without_history)])
-        if self._checks_sets and _IN_SET in "".join(parameters):
-            from bittern.engine.sets.named import check_subscription  # noqa: PLC0415  only then
-
-            check_subscription(id_, expression, parameters, self.named_sets)
-        return Row(id_, expression, weight, template, parameters)
-
-    def change_sets(self, change: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> bool:
-        """Put other sets in place of those that there are, in one step; False: none changed."""
-        with self._lock:
-            before = self.named_sets
-            self.named_sets = change(before)
-            return self.named_sets is not before
-
-    def _find(self, id_: Any) -> IdState:
-        return _find(self._held, id_)
-
-    def _known(self, id_: Any) -> IdState:
-        found = self._find(id_)
-        if not found.is_subscribed:
-            raise UnknownSubscriptionError(f"no subscription has the id {brief(id_)}")
-        return found
-
     def _tidy(self) -> None:
-        """After a change: drop what is no longer needed, and compact if it is time."""
+        """After a change: index and drop what is to be, and compact if it is time."""
+        super()._tidy()
         rows = self._held.in_deltas + len(self._held.changes)
-        if len(self._shapes.templates) > 4 * rows + SPARE_SHAPES:
-            self._shapes = Shapes()  # these were mostly of expressions that are gone
+        if len(self._reading.shapes.templates) > 4 * rows + SPARE_SHAPES:
+            self._reading.forget()
         if self._changed() > self._compact_from and self._running is None:
             self._compact_because_due()
-
-    def __contains__(self, id_: object) -> bool:
-        with self._lock:
-            return self._find(normal_id(id_)).is_subscribed
-
-    def __len__(self) -> int:
-        return self._held.count
-
-    def expression(self, id_: str | int) -> str:
-        """The text of a subscription."""
-        with self._lock:
-            return self._held.text(self._known(normal_id(id_)))
-
-    def seal(self) -> State:
-        """Make every change so far visible; returns the state to match on. O(changes)."""
-        with self._lock:
-            if self._held.changes:
-                self._held = sealed(self._held)
-            return self._held.state
-
-    def sealed_with_sets(self) -> tuple[State, Mapping[str, Any]]:
-        """The state to match on, and the sets of the same moment."""
-        with self._lock:
-            return self.seal(), self.named_sets
-
-    def base(self) -> tuple[Index, int]:
-        """The snapshot, and the version that it was made from."""
-        held = self._held
-        return held.state.segments[0].index, held.base_version
 
     # -- compaction ----------------------------------------------------------------------------
 
@@ -287,7 +121,7 @@ class Layers:
         Other threads may match and change subscriptions meanwhile.
         """
         while True:
-            with self._lock:
+            with self._writing:
                 if self._is_closed:
                     raise OptionError(
                         "this matcher is closed: it can still match, but it cannot compact"
@@ -361,7 +195,7 @@ class Layers:
     def _finish(self, compaction: Compaction, version: int) -> None:
         """Put the new snapshot in place, with the changes since its start on top."""
         unused: Path | None = compaction.work
-        with self._lock:
+        with self._writing, self._lock:
             if self._compacting is compaction:
                 try:
                     if compaction.failure is None:
@@ -384,9 +218,10 @@ class Layers:
         index, unused = compaction.index, self._work
         assert index is not None
         held = rebased(self._held, index, version, compaction.kept, compaction.added)
-        compact_from, shapes = _compact_from(index), Shapes()
+        compact_from = _compact_from(index)
+        self._reading.forget()  # before, so that nothing is called once it is in place
         self._held = held
-        self._compact_from, self._shapes, self._work = compact_from, shapes, compaction.work
+        self._compact_from, self._work = compact_from, compaction.work
         return unused
 
     def close(self) -> None:
@@ -394,7 +229,7 @@ class Layers:
 
         A compaction that has not ended by then is stopped, and its result is not used.
         """
-        with self._lock:
+        with self._writing:
             self._is_closed = True
             running = self._compacting
         if running is not None:
@@ -411,12 +246,8 @@ class Layers:
 
     def after_fork(self) -> None:
         """In a forked child, replace locks that threads of the parent may hold."""
-        self._lock = threading.RLock()
+        self._writing, self._lock = threading.RLock(), threading.RLock()
         self._compacting = None
-
-
-def _find(held: Held, id_: Any) -> IdState:
-    return held.find(id_) if id_problem(id_) is None else _NOWHERE
 
 
 def _compact_from(index: Index) -> int:

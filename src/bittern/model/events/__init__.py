@@ -8,6 +8,7 @@
     columns.py maps.py mappings.py documents.py   the forms
     json_text.py json_tokens.py entries.py variant.py variant_values.py utf8.py   text and variants
     batch.py sinks.py reads.py   values in, packed pairs of cell and event out
+    shared.py      one reading for a snapshot and the deltas on top of it
     mistyped.py    values of a type that no subscription can compare
     derived.py gathered.py repeats.py elements.py   the values of terms, computed for a batch
     opened.py variant_trees.py   lists and objects, for terms

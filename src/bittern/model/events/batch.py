@@ -15,7 +15,7 @@ patterns once.
 from __future__ import annotations
 
 import bisect
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +25,6 @@ import pyarrow as pa
 
 from bittern.arrays import ranges
 from bittern.jit import frozen
-from bittern.language.literals import MARKS
 from bittern.model.events.columns import Column
 from bittern.model.numbers import Number, exact, floors_at_scale
 from bittern.model.rank.cells import (
@@ -97,9 +96,8 @@ class Constants:
         self._numbers: dict[int, list[Number]] = {}
         self._floors: dict[tuple[int, int], tuple[npt.NDArray[Any], npt.NDArray[Any]]] = {}
 
-    def hidden_cells(self, attributes: Mapping[str, int]) -> npt.NDArray[np.bool_] | None:
-        """By cell, whether it is of an attribute that no event carries itself; None: none is."""
-        marked = [number for name, number in attributes.items() if name.startswith(MARKS)]
+    def hidden_cells(self, marked: Sequence[int]) -> npt.NDArray[np.bool_] | None:
+        """By cell, whether it is of these attributes, which no event carries itself; None: none."""
         if not marked:
             return None
         channels, bases = self.arrays.channels[marked], self.arrays.bases

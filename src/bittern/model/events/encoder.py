@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from bittern.language.literals import PRESENT, TERM
+from bittern.language.literals import MARKS, PRESENT, TERM
 from bittern.model.events.attributes import Attributes
 from bittern.model.events.batch import Constants, PairBatch, Pairs, cells_of, rows_of
 from bittern.model.events.columns import read_column
@@ -50,11 +50,12 @@ class Encoder(Attributes):
         self.constants = Constants(rank, patterns)
         self.kinds = Kinds(rank.arrays.channels, patterns, self.numbers)
         #: By cell, whether it belongs to a hidden attribute, which no event carries; None: none do.
-        self.hidden = self.constants.hidden_cells(self.numbers)
-        has_terms = any(name.startswith(TERM) for name in self.numbers)
+        marked = [name for name in self.numbers if name.startswith(MARKS)]
+        self.hidden = self.constants.hidden_cells([self.numbers[name] for name in marked])
+        has_terms = any(name.startswith(TERM) for name in marked)
         #: The attributes that stand for terms; None: there are none.
         self.derived = _derived(self.numbers, for_sample=for_sample) if has_terms else None
-        asks = any(name.startswith(PRESENT) for name in self.numbers)
+        asks = any(name.startswith(PRESENT) for name in marked)
         #: The attributes that stand for the presence of others; None: there are none.
         self.present = _present(self.numbers) if asks else None
 

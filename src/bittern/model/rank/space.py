@@ -224,6 +224,12 @@ class RankSpace:
         text, ends = bytes(table.data), table.offsets.tolist()
         return [text[a:b].decode() for a, b in itertools.pairwise(ends)]
 
+    def names_with(self, mark: str) -> list[str]:
+        """The names that begin with a mark, which most often none does. O(bytes)."""
+        if mark.encode() not in self.names.as_tuple.data.tobytes():
+            return []
+        return [name for name in self.attribute_names() if name.startswith(mark)]
+
     def constants(self, channel: int) -> NumberColumns:
         """The constants of a numeric channel."""
         head = self.arrays.heads[channel]

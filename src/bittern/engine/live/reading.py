@@ -1,0 +1,104 @@
+"""Reading what is subscribed: texts become rows, which can be indexed at any later time.
+
+A text is read once, by the thread that subscribes it. Its template is expanded once for all texts
+that have it (``matching/expand.py``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from bittern.engine.live.delta import Row
+from bittern.engine.subscriptions import REPEATED, weight_problem
+from bittern.engine.unanswered import needs_history, refused
+from bittern.errors import BadSubscription, ExpressionError, SubscriptionError
+from bittern.language.shapes import Shapes
+from bittern.matching.expand import Plan
+from bittern.model.ids import id_problem, normal_id
+from bittern.terms.unknown import any_function
+
+if TYPE_CHECKING:
+    from bittern.engine.known_schema import KnownSchema
+
+
+class RowReader:
+    """Reads subscriptions, one thread at a time."""
+
+    def __init__(
+        self,
+        typed_by: KnownSchema | None,
+        unknown: str,
+        without_history: str,
+        *,
+        any_function: bool,
+    ) -> None:
+        """See ``Changes`` for what they mean."""
+        self._typed_by = typed_by
+        self._unknown = unknown
+        self._without_history = without_history
+        self._any_function = any_function
+        self.shapes = Shapes()
+        #: By the number of a template object: its plan, and whether it needs a history.
+        self._plans: dict[int, tuple[Plan, bool]] = {}
+
+    def forget(self) -> None:
+        """Start anew: what is known is mostly of expressions that are gone."""
+        self.shapes = Shapes()
+        self._plans = {}
+
+    def read(self, id_: Any, expression: Any, weight: Any) -> Row:
+        """Read one; ``SubscriptionError`` if it is bad. O(length)."""
+        problem = id_problem(id_)
+        if problem is None and weight is not None:
+            problem = weight_problem(weight)
+        if problem is not None:
+            raise SubscriptionError([BadSubscription(id_, 0, problem)])
+        try:
+            if self._any_function:
+                with any_function():
+                    shape, expression, parameters = self._shape(id_, expression)
+            else:
+                shape, expression, parameters = self._shape(id_, expression)
+        except ExpressionError as wrong:
+            bad = BadSubscription(id_, wrong.position, wrong.message)
+            raise SubscriptionError([bad]) from None
+        template = self.shapes.templates[shape]
+        known = self._plans.get(id(template))
+        if known is None:  # the plan keeps the template: no other has this id
+            known = self._plans[id(template)] = Plan.of(template), needs_history(template)
+        plan, asks_history = known
+        if asks_history and self._without_history:
+            raise SubscriptionError([refused(id_, expression, self._without_history)])
+        return Row(id_, expression, weight, plan, parameters)
+
+    def _shape(self, id_: Any, expression: Any) -> tuple[int, str, tuple[str, ...]]:
+        """The shape of a text, the text itself or as it is converted, and its parameters."""
+        if self._typed_by is None:
+            shape, parameters = self.shapes.read(expression)
+        else:
+            expression, shape, parameters = self._typed_by.read(
+                id_, expression, self.shapes, self._unknown
+            )
+        return shape, expression, parameters
+
+    def read_many(
+        self, given: Iterable[tuple[Any, Any, Any]], between: Callable[[], None]
+    ) -> tuple[list[tuple[int, Row]], list[tuple[int, BadSubscription]]]:
+        """Read all, good and bad, each with its place; ``between`` is called after each."""
+        rows: list[tuple[int, Row]] = []
+        bad: list[tuple[int, BadSubscription]] = []
+        seen: set[str | int] = set()
+        for n, (each, expression, weight) in enumerate(given):
+            id_ = normal_id(each)
+            try:
+                row = self.read(id_, expression, weight)
+            except SubscriptionError as wrong:
+                bad += [(n, mistake) for mistake in wrong.bad]
+                continue
+            if id_ in seen:
+                bad.append((n, BadSubscription(id_, 0, REPEATED)))
+            seen.add(id_)
+            rows.append((n, row))
+            between()
+        return rows, bad
