@@ -484,8 +484,9 @@ def test_an_interrupt_ends_quietly_with_130(shop):
     assert err == b""
 
 
-def test_sigterm_leaves_nothing_half_written_and_ends_with_143(shop, tmp_path):
-    output = tmp_path / "m.jsonl"
+@pytest.mark.parametrize("form", ["jsonl", "csv", "parquet"])
+def test_sigterm_leaves_nothing_half_written_and_ends_with_143(shop, tmp_path, form):
+    output = tmp_path / f"m.{form}"
     output.write_text("earlier")
     running = subprocess.Popen(
         command("match", shop, "--output", output),

@@ -220,8 +220,8 @@ def _match(options: argparse.Namespace) -> int:
     with (
         history_commands.matching(index, options) as match,
         tables.replacing(options.output) as file,
+        tables.MatchWriter(file, output_form, index.ids.type, flat=options.flat) as writer,
     ):
-        writer = tables.MatchWriter(file, output_form, index.ids.type, flat=options.flat)
         for batch in tables.read_events(options.events, form, options.batch_size, rejects):
             matches = batch.spread(match(batch.events))
             for row, reason in matches.rejects:
@@ -229,7 +229,6 @@ def _match(options: argparse.Namespace) -> int:
             writer.write(matches.to_arrow(flat=writer.flat), batch.n_rows)
             n_rows += batch.n_rows
             n_matches += int(matches.counts.sum())
-        writer.close()
     rejects.summarise()
     said = f"{count(n_rows, 'event')}, {count(n_matches, 'match')}"
     say(f"{said}, {rejects.number:,} rejected" if rejects.number else said)

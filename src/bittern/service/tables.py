@@ -22,7 +22,8 @@ import json
 import os
 import sys
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from types import TracebackType
+from typing import IO, TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -328,10 +329,22 @@ class MatchWriter:
             columns = [event, table.column(1).cast(self._schema.field(1).type)]
             self._writer.write_table(pa.table(columns, schema=self._schema))
 
-    def close(self) -> None:
-        """Finish the file's format; the file itself stays open."""
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Finish the file's format; the file itself stays open.
+
+        After a failure too, or Arrow would try it later, when the file is closed, and complain.
+        """
         if self._writer is not None:
-            self._writer.close()
+            with contextlib.suppress(*(() if kind is None else (Exception,))):
+                self._writer.close()
 
 
 def json_lines(event: pa.ChunkedArray, ids: pa.ChunkedArray, *, flat: bool) -> memoryview:
