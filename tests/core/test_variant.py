@@ -355,7 +355,7 @@ matcher = bittern.Matcher(bittern.Index.build(FUZZ_CATALOG))
 variants = [mangled(generator) for _ in range(200)]
 variants += [(generator.randbytes(9), generator.randbytes(9)) for _ in range(50)]
 variants += [(b"\\x02" + generator.randbytes(9), b"\\x01\\x01\\x00\\x01a") for _ in range(100)]
-from bittern.model.events.documents import read_variants
+from bittern.model.events.objects import read_variants
 
 for variant in variants:  # one by one: what is read behind its end raises IndexError
     read_variants(column([variant]), matcher.index.encoder.table)

@@ -15,7 +15,7 @@ from answers import expected
 from bittern.errors import OptionError, SubscriptionError
 from bittern.language.limits import MAX_LENGTH, MAX_PREDICATES
 from bittern.language.printer import print_expression
-from bittern.model.events.documents import is_json
+from bittern.model.events.objects import is_json
 
 pytest.importorskip("pyspark")
 

@@ -45,8 +45,8 @@ from bittern.language.syntax import (
     Quantified,
 )
 from bittern.language.trees import walk
-from bittern.model.events.documents import is_variant_column
 from bittern.model.events.mappings import LISTS, plain_value
+from bittern.model.events.objects import is_variant_column
 from bittern.terms.nodes import attributes_of
 
 _WORDS = {True: "true", False: "false", None: "unknown"}

@@ -21,8 +21,8 @@ from bittern.history.mapping_rows import is_utf8, rows_of
 from bittern.history.segments import ARRAY, MAPPINGS, TABLE, Block
 from bittern.model.events.attributes import refuse_twins
 from bittern.model.events.columns import from_frame, plain
-from bittern.model.events.documents import is_variant, json_names
 from bittern.model.events.mappings import path_part
+from bittern.model.events.objects import is_variant, json_names
 from bittern.model.events.typed import TypedReader
 
 

@@ -39,8 +39,8 @@ from bittern.arrays import Int32s
 from bittern.history.mapping_rows import add_values
 from bittern.model.events.attributes import Attributes
 from bittern.model.events.columns import plain
-from bittern.model.events.documents import is_json, is_variant_column
 from bittern.model.events.mappings import Names
+from bittern.model.events.objects import is_json, is_variant_column
 from bittern.model.events.reader import EventReader
 from bittern.model.events.reads import Rejects
 from bittern.model.events.sinks import ValueSink

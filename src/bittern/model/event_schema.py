@@ -7,11 +7,11 @@
     price       double                     a column
     device.os   string                     a field
     tags.x      int                        a key, whichever it is
-    prize       anything: a key of tags    without maps and documents there would be no such thing
+    prize       anything: a key of tags    without maps and objects there would be no such thing
     device.o    anything, likewise
 
 Where each attribute is found is told in ``model/events/reader.py``: a column decides what it and
-everything inside it is, and what has no column may come from maps and documents (JSON text and
+everything inside it is, and what has no column may come from maps and objects (JSON text and
 variants). Only a schema without these is *closed*: then a name that it lacks is a mistake.
 """
 
@@ -27,14 +27,14 @@ import pyarrow as pa
 from bittern.errors import OptionError
 from bittern.language.literals import attribute_parts
 from bittern.model.events.columns import is_list, plain
-from bittern.model.events.documents import (
+from bittern.model.events.mappings import path_part
+from bittern.model.events.objects import (
     check_json,
     is_json,
     is_variant,
     is_variant_column,
     json_names,
 )
-from bittern.model.events.mappings import path_part
 from bittern.terms.nested import settled_nested
 from bittern.terms.spelling import place_of
 
@@ -55,14 +55,14 @@ class EventSchema:
             raise OptionError(
                 f"schema must be a pyarrow.Schema or an EventSchema, not {type(schema).__name__}"
             )
-        documents = json_names(json)
-        check_json(documents, schema)
+        objects = json_names(json)
+        check_json(objects, schema)
         self._case_sensitive = case_sensitive
         self._columns = pa.struct(
             [
                 field
                 for field in schema
-                if not (field.name in documents or is_json(field.type) or is_variant_column(field))
+                if not (field.name in objects or is_json(field.type) or is_variant_column(field))
             ]
         )
         is_map = any(pa.types.is_map(field.type) for field in self._columns)

@@ -70,6 +70,6 @@ def hash_pair(first: Any, second: Any, key: Any) -> Any:
 
 
 @inline
-def hash_last(mixed: Any, seed: Any, length: Any, key: Any) -> Any:
-    """64 well-mixed bits of what was mixed so far, a seed and a length."""
-    return folded_product(mixed ^ np.uint64(seed), np.uint64(length) ^ key[2])
+def hash_last(mixed: Any, salt: Any, length: Any, key: Any) -> Any:
+    """64 well-mixed bits of what was mixed so far, a salt and a length."""
+    return folded_product(mixed ^ np.uint64(salt), np.uint64(length) ^ key[2])

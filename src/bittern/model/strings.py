@@ -135,7 +135,7 @@ def _last_word(data: Any, start: Any, stop: Any) -> Any:
 
 
 @inline
-def hash_bytes(data: Any, start: Any, stop: Any, seed: Any, key: Any) -> Any:
+def hash_bytes(data: Any, start: Any, stop: Any, salt: Any, key: Any) -> Any:
     """64 well-mixed bits of ``data[start:stop]``; O(length), 16 bytes a step."""
     at, mixed = start, key[0]
     while at + 16 < stop:
@@ -144,7 +144,7 @@ def hash_bytes(data: Any, start: Any, stop: Any, seed: Any, key: Any) -> Any:
     first = word_at(data, at) if at + 8 < stop else np.uint64(0)
     last = _last_word(data, start, stop)
     mixed = folded_product(first ^ key[1], last ^ mixed)
-    return hash_last(mixed, seed, stop - start, key)
+    return hash_last(mixed, salt, stop - start, key)
 
 
 @inline

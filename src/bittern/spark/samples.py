@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import ArrayType, BinaryType, DataType
 
 from bittern.errors import OptionError
-from bittern.model.events.documents import is_json
+from bittern.model.events.objects import is_json
 from bittern.spark.attributes import can_cross
 from bittern.spark.workers import able
 

@@ -40,7 +40,7 @@ from bittern.arrays import Int32s
 from bittern.errors import OptionError, brief
 from bittern.jit import i4r, i4w, i8, i8r, i8w, inline, kernel, prefetch, read_only, void
 from bittern.stabbing.blocks import block_level, decompose_one
-from bittern.stabbing.contract import MAX_DOMAIN, StabbingIndex, check_bytes, unfit, whole_number
+from bittern.stabbing.contract import MAX_DOMAIN, StabbingIndex, as_integer, check_bytes, unfit
 from bittern.stabbing.id_lists import IdLists, in_order_of_ids
 from bittern.stabbing.runs import RUNS, Runs, add_run
 
@@ -372,7 +372,7 @@ def _bits_of_domain(domain: int) -> int:
 
 
 def _checked_bits(segment: int) -> int:
-    bits = whole_number(segment, "segment").bit_length() - 1
+    bits = as_integer(segment, "segment").bit_length() - 1
     if bits not in range(_LARGEST_BITS + 1) or segment != 1 << bits:
         raise OptionError(
             f"segment is {brief(segment)}: give a power of two from 1 to 2**{_LARGEST_BITS} cells"

@@ -203,7 +203,7 @@ def unfit(what: str) -> SnapshotError:
 
 def check_domain(domain: int) -> int:
     """Refuse a number of cells that lists cannot be numbered for."""
-    cells = whole_number(domain)
+    cells = as_integer(domain)
     if not 0 <= cells <= MAX_DOMAIN:
         raise OptionError(f"domain is {cells}: give 0 to {MAX_DOMAIN} cells")
     return cells
@@ -231,7 +231,7 @@ def check_intervals(
 
 def check_interval(low: int, high: int, id: int, domain: int) -> tuple[int, int, int]:  # noqa: A002
     """Refuse an interval that is reversed or outside the domain, or an id that is negative."""
-    low, high, id = whole_number(low), whole_number(high), whole_number(id)  # noqa: A001
+    low, high, id = as_integer(low), as_integer(high), as_integer(id)  # noqa: A001
     if low > high:
         raise OptionError(f"interval [{low}, {high}] with id {id} is reversed: low must be <= high")
     if low < 0 or high >= domain:
@@ -243,7 +243,7 @@ def check_interval(low: int, high: int, id: int, domain: int) -> tuple[int, int,
     return low, high, id
 
 
-def whole_number(number: int, parameter: str = "") -> int:
+def as_integer(number: int, parameter: str = "") -> int:
     """Refuse what is not a whole number, as an end, an id or a parameter."""
     try:
         return operator.index(number)

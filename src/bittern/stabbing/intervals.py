@@ -33,7 +33,7 @@ from bittern.model.numbers import exact
 from bittern.model.rank.space import TIME
 from bittern.stabbing.axis import Axis
 from bittern.stabbing.cei import CEI
-from bittern.stabbing.contract import StabbingIndex, as_int32, whole_number
+from bittern.stabbing.contract import StabbingIndex, as_int32, as_integer
 from bittern.stabbing.layer import (
     Cells,
     Interval,
@@ -353,7 +353,7 @@ def _closed(closed: str) -> tuple[bool, bool]:
 def _id(number: Any) -> int:
     if isinstance(number, bool):
         raise OptionError(f"{number} is not a whole number: ids must be whole numbers")
-    whole = whole_number(number, "id")
+    whole = as_integer(number, "id")
     if not 0 <= whole <= _LAST_ID:
         raise OptionError(f"id {brief(whole)} is not in 0 to {_LAST_ID}")
     return whole

@@ -42,7 +42,7 @@ import numpy as np
 from bittern.errors import OptionError, brief
 from bittern.jit import i4r, i4r2, i4w, i4w2, i8, i8r, inline, kernel, void
 from bittern.literature.bit_vectors.descents import GROUP, descend
-from bittern.stabbing.contract import whole_number
+from bittern.stabbing.contract import as_integer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -226,7 +226,7 @@ class ClusterTree:
 
 def checked_minimum(minimum: int) -> int:
     """Refuse a smallest size of clusters that no cluster has."""
-    size = whole_number(minimum, "minimum")
+    size = as_integer(minimum, "minimum")
     if not 1 <= size < 2**31:
         raise OptionError(f"minimum is {brief(size)}: give the size of a cluster, 1 to {2**31 - 1}")
     return size

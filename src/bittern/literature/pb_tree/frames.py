@@ -27,7 +27,7 @@ from bittern.literature.pb_tree.pool import (
     VERSION,
     stamp,
 )
-from bittern.stabbing.contract import whole_number
+from bittern.stabbing.contract import as_integer
 
 FEWEST = 2 * SPARE
 """With fewer, a step might find no frame beside the changed ones."""
@@ -36,7 +36,7 @@ _MOST = 2**31 - 1  # half a word holds the number of a frame (``pool``)
 
 def checked_frames(cache_bytes: int, page_bytes: int) -> int:
     """The number of frames in this many bytes; OptionError if there are too few."""
-    frames = whole_number(cache_bytes, "cache_bytes") // page_bytes
+    frames = as_integer(cache_bytes, "cache_bytes") // page_bytes
     if not FEWEST <= frames <= _MOST:
         raise OptionError(
             f"cache_bytes must be at least {FEWEST * page_bytes:,} with pages of {page_bytes:,} "

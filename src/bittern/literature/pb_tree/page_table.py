@@ -47,7 +47,7 @@ from bittern.literature.pb_tree.pool import (
     first_unsound,
     stamp,
 )
-from bittern.stabbing.contract import whole_number
+from bittern.stabbing.contract import as_integer
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -107,7 +107,7 @@ class Meta(NamedTuple):
 
 def checked_page_bytes(page_bytes: int) -> int:
     """The size of a page; OptionError if there is none of that size."""
-    size = whole_number(page_bytes, "page_bytes")
+    size = as_integer(page_bytes, "page_bytes")
     if size not in PAGE_SIZES:
         known = ", ".join(map(str, PAGE_SIZES))
         raise OptionError(f"page_bytes is {brief(size)}: choose from {known}")

@@ -9,8 +9,9 @@ the next ones are on their way::
     cell 17, event 6            8 9 12                (9, 6)
     ...                                     full: verify (8, 4), fetch rows for (9, 6) ...
 
-Functions of this folder take arrays one by one, however many they are: as tuples, matching took 1
-to 9 % longer.
+``dense_pass`` and ``verify`` take arrays one by one, 14 and 19 arguments. As tuples, in turns over
+10,000 events, matching took longer: ``shop`` 2 to 8 %, ``dense`` 0 to 3 %, ``equality`` 3 to 8 %.
+Tuples of numbers cost nothing.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from bittern.jit import (
     i4r,
     i4r2,
     i4w,
+    i4w2,
     i8r,
     i8w,
     inline,
@@ -112,12 +114,9 @@ def dense_pass(
 def _sparse_pass(
     heads: Any,
     table: Any,
-    start: Any,
-    mask: Any,
-    always: Any,
+    place: Any,
     ids: Any,
-    first: Any,
-    last: Any,
+    span: Any,
     pending: Any,
     kept: Any,
     out_classes: Any,
@@ -126,7 +125,10 @@ def _sparse_pass(
     """As ``dense_pass``, but survivors have only passed a look at one bit.
 
     The event may have the channel of their inline test (which is never for a missing value).
+    ``place`` is where its table starts, the mask of that, and the channel that always holds.
     """
+    start, mask, always = place
+    first, last = span
     multiplier = multiplier_in(table)
     for i in range(first, last):
         posting = np.uint64(ids[i])
@@ -153,19 +155,21 @@ def _is_sorted(ids: Any, first: Any, last: Any, lows: Any) -> Any:
 def _sparse_search(
     heads: Any,
     table: Any,
-    start: Any,
-    stop: Any,
     entries: Any,
-    always: Any,
+    place: Any,
     ids: Any,
-    first: Any,
-    last: Any,
+    span: Any,
     pending: Any,
     kept: Any,
     out_classes: Any,
     n: Any,
 ) -> Any:
-    """As ``_sparse_pass`` for a long sorted list: look the event's channels up among its own."""
+    """As ``_sparse_pass`` for a long sorted list: look the event's channels up among its own.
+
+    ``place`` is where its table starts and stops, and the channel that always holds.
+    """
+    start, stop, always = place
+    first, last = span
     begin, end = np.int64(ids[first]), np.int64(ids[last - 1]) + 1
     entry = table[np.uint64(2 * start + 1)] - popcount(table[np.uint64(2 * start)])
     past = table[np.uint64(2 * stop - 1)]
@@ -259,7 +263,7 @@ def verify(
     return n
 
 
-@kernel(void, PIVOT, EVENTS, i8r, i4r, i8r, i4r, i4w, i4w, i4w, i4w, i8w)
+@kernel(void, PIVOT, EVENTS, i8r, i4r, i8r, i4r, i4w2, i4w, i4w, i8w)
 def match_postings(
     pivot: Any,
     events: Any,
@@ -267,8 +271,7 @@ def match_postings(
     pair_rows: Any,
     offsets: Any,
     ids: Any,
-    pending: Any,
-    pending_events: Any,
+    waiting: Any,
     out_rows: Any,
     out_classes: Any,
     state: Any,
@@ -276,9 +279,10 @@ def match_postings(
     """Verify the postings of each cell for each event that carries it.
 
     ``state`` is (cell, pair, matches): where to go on, and how many matches there are now. Stops
-    where the output might not have room for the next list and one more; ``pending`` has room for
-    the longest list.
+    where the output might not have room for the next list and one more. ``waiting`` is room for
+    the longest list: for postings, and for their events.
     """
+    pending, pending_events = waiting[0], waiting[1]
     heads, bounds, lows, highs, starts, rows, several, _ = pivot
     matrix, width, table_starts, table, entries = events
     cell, n = state[0], state[2]
@@ -350,13 +354,10 @@ def match_postings(
             n, kept = _sparse_search(
                 heads,
                 table,
-                table_starts[event],
-                table_starts[event + 1],
                 entries,
-                width - 1,
+                (table_starts[event], table_starts[event + 1], width - 1),
                 ids,
-                first,
-                last,
+                (first, last),
                 pending,
                 kept,
                 out_classes,
@@ -366,12 +367,9 @@ def match_postings(
             n, kept = _sparse_pass(
                 heads,
                 table,
-                table_starts[event],
-                mask_of(table_starts, event),
-                width - 1,
+                (table_starts[event], mask_of(table_starts, event), width - 1),
                 ids,
-                first,
-                last,
+                (first, last),
                 pending,
                 kept,
                 out_classes,

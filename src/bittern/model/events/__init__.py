@@ -5,7 +5,7 @@
     encoder.py     the entrance: events in, cells out
     reader.py      Arrow tables, mappings, JSON texts, one or many: where attributes are found
     attributes.py  which attributes are looked at, and where they are found
-    columns.py maps.py mappings.py documents.py   the forms
+    columns.py maps.py mappings.py objects.py   the forms
     json_text.py json_tokens.py entries.py variant.py variant_values.py utf8.py   text and variants
     batch.py sinks.py reads.py   values in, packed pairs of cell and event out
     shared.py      one reading for a snapshot and the deltas on top of it

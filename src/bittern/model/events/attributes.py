@@ -23,8 +23,8 @@ import pyarrow as pa
 from bittern.errors import EventError
 from bittern.language.literals import attribute_of, attribute_parts
 from bittern.model.events.columns import is_list, plain
-from bittern.model.events.documents import is_variant
 from bittern.model.events.mappings import Names
+from bittern.model.events.objects import is_variant
 from bittern.model.strings import StringTable
 
 Taken = npt.NDArray[np.uint8]  # by attribute: 1 if it has a column of its own

@@ -18,12 +18,12 @@ from bittern.language.literals import MARKS, PRESENT, TERM
 from bittern.model.events.attributes import Attributes
 from bittern.model.events.batch import Constants, PairBatch, Pairs, cells_of, rows_of
 from bittern.model.events.columns import read_column
-from bittern.model.events.documents import (
+from bittern.model.events.mistyped import Kinds, Strays, joined
+from bittern.model.events.objects import (
     is_json,
     is_variant_column,
     json_names,
 )
-from bittern.model.events.mistyped import Kinds, Strays, joined
 from bittern.model.events.reader import EventReader
 from bittern.model.events.reads import Encoded, Read, Rejects, first_reasons, readable_rows
 from bittern.model.events.shared import Asking, SharedBatch
@@ -140,10 +140,10 @@ class Encoder(Attributes):
 
         Returns (path, reason).
         """
-        documents = json_names(json)
+        objects = json_names(json)
         found = []
         for field, paths in zip(schema, self.names.paths("", schema.names), strict=True):
-            if field.name in documents or is_json(field.type) or is_variant_column(field):
+            if field.name in objects or is_json(field.type) or is_variant_column(field):
                 continue
             for path, kind in (type_ for own in paths for type_ in self.types(own, field.type)):
                 # An array without rows has the type that columns will have.

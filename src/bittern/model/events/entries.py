@@ -1,6 +1,6 @@
 """Tagged values in the making: what the scanners of JSON text and of variants share.
 
-A document is read key by key. With ``car.color`` in use, the keys ``car`` and, inside it, ``color``
+An object is read key by key. With ``car.color`` in use, the keys ``car`` and, inside it, ``color``
 grow a path, which is looked up among the names::
 
     key     path            attribute

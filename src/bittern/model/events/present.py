@@ -26,9 +26,9 @@ from bittern.language.presence import is_presence, present_path
 from bittern.model.events.attributes import Attributes, Taken
 from bittern.model.events.batch import EventRows
 from bittern.model.events.columns import is_nested, plain, read_column
-from bittern.model.events.documents import Document, read_json, read_variants
 from bittern.model.events.mappings import LISTS, MAX_DEPTH, path_part, plain_value
 from bittern.model.events.maps import map_entries
+from bittern.model.events.objects import Objects, read_json, read_variants
 from bittern.model.events.reader import EventReader
 from bittern.model.events.reads import Rejects
 from bittern.model.events.sinks import ValueSink
@@ -111,15 +111,15 @@ class _PresenceReader(EventReader):
         kept = (attributes >= 0) & (taken[attributes] == 0)
         self._add(entries.rows[kept], attributes[kept])
 
-    def _read_json(self, array: pa.Array) -> Document:
+    def _read_json(self, array: pa.Array) -> Objects:
         return read_json(array, self._attributes.table, nulls=True)
 
-    def _read_variants(self, array: pa.Array) -> Document:
+    def _read_variants(self, array: pa.Array) -> Objects:
         return read_variants(array, self._attributes.table, nulls=True)
 
-    def _document(self, document: Document, taken: Taken) -> None:
-        self.rejects += document.rejects
-        values = self._names.spread(document.values)
+    def _objects(self, objects: Objects, taken: Taken) -> None:
+        self.rejects += objects.rejects
+        values = self._names.spread(objects.values)
         kept = taken[values.attributes] == 0
         self._add(values.rows[kept], values.attributes[kept])
 

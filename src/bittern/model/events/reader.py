@@ -5,18 +5,18 @@ form                                  attributes
 ====================================  ==========================================================
 ``pyarrow.Table``, ``RecordBatch``    one column each; a struct's fields and the entries of a
                                       ``map<string, ...>`` by dotted path, those of a map column
-                                      also by key alone; the fields of *documents*: variants, and
+                                      also by key alone; the fields of *objects*: variants, and
                                       JSON text that ``json`` names
 Arrow array of strings                JSON objects, nested ones by dotted path
 Arrow array of structs or maps        as above
-pandas ``DataFrame``                  one column each, and documents
+pandas ``DataFrame``                  one column each, and objects
 list of mappings, one mapping         by key, nested ones by dotted path
 list of strings, one string           JSON objects
 ====================================  ==========================================================
 
 Only attributes that a subscription mentions are read. A path that leads into a list is a value
 without a kind, present if the list is. If an attribute is in several places, its own column wins,
-with everything inside it. Then come the keys of maps, then documents, each in the order of the
+with everything inside it. Then come the keys of maps, then objects, each in the order of the
 columns, and the first that has a value in the row wins. With ``json="doc"``::
 
     price   m                        doc                            the event
@@ -45,8 +45,10 @@ from bittern.language.literals import TERM
 from bittern.model.events.attributes import Attributes, Taken, refuse_twins
 from bittern.model.events.batch import EventRows
 from bittern.model.events.columns import from_frame, is_list, is_nested, plain, read_column
-from bittern.model.events.documents import (
-    Document,
+from bittern.model.events.mappings import flatten
+from bittern.model.events.mistyped import Strays
+from bittern.model.events.objects import (
+    Objects,
     check_json,
     is_json,
     is_variant,
@@ -55,8 +57,6 @@ from bittern.model.events.documents import (
     read_json,
     read_variants,
 )
-from bittern.model.events.mappings import flatten
-from bittern.model.events.mistyped import Strays
 from bittern.model.events.reads import Rejects, first_reasons
 from bittern.model.events.sinks import KeptEvents, OpeningSink, StraySeeker, ValueSink
 from bittern.model.events.utf8 import broken_rows, broken_strings
@@ -136,7 +136,7 @@ class EventReader:
             self.rejects += [(row, "the text holds half a surrogate pair") for row in sorted(bad)]
             readable = [None if row in bad else text for row, text in enumerate(texts)]
             array = pa.array(readable, type=pa.large_string())
-        self._document(self._read_json(array), self._attributes.none_taken())
+        self._objects(self._read_json(array), self._attributes.none_taken())
 
     def _array(self, array: pa.Array) -> None:
         if pa.types.is_struct(array.type) and not is_variant(array.type):
@@ -144,13 +144,13 @@ class EventReader:
             return
         self._refuse_json(f"an array of {array.type}")
         if is_variant(array.type):
-            self._document(self._read_variants(array), self._attributes.none_taken())
+            self._objects(self._read_variants(array), self._attributes.none_taken())
         elif pa.types.is_map(array.type):
             self._maps([array], self._attributes.none_taken())
         elif pa.types.is_null(array.type):
             return
         elif read_column(array).kind == STRING:
-            self._document(self._read_json(array), self._attributes.none_taken())
+            self._objects(self._read_json(array), self._attributes.none_taken())
         else:
             raise EventError(
                 f"an Arrow array of events must hold JSON text, structs or maps, not {array.type}"
@@ -161,25 +161,25 @@ class EventReader:
         refuse_twins(names, "of the events")
         check_json(self._json, table.schema)
         taken = self._attributes.none_taken()
-        maps, documents = [], []
+        maps, objects = [], []
         in_use = self._names.paths("", names)
         for name, field, paths in zip(names, table.schema, in_use, strict=True):
             if name.startswith(TERM):
                 continue  # no attribute of an event has such a name
             if name in self._json or is_json(field.type):
-                documents.append((self._read_json, name))
+                objects.append((self._read_json, name))
             elif is_variant_column(field):
-                documents.append((self._read_variants, name))
+                objects.append((self._read_variants, name))
             else:
                 if pa.types.is_map(field.type):
                     maps.append(name)
                 for path in paths:
                     self._column(path, table.column(name), taken)
-        if len(maps) + len(documents) > 1:
+        if len(maps) + len(objects) > 1:
             self._seen = []
         self._maps([plain(table.column(name)) for name in maps], taken)
-        for read, name in documents:
-            self._document(read(plain(table.column(name))), taken)
+        for read, name in objects:
+            self._objects(read(plain(table.column(name))), taken)
 
     def _column(
         self,
@@ -309,15 +309,15 @@ class EventReader:
         self._see(entries.rows, entries.names)
         self._sink.add_tagged(tag_entries(column, entries))
 
-    def _read_json(self, array: pa.Array) -> Document:
+    def _read_json(self, array: pa.Array) -> Objects:
         return read_json(array, self._attributes.table)
 
-    def _read_variants(self, array: pa.Array) -> Document:
+    def _read_variants(self, array: pa.Array) -> Objects:
         return read_variants(array, self._attributes.table)
 
-    def _document(self, document: Document, taken: Taken) -> None:
-        """What documents say about attributes that no column before them has."""
-        values, rejects = self._names.spread(document.values), document.rejects
+    def _objects(self, objects: Objects, taken: Taken) -> None:
+        """What objects say about attributes that no column before them has."""
+        values, rejects = self._names.spread(objects.values), objects.rejects
         self.rejects += rejects
         if taken.any():
             values = values.at(taken[values.attributes] == 0)
@@ -325,8 +325,8 @@ class EventReader:
         if unseen is not None:
             values = values.at(unseen)
         self._tagged(values)
-        if self._opening is not None and document.open is not None:
-            self._opening.add_others(values, document.open)
+        if self._opening is not None and objects.open is not None:
+            self._opening.add_others(values, objects.open)
         self._sink.add_variant_numbers(values)
 
     def _mappings(self, events: Sequence[Any]) -> None:

@@ -35,7 +35,7 @@ class ValueSink(Protocol):
         """(row, attribute, number): what mappings hold and ``add_tagged`` left out."""
 
     def add_variant_numbers(self, values: TaggedValues) -> None:
-        """Tagged values of documents, among them what ``add_tagged`` left out."""
+        """Tagged values of objects, among them what ``add_tagged`` left out."""
 
     def add_present(self, attributes: Rows, rows: Rows) -> None:
         """Attributes that are there in these rows, one by one; they have no other value."""

@@ -150,12 +150,12 @@ def order_of(a: Any, b: Any) -> Any:
 
 
 @inline
-def hash_value(kind: Any, word: Any, tie: Any, heap: Any, seed: Any, key: Any) -> Any:
+def hash_value(kind: Any, word: Any, tie: Any, heap: Any, salt: Any, key: Any) -> Any:
     """64 well-mixed bits, the same for equal values."""
     if kind == STRING:
-        return hash_bytes(heap, tie + HEADER, string_stop(heap, tie), seed, key)
+        return hash_bytes(heap, tie + HEADER, string_stop(heap, tie), salt, key)
     # What no string has as its length.
-    return hash_last(hash_pair(word, tie, key), seed, ~np.uint64(kind), key)
+    return hash_last(hash_pair(word, tie, key), salt, ~np.uint64(kind), key)
 
 
 @inline

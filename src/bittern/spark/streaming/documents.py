@@ -52,7 +52,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from bittern.errors import HistoryError, PipelineError
-from bittern.model.events.documents import is_json
+from bittern.model.events.objects import is_json
 from bittern.model.events.typed import TypedReader
 from bittern.spark.arrow_types import report_schema
 from bittern.spark.attributes import can_cross, placed, quoted

@@ -1,7 +1,7 @@
-"""Documents in columns: JSON text and variants whose fields are attributes.
+"""Objects in columns: JSON text and variants whose fields are attributes.
 
 ====================  =================================================================
-column                is a document if
+column                holds objects if
 ====================  =================================================================
 JSON text             the caller names it, or its type is Arrow's ``arrow.json``
 variant               it is marked: Spark marks the struct's field ``metadata``, Arrow
@@ -9,7 +9,7 @@ variant               it is marked: Spark marks the struct's field ``metadata``,
 ====================  =================================================================
 
 A user's own struct with the fields ``value`` and ``metadata`` is just a struct. A column of
-documents is not an attribute itself; a variant inside a struct or a map is a value without a kind.
+objects is not an attribute itself; a variant inside a struct or a map is a value without a kind.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from bittern.model.tagged import TaggedValues
 _EXTENSIONS = ("parquet.variant", "arrow.parquet.variant")
 
 
-class Document(NamedTuple):
-    """What a column of documents says: values, and the rows that could not be read."""
+class Objects(NamedTuple):
+    """What a column of objects says: values, and the rows that could not be read."""
 
     values: TaggedValues
     rejects: list[tuple[int, str]]
@@ -105,7 +105,7 @@ def check_json(names: Sequence[str], schema: pa.Schema) -> None:
             )
 
 
-def read_json(array: pa.Array, names: StringTable, *, nulls: bool = False) -> Document:
+def read_json(array: pa.Array, names: StringTable, *, nulls: bool = False) -> Objects:
     """The attributes in a column of JSON texts, those that are null only with ``nulls``. O(bytes).
 
     With ``nulls``, all attributes below a null have an entry, too.
@@ -114,8 +114,8 @@ def read_json(array: pa.Array, names: StringTable, *, nulls: bool = False) -> Do
         array = array.cast(pa.string())
     data, offsets, valid = arrow_strings(array)
     found = json_text.scan_json(data, offsets, valid, names, nulls=nulls)
-    document = _document(*found, json_text.REJECT_REASONS)
-    return document._replace(open=_json_opener(document.values, offsets[1:] - offsets[0]))
+    objects = _objects(*found, json_text.REJECT_REASONS)
+    return objects._replace(open=_json_opener(objects.values, offsets[1:] - offsets[0]))
 
 
 def _json_opener(values: TaggedValues, ends: npt.NDArray[np.int64]) -> Opener:
@@ -134,7 +134,7 @@ def _json_integer(digits: str) -> int | float:
     return float(digits) if value is None or not INT64_MIN <= value <= INT64_MAX else value
 
 
-def read_variants(array: pa.Array, names: StringTable, *, nulls: bool = False) -> Document:
+def read_variants(array: pa.Array, names: StringTable, *, nulls: bool = False) -> Objects:
     """The attributes in a column of variants, as ``read_json``. O(fields on paths in use)."""
     from bittern.model.events import variant  # noqa: PLC0415  only for variants
     from bittern.model.events.variant_trees import TreeReader  # noqa: PLC0415  only for variants
@@ -151,16 +151,16 @@ def read_variants(array: pa.Array, names: StringTable, *, nulls: bool = False) -
         names,
         nulls=nulls,
     )
-    document = _document(*found, variant.REJECT_REASONS)
-    trees = TreeReader(document.values.data, offsets[1:] - offsets[0], (metadata, metadata_offsets))
-    return document._replace(open=trees)
+    objects = _objects(*found, variant.REJECT_REASONS)
+    trees = TreeReader(objects.values.data, offsets[1:] - offsets[0], (metadata, metadata_offsets))
+    return objects._replace(open=trees)
 
 
-def _document(
+def _objects(
     values: TaggedValues,
     rows: npt.NDArray[np.int32],
     codes: npt.NDArray[np.uint8],
     reasons: Sequence[str],
-) -> Document:
+) -> Objects:
     pairs: Any = zip(rows.tolist(), codes.tolist(), strict=True)
-    return Document(values, [(row, reasons[code]) for row, code in pairs])
+    return Objects(values, [(row, reasons[code]) for row, code in pairs])
