@@ -62,15 +62,18 @@ def pytest_configure() -> None:
     os.environ["SPARK_SUBMIT_OPTS"] = jvm_options()
 
 
-def pytest_sessionstart() -> None:
-    """What is made while tests are collected stays: looking for garbage there takes seconds."""
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[Any]:
+    """What is made while tests are collected stays: looking for garbage there takes seconds.
+
+    Nor is it gone through again later.
+    """
     gc.disable()
-
-
-def pytest_collection_finish() -> None:
-    """From now on there is garbage, and what is older than this is not gone through again."""
-    gc.freeze()
-    gc.enable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
