@@ -38,7 +38,7 @@ def main() -> None:
         for name, seconds in each.most_common(40):
             print(f"{seconds:7.1f}  {name}")
     if options.keep:
-        kept = [f"{name} {seconds:.0f}" for name, seconds in files.most_common() if seconds > SHORT]
+        kept = [name for name, seconds in files.most_common() if seconds > SHORT]
         LONGEST.write_text("\n".join([*kept, ""]))
 
 

@@ -54,7 +54,7 @@ settings.load_profile(
 )
 
 
-#: Files that take long, with the seconds they took (``scripts/test_times.py``).
+#: Names the files that take long, the longest first (``scripts/test_times.py`` writes it).
 LONGEST = Path(__file__).with_name("longest.txt")
 
 
@@ -63,15 +63,18 @@ def pytest_configure() -> None:
     os.environ["SPARK_SUBMIT_OPTS"] = jvm_options()
 
 
-def pytest_sessionstart() -> None:
-    """What is made while tests are collected stays: looking for garbage there takes seconds."""
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[Any]:
+    """What is made while tests are collected stays: looking for garbage there takes seconds.
+
+    Nor is it gone through again later.
+    """
     gc.disable()
-
-
-def pytest_collection_finish() -> None:
-    """From now on there is garbage, and what is older than this is not gone through again."""
-    gc.freeze()
-    gc.enable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -80,9 +83,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     Whole files are given to two processes, in this order: what a file sets up (a cluster, a world)
     is set up once, and short files at the end leave neither process waiting.
     """
-    seconds = dict(line.split() for line in LONGEST.read_text(encoding="utf-8").splitlines())
+    place = {name: n for n, name in enumerate(LONGEST.read_text(encoding="utf-8").split())}
     with_spark = {item.path for item in items if item.get_closest_marker("spark")}
-    items.sort(key=lambda item: (-int(seconds.get(item.path.stem, 0)), item.path not in with_spark))
+    last = len(place)
+    items.sort(key=lambda item: place.get(item.path.stem, last + (item.path not in with_spark)))
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import socket
 from pathlib import Path
 
@@ -25,3 +26,8 @@ def test_a_free_port_can_be_taken() -> None:
     assert not listens(port)
     with socket.create_server(("127.0.0.1", port)):
         assert listens(port)
+
+
+def test_only_what_was_collected_is_never_garbage() -> None:
+    assert gc.isenabled()
+    assert gc.get_freeze_count() > 0

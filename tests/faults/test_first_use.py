@@ -202,9 +202,10 @@ def test_a_home_that_others_have_a_hand_in_is_not_used(
     shown, said = run(parts, ())  # where they are called: other processes ask for the same place
     assert shown == "2 0 0 0\n"
     assert f"kernels; they are kept in {homeless} while that is there" in said
-    (home / cache).chmod(0o700)
-    assert run(parts, ()) == ("2 0 0 0\n", ONCE)
-    assert list((home / ".cache" / "numba").rglob("kernels.more-*.nbc"))
+    if cache == ".":  # once they have left, it is: all three are as they should be then
+        (home / cache).chmod(0o700)
+        assert run(parts, ()) == ("2 0 0 0\n", ONCE)
+        assert list((home / ".cache" / "numba").rglob("kernels.more-*.nbc"))
 
 
 @pytest.mark.parametrize("what", ["a link", "open to others", "a file", "below an open folder"])

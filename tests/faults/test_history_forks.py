@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from steady import PATIENCE
+
 #: The child ends as programs do, with all that runs at an exit, while its parent writes.
 DURING_A_WRITE = """
 import os, random, sys, threading
@@ -157,7 +159,7 @@ reader = threading.Thread(target=found)
 reader.start()
 reading.wait()
 if (child := os.fork()) == 0:
-    signal.alarm(200)
+    signal.alarm(PATIENCE)
     os._exit(0 if found() == [[], ["less"]] else 1)
 _, status = os.waitpid(child, 0)
 forked.set()
@@ -173,7 +175,7 @@ def run(script: str, folder: Path) -> None:
         capture_output=True,
         text=True,
         check=False,
-        timeout=300,
+        timeout=2 * PATIENCE,
     )
     assert ran.stdout == "parent\n", ran.stderr
     assert ran.returncode == 0, ran.stderr
@@ -192,7 +194,7 @@ def test_a_child_does_not_wait_for_threads_that_write(tmp_path: Path) -> None:
 
 
 def test_a_child_does_not_wait_for_what_a_thread_of_its_parent_reads(tmp_path: Path) -> None:
-    run(WHILE_A_TEXT_IS_READ, tmp_path)
+    run(WHILE_A_TEXT_IS_READ.replace("PATIENCE", str(PATIENCE)), tmp_path)
 
 
 def test_a_parent_lets_go_although_its_child_lives(tmp_path: Path) -> None:
