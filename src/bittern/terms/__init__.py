@@ -29,6 +29,7 @@ alone, with its reason.
     times.py calendar.py moments.py zones.py time_texts.py time_patterns.py           times
     intervals.py interval_literals.py shifting.py    intervals, and + and - of times
     arrays.py elements.py lambdas.py sets.py structs.py nested.py ranks.py            arrays, maps
+    machine/         many numeric terms at once, compiled
     members.py       IN SET: values looked up in sets that whoever evaluates a term gives
 
 The room stands left of ``language``, which reads terms from text and folds those that are constant.

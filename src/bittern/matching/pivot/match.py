@@ -45,6 +45,8 @@ PENDING = 1 << 12
 # How many survivors ahead a class's start is fetched, and then its rows.
 _FAR, _NEAR = 24, 12
 _ITEMS_PER_LINE = 16
+# How many events ahead the cell that the first posting of a list tests is fetched.
+_AHEAD = 12
 # A sorted list with this many postings for each word of the event's table is searched.
 _SEARCHED = 16
 
@@ -291,6 +293,7 @@ def match_postings(
     scattered = len(lows) > len(several) + (len(several) >> 3)
     ordered: Any = False  # the list of cell ``seen``
     seen, kept = np.int64(-1), np.int64(0)
+    column = np.int64(0)  # what the first posting of cell ``seen`` tests
     while True:
         while cell < len(offsets) - 1 and (
             offsets[cell] == offsets[cell + 1] or pair >= pair_offsets[cell + 1]
@@ -330,6 +333,13 @@ def match_postings(
         if cell != seen:
             seen = cell
             ordered = len(matrix) == 0 and length > _SEARCHED and _is_sorted(ids, first, last, lows)
+            if len(matrix):
+                column = np.int64(heads[np.uint64(ids[first]), 0])
+                until = min(pair + _AHEAD, pair_offsets[cell + 1])
+                for near in range(pair, until):
+                    prefetch(matrix, np.int64(pair_rows[np.uint64(near)]) * width + column)
+        if len(matrix) and pair + _AHEAD < pair_offsets[cell + 1]:
+            prefetch(matrix, np.int64(pair_rows[np.uint64(pair + _AHEAD)]) * width + column)
         event = np.int64(pair_rows[pair])
         pair += 1
         matches_before, kept_before = n, kept

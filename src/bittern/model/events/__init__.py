@@ -10,7 +10,7 @@
     batch.py sinks.py reads.py   values in, packed pairs of cell and event out
     shared.py      one reading for a snapshot and the deltas on top of it
     mistyped.py    values of a type that no subscription can compare
-    derived.py gathered.py repeats.py elements.py   the values of terms, computed for a batch
+    derived.py gathered.py repeats.py known.py elements.py   the values of terms in a batch
     opened.py variant_trees.py   lists and objects, for terms
     present.py     what an event has at all, NULL or not
     typed.py typed_numbers.py    values by themselves, for events that are compared with others

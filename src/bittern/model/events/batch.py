@@ -26,6 +26,7 @@ import pyarrow as pa
 from bittern.arrays import ranges
 from bittern.jit import frozen
 from bittern.model.events.columns import Column
+from bittern.model.events.known import Known
 from bittern.model.numbers import Number, exact, floors_at_scale
 from bittern.model.rank.cells import (
     float_pairs,
@@ -158,6 +159,23 @@ class PairBatch:
                 out = np.empty(n, dtype=np.uint64)
                 repeat_pairs(pairs, codes, lasts, befores, out)
             self._pairs[i] = out[:n]
+
+    def take(self, mark: int) -> Pairs:
+        """Pairs since ``mark``, which are taken out again."""
+        taken = np.concatenate([np.empty(0, dtype=np.uint64), *self._pairs[mark:]])
+        del self._pairs[mark:]
+        return taken
+
+    def add_pairs(self, pieces: Sequence[Pairs]) -> None:
+        """Pairs that are known."""
+        self._pairs += pieces
+
+    def known(self, attributes: Sequence[int]) -> Known | None:
+        """What keeps the cells that values have in these attributes; None: they meet patterns."""
+        if not self._constants.patterns.keys().isdisjoint(attributes):
+            return None
+        channels = self._rank.channels[list(attributes)]
+        return Known(channels[channels >= 0].tolist(), self._rank.bases)
 
     def pieces(self) -> list[Pairs]:
         """All of them, as they came."""

@@ -25,10 +25,11 @@ are *marked*, since events of other people may have columns of any name.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -37,15 +38,17 @@ from bittern.language.derived import element_of, has_unknown_functions, is_deriv
 from bittern.language.literals import TERM
 from bittern.language.printer import print_short
 from bittern.model.events.attributes import Attributes
-from bittern.model.events.batch import EventRows
+from bittern.model.events.batch import EventRows, PairBatch, Pairs
 from bittern.model.events.columns import plain, read_column
 from bittern.model.events.elements import Elements
 from bittern.model.events.gathered import Gathered, TypedColumn
+from bittern.model.events.known import Known
 from bittern.model.events.opened import named_fields
 from bittern.model.events.reader import EventReader
-from bittern.model.events.repeats import Repeats
+from bittern.model.events.repeats import Repeated, Repeats
 from bittern.model.events.sinks import RepeatingSink
-from bittern.terms.members import NamedSets
+from bittern.terms.machine.machine import LEAST_ROWS, Machine
+from bittern.terms.members import NamedSets, sets_in
 from bittern.terms.nodes import Term, attributes_of, shared
 from bittern.terms.scope import MeaninglessError, Scope, Spent, is_strict
 from bittern.terms.unknown import unknown_functions
@@ -92,7 +95,7 @@ class _Derived(NamedTuple):
 
 
 class DerivedAttributes:
-    """The terms of one rank space. Immutable; threads may share it."""
+    """The terms of one rank space. Threads may share it."""
 
     def __init__(self, numbers: Mapping[str, int], *, for_sample: bool = False) -> None:
         """From the numbers of all attributes by name.
@@ -112,6 +115,8 @@ class DerivedAttributes:
         terms, self._repeated = shared([*map(term_of, own), *wanted])
         self._derived = []
         self._elements: list[tuple[_Derived, Elements]] = []
+        self._machine = Machine(terms[: len(own)])
+        self._known: dict[tuple[str, tuple[int, ...]], Known | None] = {}
         names: dict[str, list[Term]] = {}
         for (name, number), term in zip(own.items(), terms, strict=False):
             unknown = tuple(unknown_functions(term))
@@ -165,27 +170,27 @@ class DerivedAttributes:
         if REASONS in computed:
             reasons = computed[REASONS].to_pylist()
             failures = [(row, why) for row, why in enumerate(reasons) if why is not None]
-        for derived in self._derived:
+        waiting: dict[Repeated | None, list[int]] = {}
+        for place, derived in enumerate(self._derived):
             if derived.name in computed:
                 sink.add_column(derived.number, read_column(computed[derived.name]))
-                continue
-            if derived.unknown:
-                if self._for_sample:
-                    continue
+            elif not derived.unknown:
+                waiting.setdefault(repeated.of(derived.reads), []).append(place)
+            elif not self._for_sample:
                 raise OptionError(only_spark_knows(derived.name, derived.unknown))
-            mark, repeats = sink.mark(), repeated.of(derived.reads)
+        failed: dict[int, Failures] = {}  # by place, as that is the order of reasons
+        for repeats, places in waiting.items():
             if repeats is not None:
-                entries: Failures = []
-                for _, array in _piece(derived, repeats.scope, None, entries):
-                    sink.add_column(derived.number, read_column(plain(array)))
-                    sink.repeat_rows(mark, repeats.codes)
-                failures += repeats.in_rows(entries)
+                entries = self._add_repeated(repeats, places, columns, sink)
+                failed |= {place: repeats.in_rows(own) for place, own in entries.items()}
                 continue
-            for rows, array in _evaluated(derived, columns, scope, failures):
+            for place, rows, array in self._values(places, columns, scope, failed):
                 mark = sink.mark()
-                sink.add_column(derived.number, read_column(plain(array)))
+                sink.add_column(self._derived[place].number, read_column(plain(array)))
                 if rows is not None:
                     sink.move_rows(mark, rows)
+        for place in sorted(failed):
+            failures += failed[place]
         for of_array, elements in self._elements:
             for rows, arrays in _evaluated(of_array, columns, scope, failures):
                 if (why := elements.complaint(arrays)) is not None:
@@ -194,6 +199,78 @@ class DerivedAttributes:
                 attributes, found = elements.found(arrays)
                 sink.add_present(attributes, found if rows is None else rows[found])
         return failures
+
+    def _add_repeated(
+        self,
+        repeats: Repeated,
+        places: Sequence[int],
+        columns: Mapping[str, TypedColumn],
+        sink: RepeatingSink,
+    ) -> dict[int, Failures]:
+        """The values of terms that read one attribute, computed for its distinct values.
+
+        Returns which values fail, by the place of the term.
+        """
+        (name,) = self._derived[places[0]].reads
+        values, known = repeats.scope.columns[name], None
+
+        def add(scope: Scope) -> dict[int, Failures]:
+            failed: dict[int, Failures] = {}
+            for place, _, array in self._values(places, columns, scope, failed):
+                sink.add_column(self._derived[place].number, read_column(plain(array)))
+            return failed
+
+        if isinstance(sink, PairBatch):
+            known = self._known_of(name, places, len(values), sink)
+        if known is None or not isinstance(sink, PairBatch):
+            mark = sink.mark()
+            failed = add(repeats.scope)
+            sink.repeat_rows(mark, repeats.codes)
+            return failed
+
+        def compute(values: pa.Array) -> tuple[Pairs, dict[int, Failures]]:
+            mark = sink.mark()
+            failed = add(repeats.scope_of(name, values))
+            return sink.take(mark), failed
+
+        pieces, failed = known.pairs(values, repeats.codes, compute)
+        sink.add_pairs(pieces)
+        return failed
+
+    def _known_of(
+        self, name: str, places: Sequence[int], n_values: int, sink: PairBatch
+    ) -> Known | None:
+        """What is known of the values of an attribute; named sets may change meanwhile."""
+        key = name, tuple(places)
+        if key not in self._known:
+            numbers = [self._derived[place].number for place in places]
+            asks = sets_in(self._derived[place].term for place in places)
+            self._known[key] = None if asks else sink.known(numbers)
+        known = self._known[key]
+        return known if known is not None and known.has_room(n_values) else None
+
+    def _values(
+        self,
+        places: Sequence[int],
+        columns: Mapping[str, TypedColumn],
+        scope: Scope,
+        failed: dict[int, Failures],
+    ) -> Iterator[tuple[int, EventRows | None, pa.Array]]:
+        """The values of terms in the rows of a scope: (place, rows that they stand in, values).
+
+        What fails is entered by place.
+        """
+        done = set[int]()
+        if scope.n_rows >= LEAST_ROWS:
+            alike = [place for place in places if not _mixed(self._derived[place], columns)]
+            for place, array in self._machine.values(alike, scope):
+                done.add(place)
+                yield place, None, array
+        for place in places:
+            if place not in done:
+                own = failed[place] = []
+                for rows, array in _evaluated(self._derived[place], columns, scope, own):
+                    yield place, rows, array
 
 
 def only_spark_knows(name: str, functions: Sequence[str]) -> str:
@@ -237,13 +314,7 @@ def _evaluated(
     derived: _Derived, columns: Mapping[str, TypedColumn], scope: Scope, failures: Failures
 ) -> list[tuple[EventRows | None, pa.Array]]:
     """The values of a term, in pieces with the rows that they stand in (None: all rows)."""
-    mixed = {}
-    for name in derived.reads:
-        codes, arrays = columns[name]
-        if codes is not None and not derived.is_strict:
-            mixed[name] = codes
-        elif codes is not None and len(arrays) > 1:
-            mixed[name] = np.maximum(codes, 0)
+    mixed = _mixed(derived, columns)
     if not mixed:
         return _piece(derived, scope, None, failures)
     members = np.zeros(scope.n_rows, dtype=np.int64)
@@ -259,6 +330,18 @@ def _evaluated(
         own = {name: array.take(picked) for name, array in own.items()}
         found += _piece(derived, Scope(own, len(rows), sets=scope.sets), rows, failures)
     return found
+
+
+def _mixed(derived: _Derived, columns: Mapping[str, TypedColumn]) -> dict[str, npt.NDArray[Any]]:
+    """The attributes of a term whose types differ from row to row, and the code of each row."""
+    mixed = {}
+    for name in derived.reads:
+        codes, arrays = columns[name]
+        if codes is not None and not derived.is_strict:
+            mixed[name] = codes
+        elif codes is not None and len(arrays) > 1:
+            mixed[name] = np.maximum(codes, 0)
+    return mixed
 
 
 def _piece(

@@ -14,7 +14,7 @@ each attribute that is asked for, and next to nothing where values hardly repeat
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -33,11 +33,16 @@ _SAMPLED = 16
 _SHARE = 0.88
 
 
-class Repeated(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Repeated:
     """The distinct values of an attribute, NULL included, and which one each row has."""
 
     scope: Scope
     codes: npt.NDArray[np.int64]
+
+    def scope_of(self, name: str, values: pa.Array) -> Scope:
+        """A scope of other values of the attribute."""
+        return self.scope.within({name: values}, len(values))
 
     def in_rows(self, failures: Iterable[tuple[int, str]]) -> list[tuple[int, str]]:
         """What fails for distinct values, as (row, reason) for the rows that have them."""

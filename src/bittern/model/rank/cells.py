@@ -139,6 +139,17 @@ def repeat_pairs(pairs: Any, codes: Any, lasts: Any, befores: Any, out: Any) -> 
     return n
 
 
+@kernel(i8, i4r, i8r, u8w)
+def spread_cells(cells: Any, places: Any, out: Any) -> Any:
+    """A pair for each row whose place has a cell (else -1); returns how many there are."""
+    n = np.int64(0)
+    for row in range(len(places)):
+        cell = np.int64(cells[np.uint64(places[row])])
+        out[np.uint64(n)] = np.uint64(cell) << _SHIFT | np.uint64(row)
+        n += np.int64(cell >= 0)
+    return n
+
+
 @inline
 def _reverse(data: Any, start: Any, stop: Any, out: Any) -> None:
     for i in range(stop - start):
