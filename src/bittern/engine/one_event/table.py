@@ -27,9 +27,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bittern.matching.bits.lines import aligned_words
 from bittern.model.events.entries import MAX_DEPTH
-from bittern.vectors import WORDS
 
 if TYPE_CHECKING:
     from bittern.engine.one_event.patterns import PatternArrays
@@ -49,11 +47,12 @@ TableArrays = tuple[npt.NDArray[Any], ...]
 
 
 class BitsHalf(NamedTuple):
-    """The classes that an index has in bits: their arrays, the first one, and their slots."""
+    """The classes that an index has in bits: arrays, the first one, and sizes of the scratch."""
 
     arrays: TableArrays
     first_class: int
     n_slots: int
+    line_words: int
 
 
 class IndexArrays(NamedTuple):
@@ -100,7 +99,7 @@ class Scratch:
             rows = [_address(array) for arrays in self._sets for array in arrays]
             self._put(59, index.patterns.set_of, np.array(rows, np.int64).reshape(-1, 2))
         if index.bits is not None:
-            lines = aligned_words(2 * WORDS).reshape(2, WORDS)
+            lines = np.empty((2, index.bits.line_words), np.uint64)
             self._put(64, *index.bits.arrays, np.zeros(index.bits.n_slots, np.uint8), *lines)
         self._room, self._n_cells = [0] * len(_FIRST_ROOM), 0
         self.longs = self.reals = memoryview(b"")
