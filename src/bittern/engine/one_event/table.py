@@ -13,10 +13,11 @@ so there are as many as there were calls at a time. Taking and putting back are 
 interpreter. A call that an exception ends does not put its scratch back, and a forked child has
 copies.
 
-What is too small is made larger when the kernel asks for it, up to ``MOST_INPUT`` bytes of text and
-``MOST_FOUND`` candidates or matches: an event that needs more can do with a batch. A scratch takes
-4 bytes for each channel, 1 for each class if classes have alternatives, 4 for each pattern and 16
-for each fragment that patterns are filed under, and some 200 kB.
+What is too small is made larger when the kernel asks for it, up to ``MOST_INPUT`` bytes of text,
+``MOST_FOUND`` candidates or matches, and ``MOST_PATTERNS`` candidates of patterns: an event that
+needs more can do with a batch. A scratch takes 4 bytes for each channel, 1 for each class if
+classes have alternatives, 4 for each pattern and 16 for each fragment that patterns are filed
+under, and some 200 kB.
 """
 
 from __future__ import annotations
@@ -40,8 +41,9 @@ N_INDEX, N_SLOTS = 36, 80
 INPUT, RUNS, CANDIDATES, MATCHES, PATTERNS, ENTRIES, FOUND, VALUES, CELLS = range(9)
 MOST_INPUT = 1 << 20
 MOST_FOUND = 1 << 22
+MOST_PATTERNS = 1 << 20
 _FIRST_ROOM = (1 << 12, 1 << 11, 1 << 11, 1 << 10, 0)
-_MOST_ROOM = (MOST_INPUT, MOST_FOUND, MOST_FOUND, MOST_FOUND, MOST_FOUND)
+_MOST_ROOM = (MOST_INPUT, MOST_FOUND, MOST_FOUND, MOST_FOUND, MOST_PATTERNS)
 
 TableArrays = tuple[npt.NDArray[Any], ...]
 
