@@ -442,12 +442,36 @@ def test_threads_share_a_matcher(batches) -> None:
     assert not batches
 
 
-def test_a_forked_child_matches_too(shop) -> None:
-    matcher = bittern.Matcher(shop)
-    right = matcher.match({"price": 5}).ids(0)
+def test_threads_share_patterns(patterns, batches) -> None:
+    matcher, wrong = bittern.Matcher(patterns), []
+    right = {name: matcher.match({"name": name}).ids(0) for name in NAMES}
+
+    def work(seed: int) -> None:
+        for i in range(100):
+            name = NAMES[(seed + i) % len(NAMES)]
+            event: Any = {"name": name}
+            found = matcher.match(event if i % 2 else json.dumps(event)).ids(0)
+            if found != right[name]:
+                wrong.append((name, found))
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+    assert not batches
+
+
+@pytest.mark.parametrize("index", ["shop", "patterns"])
+def test_a_forked_child_matches_too(index, request) -> None:
+    matcher = bittern.Matcher(request.getfixturevalue(index))
+    event = {"price": 5, "name": "a lampion", "color": "red"}
+    right = matcher.match(event).ids(0)
+    assert right
     child = os.fork()
     if child == 0:
-        os._exit(0 if matcher.match({"price": 5}).ids(0) == right else 1)
+        os._exit(0 if matcher.match(event).ids(0) == right else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 

@@ -5,6 +5,7 @@ what they hand to each other. For one event these calls would be nearly all of t
 same functions are put together in one kernel, which finds everything by address::
 
     kernel     the compiled call: parse, encode, stab, verify, expand
+    found      parts of it: from postings to subscriptions
     patterns   a call in the middle of it, for strings that patterns are asked of
     bits       a call behind it, for the classes that stand in bits
     table      the addresses of an index's arrays, and of the scratch that a call writes

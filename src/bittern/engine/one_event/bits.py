@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from bittern.engine.one_event.kernel import ROOM, expand
+from bittern.engine.one_event.found import expand
+from bittern.engine.one_event.kernel import ROOM
 from bittern.engine.one_event.table import CANDIDATES, CELLS, MATCHES, N_SLOTS
 from bittern.jit import array_at, i8, kernel, popcount
 from bittern.matching.bits.lines import BLOCK

@@ -189,11 +189,12 @@ def _match_bits(*arguments: int) -> int:
 def _bits_half(own: Mapping[str, npt.NDArray[Any]], first_class: int) -> BitsHalf | None:
     """The classes in bits; None if they are damaged."""
     from bittern.engine.one_event.bits import ARRAYS  # noqa: PLC0415  only for bits
+    from bittern.vectors import WORDS  # noqa: PLC0415
 
     arrays = tuple(own[name] for name in ARRAYS)
     if not all(_fits(array, form) for array, form in zip(arrays, ARRAYS.values(), strict=True)):
         return None
-    return BitsHalf(arrays, first_class, len(own["channels"]))
+    return BitsHalf(arrays, first_class, len(own["channels"]), WORDS)
 
 
 def _fits(array: npt.NDArray[Any], form: str | tuple[str, int]) -> bool:

@@ -13,10 +13,11 @@ so there are as many as there were calls at a time. Taking and putting back are 
 interpreter. A call that an exception ends does not put its scratch back, and a forked child has
 copies.
 
-What is too small is made larger when the kernel asks for it, up to ``MOST_INPUT`` bytes of text and
-``MOST_FOUND`` candidates or matches: an event that needs more can do with a batch. A scratch takes
-4 bytes for each channel, 1 for each class if classes have alternatives, 4 for each pattern and 16
-for each fragment that patterns are filed under, and some 200 kB.
+What is too small is made larger when the kernel asks for it, up to ``MOST_INPUT`` bytes of text,
+``MOST_FOUND`` candidates or matches, and ``MOST_PATTERNS`` candidates of patterns: an event that
+needs more can do with a batch. A scratch takes 4 bytes for each channel, 1 for each class if
+classes have alternatives, 4 for each pattern and 16 for each fragment that patterns are filed
+under, and some 200 kB.
 """
 
 from __future__ import annotations
@@ -27,9 +28,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bittern.matching.bits.lines import aligned_words
 from bittern.model.events.entries import MAX_DEPTH
-from bittern.vectors import WORDS
 
 if TYPE_CHECKING:
     from bittern.engine.one_event.patterns import PatternArrays
@@ -42,18 +41,20 @@ N_INDEX, N_SLOTS = 36, 80
 INPUT, RUNS, CANDIDATES, MATCHES, PATTERNS, ENTRIES, FOUND, VALUES, CELLS = range(9)
 MOST_INPUT = 1 << 20
 MOST_FOUND = 1 << 22
+MOST_PATTERNS = 1 << 20
 _FIRST_ROOM = (1 << 12, 1 << 11, 1 << 11, 1 << 10, 0)
-_MOST_ROOM = (MOST_INPUT, MOST_FOUND, MOST_FOUND, MOST_FOUND, MOST_FOUND)
+_MOST_ROOM = (MOST_INPUT, MOST_FOUND, MOST_FOUND, MOST_FOUND, MOST_PATTERNS)
 
 TableArrays = tuple[npt.NDArray[Any], ...]
 
 
 class BitsHalf(NamedTuple):
-    """The classes that an index has in bits: their arrays, the first one, and their slots."""
+    """The classes that an index has in bits: arrays, the first one, and sizes of the scratch."""
 
     arrays: TableArrays
     first_class: int
     n_slots: int
+    line_words: int
 
 
 class IndexArrays(NamedTuple):
@@ -100,7 +101,7 @@ class Scratch:
             rows = [_address(array) for arrays in self._sets for array in arrays]
             self._put(59, index.patterns.set_of, np.array(rows, np.int64).reshape(-1, 2))
         if index.bits is not None:
-            lines = aligned_words(2 * WORDS).reshape(2, WORDS)
+            lines = np.empty((2, index.bits.line_words), np.uint64)
             self._put(64, *index.bits.arrays, np.zeros(index.bits.n_slots, np.uint8), *lines)
         self._room, self._n_cells = [0] * len(_FIRST_ROOM), 0
         self.longs = self.reals = memoryview(b"")
