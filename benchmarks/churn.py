@@ -6,6 +6,8 @@ as many unsubscribes/s::
 
     batches     match, match, match ...     10,000 events each: events/s, and the reader's own CPU
     pauses      match, match, match ...     100 events each: how much longer than usual is a call?
+    in turns    changes, match, changes ... one thread, CPU time only: as many changes as would have
+                come during the match, which is what a machine that is busy otherwise can measure
 
 What is unsubscribed was subscribed ``BEHIND`` changes earlier, so that it has been indexed by then
 and the number of subscriptions stays the same. Then the writer's own speed::
@@ -50,11 +52,17 @@ SUBSCRIBE_SECONDS = 3.0
 FEW = 100
 #: Subscriptions of one ``subscribe_many``.
 MANY = 20_000
+#: Calls with many events and with few, in turns with changes.
+TURNS = (20, 500)
 #: The edges of the histogram, in milliseconds.
 EDGES = (0.5, 1.0, 2.0, 5.0, 10.0, 20.0)
 #: More than a writer can add in the time it has.
 FRESH = 500_000
 
+HEAD_IN_TURNS = (
+    "in turns, CPU time of one thread\n"
+    "subscribes/s CPU us/event CPU us/change pause p50     p99 longest (ms)"
+)
 HEAD = (
     "subscribes/s changes/s  events/s   lost CPU us/event  call ms pause p50     p99 longest   "
     "histogram"
@@ -83,7 +91,7 @@ class Writer(threading.Thread):
             while not self._stop_asked.is_set():
                 due = int((perf_counter() - start) * 2 * self._rate)
                 while self.changed < due and not self._stop_asked.is_set():
-                    self._change(self.changed)
+                    self.change(self.changed)
                     self.changed += 1
                 sleep(0.001)
         except BaseException as error:  # noqa: BLE001  (re-raised where the run can see it)
@@ -98,7 +106,8 @@ class Writer(threading.Thread):
             raise self.failure
         return self.changed / self.seconds
 
-    def _change(self, number: int) -> None:
+    def change(self, number: int) -> None:
+        """Make the n-th change."""
         place = number // 2
         if number % 2 == 0:
             self._live.subscribe(*self._fresh[place + BEHIND])
@@ -128,6 +137,10 @@ def measure(index: Any, workload: Workload, events: pa.Table) -> dict[str, float
     fresh = _fresh(workload)
     quiet, *others = [_matched(index, fresh, events, rate) for rate in RATES]
     figures = {"events_per_second_quiet": quiet.events_per_second}
+    for turns in (_in_turns(index, fresh, events, rate) for rate in RATES):
+        for name, value in asdict(turns).items():
+            if name != "rate":
+                figures[f"in_turns_{name}_{turns.rate}"] = value
     for found in (quiet, *others):
         for name, value in asdict(found).items():
             if name not in ("rate", "histogram"):
@@ -183,6 +196,58 @@ def _calls(live: Any, events: pa.Table, *, at_least: float) -> tuple[list[float]
         cpus.append(thread_time() - cpu)
         walls.append(perf_counter() - start)
     return walls, cpus
+
+
+@dataclass(frozen=True)
+class InTurns:
+    """What one thread's CPU time says, where it makes the changes between two matches itself."""
+
+    rate: int
+    cpu_microseconds_per_event: float
+    cpu_microseconds_per_change: float
+    #: Of calls with few events, in milliseconds of CPU time.
+    pause_p50: float
+    pause_p99: float
+    pause_longest: float
+
+
+def _in_turns(index: Any, fresh: Rows, events: pa.Table, rate: int) -> InTurns:
+    """Make the changes of each match's usual time, then match."""
+    few = events.slice(0, FEW).combine_chunks()
+    with contextlib.closing(bittern.LiveMatcher(index)) as live:
+        usual = [_median_cpu(live, batch) for batch in (events, few)]
+        writer = Writer(live, fresh, rate)
+        for row in fresh[: BEHIND if rate else 0]:
+            live.subscribe(*row)
+        live.match(few)
+        cpu = []
+        changing, owed = 0.0, 0.0
+        for batch, seconds, times in zip((events, few), usual, TURNS, strict=True):
+            own = []
+            for _ in range(times):
+                owed += 2 * rate * seconds
+                start = thread_time()
+                while owed >= 1:
+                    writer.change(writer.changed)
+                    writer.changed, owed = writer.changed + 1, owed - 1
+                changed = thread_time()
+                live.match(batch)
+                own.append(thread_time() - changed)
+                changing += changed - start
+            cpu.append(own)
+    batches, calls = map(np.array, cpu)
+    pauses = np.maximum(0.0, calls - usual[1]) * 1e3
+    return InTurns(
+        rate,
+        float(batches.mean()) / len(events) * 1e6,
+        changing / max(1, writer.changed) * 1e6,
+        *(float(np.percentile(pauses, share)) for share in (50, 99, 100)),
+    )
+
+
+def _median_cpu(live: Any, events: pa.Table) -> float:
+    live.match(events)
+    return statistics.median(_calls(live, events, at_least=1.0)[1])
 
 
 def _written(index: Any, fresh: Rows, events: pa.Table, quiet: Matched) -> dict[str, float]:
@@ -255,6 +320,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.churn", description=__doc__)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("--small", action="store_true", help="10,000 instead of a million")
+    parser.add_argument("--in-turns", action="store_true", help="only CPU time, of one thread")
     parser.add_argument("--subscriptions", type=int, help="only so many of them")
     options = parser.parse_args(arguments)
     workload = workloads.get("churn", "small" if options.small else "full")
@@ -262,6 +328,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     index = bittern.Index.build(texts, sample=workload.sample())
     fresh, events = _fresh(workload), workload.events(10_000)
     print(f"{len(index):,} subscriptions, {len(events):,} events a batch")
+    print(HEAD_IN_TURNS)
+    for rate in RATES:
+        turns = _in_turns(index, fresh, events, rate)
+        line = f"{rate:>12,} {turns.cpu_microseconds_per_event:>12.2f}"
+        line += f" {turns.cpu_microseconds_per_change:>13.2f}"
+        line += f" {turns.pause_p50:>9.2f} {turns.pause_p99:>7.2f} {turns.pause_longest:>7.2f}"
+        print(line, flush=True)
+    if options.in_turns:
+        return 0
     print(HEAD)
     quiet = None
     for rate in RATES:

@@ -156,9 +156,12 @@ def _attributes(codes: Int32s, places: Int64s, raws: list[str]) -> tuple[StringT
     """The attribute names, and for each test the number of its attribute."""
     of_test = codes[places]
     number_of_code = np.empty(len(raws), dtype=np.int32)
-    numbers: dict[str, int] = {}
-    for code in _distinct(of_test, len(raws)).tolist():
-        number_of_code[code] = numbers.setdefault(attribute_name(raws[code]), len(numbers))
+    used = _distinct(of_test, len(raws))
+    names = [raws[code] for code in used.tolist()]
+    if "`" in "".join(names):
+        names = list(map(attribute_name, names))
+    numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
+    number_of_code[used] = [numbers[name] for name in names]
     return StringTable.of([name.encode() for name in numbers], 0), number_of_code[of_test]
 
 

@@ -45,7 +45,7 @@ from bittern.options import one_of
 from bittern.terms.unknown import SPARK
 
 #: So many changes are sealed by who makes them; fewer wait for the next match.
-SEAL_AFTER = 256
+SEAL_AFTER = 400
 
 #: Somewhere in a parameter that names a set.
 _IN_SET = " IN SET "

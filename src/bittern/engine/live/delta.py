@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from bittern.engine.one_event.matcher import OneEvent
 
 #: A delta of up to this many rows is rebuilt with those that are sealed, not kept beside them.
-SMALL_DELTA = 384
+SMALL_DELTA = 200
 #: A larger one is folded with those after it when they have this many times as many rows.
 FOLD_RATIO = 2
 #: The marks of an index that has lost no subscription.
