@@ -3,9 +3,9 @@
 Two catalogs are generated from a seed. ``rules`` has 3,000 rules as Sigma has them: an image that
 ends in one of a few names, a command line that contains up to three words, a parent, and a filter
 of users or paths that must not hold; ``bittern.imports.sigma`` translates them. ``contains`` has
-3,600 rules of one word each, in any case, over twelve fields. The events are those of process creation,
-twenty fields each; one in fifty was made to match some rule. All times are CPU time of one thread,
-and each rate is the best of five passes over 10,000 events as an Arrow table.
+3,600 rules of one word each, in any case, over twelve fields. The events are those of process
+creation, twenty fields each; one in fifty was made to match some rule. All times are CPU time of
+one thread, and each rate is the best of five passes over 10,000 events as an Arrow table.
 """
 
 from __future__ import annotations
