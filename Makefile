@@ -6,6 +6,7 @@
 VENV := .venv
 RUN := $(VENV)/bin/python
 KAFKA_JARS := scripts/kafka_jars.sh .kafka $(RUN)
+JUDGE_JARS := scripts/judge_jars.sh .judges
 # Whole runs write benchmarks/results/<date>.json; `make bench BENCH_ARGS=--small` only tries.
 BENCH_ARGS := --peers
 SPARK_BENCH_ARGS :=
@@ -19,7 +20,7 @@ PLAIN := core/test_cei core/test_dlist core/test_json_text core/test_patterns co
 # Tests start processes by the hundred, and each would compile all sources again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help demo test test-all test-plain check kafka-jars clean
+.PHONY: help demo test test-all test-plain check kafka-jars judge-jars clean
 .PHONY: bench bench-papers bench-seed-003 bench-spark bench-streaming bench-history bench-pb-tree
 .PHONY: conformance
 
@@ -33,6 +34,8 @@ help:
 	@echo "make check   lint, format and types"
 	@echo "make kafka-jars"
 	@echo "             Spark's Kafka connector and a broker, which the tests get as well"
+	@echo "make judge-jars"
+	@echo "             other systems' matchers, which the tests get as well"
 	@echo "make bench   the benchmarks, beside DuckDB and Polars: JSON and tables (BENCH_ARGS)"
 	@echo "make bench-papers"
 	@echo "             the experiments of the papers again, beside other libraries: page and plots"
@@ -62,6 +65,7 @@ test-all: TESTS =
 test test-all: $(VENV)/.has-dev
 	@scripts/postgresql.sh || echo "bittern: TESTS WITH POSTGRESQL ARE SKIPPED, see above" >&2
 	@$(KAFKA_JARS) || echo "bittern: TESTS WITH KAFKA ARE SKIPPED, see above" >&2
+	@$(JUDGE_JARS) || echo "bittern: TESTS BESIDE OTHER SYSTEMS' MATCHERS ARE SKIPPED, see above" >&2
 	@java_home=$$(scripts/java.sh) && export JAVA_HOME=$$java_home && \
 		{ $(RUN) tests/class_archive.py 2>/dev/null || \
 			echo "bittern: NO ARCHIVE OF CLASSES, Spark starts slowly" >&2 & } && \
@@ -81,6 +85,9 @@ check: $(VENV)/.has-dev
 
 kafka-jars: $(VENV)/.has-dev
 	@$(KAFKA_JARS)
+
+judge-jars:
+	@$(JUDGE_JARS)
 
 bench: $(VENV)/.has-bench
 	$(RUN) -m benchmarks.run $(BENCH_ARGS)
@@ -122,5 +129,6 @@ conformance: $(VENV)/.has-dev
 
 clean:
 	rm -rf $(VENV) build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
-	rm -rf spark-warehouse metastore_db derby.log artifacts demo-output .kafka .kafka.partial .jvm
+	rm -rf spark-warehouse metastore_db derby.log artifacts demo-output .jvm
+	rm -rf .kafka .kafka.partial .judges .judges.partial
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

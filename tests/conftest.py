@@ -23,6 +23,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from class_archive import jvm_options
+from judges import judges  # noqa: F401  a fixture
 from kafka_broker import kafka  # noqa: F401  a fixture
 from postgres import postgres  # noqa: F401 (a fixture)
 from spark_sessions import quick_settings, why_no_spark

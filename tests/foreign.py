@@ -1,8 +1,8 @@
 """Rules of other systems: a translation answers as the foreign system does.
 
 ``agree(translate, judge, rules, events)`` makes one index of all rules and asks it about all
-events, as mappings and as JSON text; ``judge(rule, event)`` says what the foreign system (or a plain
-evaluator of its meaning) answers. What is printed reads back as the same expression.
+events, as mappings and as JSON text; ``judge(rule, event)`` says what the foreign system (or a
+plain evaluator of its meaning) answers. What is printed reads back as the same expression.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@
     history_commands.py                 matching and explaining with a history
     predicate_commands.py               inspecting a predicate file
     catalog_commands.py set_commands.py   ``bittern catalog``
+    import_rules.py                     ``bittern import``
     advise.py advice.py picture.py      ``bittern advise``: measured, told, drawn
     spark_match.py                      ``bittern spark-match``
     run.py pipeline_file.py             ``bittern run``, and the file that it runs (settings.py)

@@ -350,6 +350,12 @@ def _catalog(options: argparse.Namespace) -> int:
     return catalog_commands.run(options)
 
 
+def _import(options: argparse.Namespace) -> int:
+    from bittern.service import import_rules  # noqa: PLC0415 (cold start)
+
+    return import_rules.run(options)
+
+
 def _warm_up(options: argparse.Namespace) -> int:
     from bittern.service import warm_up  # noqa: PLC0415 (cold start)
 
@@ -369,6 +375,7 @@ _COMMANDS = {
     "advise": _advise,
     "spark-match": _spark_match,
     "catalog": _catalog,
+    "import": _import,
     "run": _run,
     "warm-up": _warm_up,
 }

@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from bittern.service import catalog_commands
+from bittern.service import catalog_commands, import_rules
 from bittern.service.arguments import (
     VersionAction,
     add_ignore_case,
@@ -59,6 +59,7 @@ exit codes: 0 success, 1 wrong data, 2 wrong command, 130 interrupted,
     _add_advise(commands)
     _add_spark_match(commands)
     catalog_commands.add_parsers(commands, _command)
+    import_rules.add_parser(commands, _command)
     _add_run(commands)
     _add_warm_up(commands)
     for name, command in commands.choices.items():

@@ -1,0 +1,101 @@
+"""Other systems' own matchers, asked by tests: one JVM for all of them, on loopback, through Py4J.
+
+Their jars are those of ``make judge-jars``; without them the fixture ``judges`` skips, and says so.
+The JVM ends when its standard input does: with this process at the latest.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+JARS, WANTED = ROOT / ".judges", ROOT / "scripts" / "judge-jars.xml"
+
+
+class Judges:
+    """What the foreign systems answer."""
+
+    def __init__(self, gateway: Any) -> None:
+        self._jvm = gateway.jvm
+        self.error = __import__("py4j.protocol").protocol.Py4JJavaError
+
+    def event_ruler(self, pattern: Any, event: Any) -> bool:
+        """Amazon's matcher of EventBridge."""
+        ruler = self._jvm.software.amazon.event.ruler.Ruler
+        return bool(ruler.matchesRule(json.dumps(event), json.dumps(pattern)))
+
+    def accepts_pattern(self, pattern: Any) -> bool:
+        """Whether Amazon's matcher takes the pattern at all."""
+        try:
+            self.event_ruler(pattern, {"a": 1})
+        except self.error:
+            return False
+        return True
+
+    def selector(self, text: str, properties: dict[str, Any]) -> bool:
+        """ActiveMQ's selectors."""
+        message = self._jvm.org.apache.activemq.command.ActiveMQMessage()
+        for name, value in properties.items():
+            if isinstance(value, int) and not isinstance(value, bool):
+                message.setLongProperty(name, value)
+            else:
+                message.setObjectProperty(name, value)
+        context = self._jvm.org.apache.activemq.filter.MessageEvaluationContext()
+        context.setMessageReference(message)
+        parsed = self._jvm.org.apache.activemq.selector.SelectorParser.parse(text)
+        return bool(parsed.matches(context))
+
+    def accepts_selector(self, text: str) -> bool:
+        """Whether ActiveMQ takes the selector at all."""
+        try:
+            self._jvm.org.apache.activemq.selector.SelectorParser.parse(text)
+        except self.error:
+            return False
+        return True
+
+
+def why_no_judges() -> str | None:
+    """Say what is missing, or None when nothing is."""
+    listed = JARS / WANTED.name
+    if not listed.exists() or listed.read_bytes() != WANTED.read_bytes():
+        return "their jars are missing or of other versions: run make judge-jars"
+    try:
+        import pyspark  # noqa: F401  has Py4J and its jar
+    except ImportError:
+        return "pyspark is not installed (pip install 'bittern[dev]')"
+    return None
+
+
+@pytest.fixture(scope="session")
+def judges() -> Iterator[Judges]:
+    if (reason := why_no_judges()) is not None:
+        pytest.skip(f"no judges: {reason}")
+    import pyspark
+    from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
+
+    home = subprocess.run(
+        [ROOT / "scripts" / "java.sh"], capture_output=True, text=True, check=True
+    ).stdout.strip()
+    (py4j,) = (Path(pyspark.__file__).parent / "jars").glob("py4j-*.jar")
+    port, process = launch_gateway(
+        jarpath=str(py4j),
+        classpath=os.pathsep.join(map(str, sorted(JARS.glob("*.jar")))),
+        javaopts=["-Xmx256m", "-XX:+UseSerialGC"],
+        die_on_exit=True,
+        java_path=f"{home}/bin/java",
+        return_proc=True,
+    )
+    gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port, auto_convert=True))
+    try:
+        yield Judges(gateway)
+    finally:
+        gateway.close()
+        process.stdin.close()
+        process.wait(timeout=60)
