@@ -17,7 +17,8 @@ BOOLEANS = st.booleans()
 VALUES = st.one_of(NUMBERS, TEXTS, BOOLEANS)
 
 
-def _lists_of(values: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+def lists_of(values: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    """Short lists of these values, with NULL among them."""
     return st.lists(st.one_of(values, values, values, st.none()), max_size=3)
 
 
@@ -26,9 +27,9 @@ FIELD_VALUES = st.one_of(
     TEXTS,
     BOOLEANS,
     st.none(),
-    _lists_of(NUMBERS),
-    _lists_of(TEXTS),
-    _lists_of(BOOLEANS),
+    lists_of(NUMBERS),
+    lists_of(TEXTS),
+    lists_of(BOOLEANS),
 )
 
 #: ``c`` holds an object most of the time, so that ``c.d`` is a path.
@@ -45,3 +46,12 @@ EVENTS = st.fixed_dictionaries(
 )
 FIELDS = st.sampled_from(["a", "a", "b", "c.d"])
 EVENT_LISTS = st.lists(EVENTS, min_size=1, max_size=20)
+
+
+def plain(value: Any, *, may_be_list: bool = False) -> Any:
+    """A value with the first element instead of a list, unless it may be one."""
+    if isinstance(value, dict):
+        return {key: plain(each) for key, each in value.items()}
+    if may_be_list or not isinstance(value, list):
+        return value
+    return value[0] if value else None

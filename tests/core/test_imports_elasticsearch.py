@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from functools import partial
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from bittern.errors import RuleError
 from bittern.imports import elasticsearch
 from effort import examples
 from foreign import agree
-from foreign_events import EVENT_LISTS, FIELDS, NUMBERS, TEXTS, VALUES
+from foreign_events import EVENT_LISTS, FIELDS, NUMBERS, TEXTS, VALUES, plain
 
 # The plain evaluator: a field is the list of its values.
 
@@ -229,6 +230,16 @@ def test_queries_match_what_elasticsearch_would_find(queries, events):
 @examples(1)
 def test_must_not_is_the_opposite(leaves, events):
     agree(elasticsearch, holds, [{"bool": {"must_not": each}} for each in leaves], events)
+
+
+@given(st.lists(QUERIES, min_size=1, max_size=15), EVENT_LISTS)
+@examples(0.5)
+def test_paths_that_may_be_lists_are_told(rules, events):
+    some = [
+        {key: plain(value, may_be_list=key == "a") for key, value in each.items()}
+        for each in events
+    ]
+    agree(partial(elasticsearch, lists=["a"]), holds, rules, some)
 
 
 # What has no answer, what is refused

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import partial
 from typing import Any
 
 import pytest
@@ -22,7 +23,7 @@ from bittern.errors import RuleError
 from bittern.imports import mongo
 from effort import examples
 from foreign import agree
-from foreign_events import EVENT_LISTS, FIELDS, NUMBERS, TEXTS, VALUES
+from foreign_events import EVENT_LISTS, FIELDS, NUMBERS, TEXTS, VALUES, plain
 
 MISSING = object()
 ORDER = {
@@ -220,6 +221,16 @@ def test_the_evaluator_agrees_with_mongomock(filters, events):
         for each in filter(_is_judged, filters):
             expected = bool(filter_applies(each, event))
             assert holds(each, event) == expected, (each, event)
+
+
+@given(st.lists(FILTERS, min_size=1, max_size=15), EVENT_LISTS)
+@examples(0.5)
+def test_paths_that_may_be_lists_are_told(rules, events):
+    some = [
+        {key: plain(value, may_be_list=key == "a") for key, value in each.items()}
+        for each in events
+    ]
+    agree(partial(mongo, lists=["a"]), holds, rules, some)
 
 
 # What stands in the middle, what has no answer, what is refused

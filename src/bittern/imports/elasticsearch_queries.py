@@ -17,9 +17,7 @@ Scores do not exist here, so ``boost`` changes nothing. Whatever analyzes text i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from itertools import combinations
-from math import comb
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from bittern.errors import RuleError, brief
@@ -27,11 +25,14 @@ from bittern.imports.answers import (
     ALWAYS,
     NEVER,
     Answer,
+    Lists,
     any_value,
+    at_least,
     both,
     either,
     is_not_true,
     negated,
+    written,
 )
 from bittern.imports.conditions import (
     ANY_CHARACTER,
@@ -48,14 +49,11 @@ from bittern.imports.conditions import (
     matches,
     parts_of,
     path,
-    printed,
 )
 from bittern.imports.json_rules import place_of, read_json, refuse
 from bittern.imports.regexes import from_lucene, literal
 
 Path = tuple[str | int, ...]
-#: Ways to choose the clauses that are to match, written out one by one.
-_MAX_CHOICES = 500
 #: Said of every clause; it changes scores and reports only.
 _IGNORED = ("boost", "_name")
 _ANALYZED = frozenset(
@@ -66,16 +64,19 @@ _ANALYZED = frozenset(
 _BOUNDS = {"gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
 
 
-def elasticsearch(rule: Any) -> str:
-    """The expression of a query, in text or as the object; ``{"query": ...}`` may be around it."""
+def elasticsearch(rule: Any, *, lists: Collection[str] | None = None) -> str:
+    """The expression of a query, in text or as the object; ``{"query": ...}`` may be around it.
+
+    ``lists`` are the dotted paths that may hold a list; without it any may.
+    """
     query = read_json(rule)
     at: Path = ()
     if isinstance(query, dict) and list(query) == ["query"]:
         query, at = query["query"], ("query",)
-    return printed(_query(query, at).yes, place_of(at))
+    return written(_query(query, at, Lists(lists)), place_of(at))
 
 
-def _query(query: Any, at: Path) -> Answer:
+def _query(query: Any, at: Path, lists: Lists) -> Answer:
     if not isinstance(query, dict) or len(query) != 1:
         refuse("a query is an object with one key, its type", at)
     ((name, body),) = query.items()
@@ -86,7 +87,7 @@ def _query(query: Any, at: Path) -> Answer:
     if reader is None:
         refuse(f"the query {brief(name)} is not supported: {', '.join(sorted(_QUERIES))} are", at)
     try:
-        return reader(body, at)
+        return reader(body, at, lists)
     except RuleError as wrong:
         if wrong.place:
             raise
@@ -102,20 +103,20 @@ def _options(body: Any, allowed: Sequence[str], at: Path) -> dict[str, Any]:
     return body
 
 
-def _clauses(body: Any, at: Path) -> list[Answer]:
+def _clauses(body: Any, at: Path, lists: Lists) -> list[Answer]:
     if isinstance(body, list):
-        return [_query(each, (*at, place)) for place, each in enumerate(body)]
-    return [_query(body, at)]
+        return [_query(each, (*at, place), lists) for place, each in enumerate(body)]
+    return [_query(body, at, lists)]
 
 
 # Compound queries
 
 
-def _bool(body: Any, at: Path) -> Answer:
+def _bool(body: Any, at: Path, lists: Lists) -> Answer:
     kinds = ("must", "filter", "should", "must_not")
     body = _options(body, (*kinds, "minimum_should_match"), at)
     found = {
-        kind: _clauses(body[kind], (*at, kind)) if body.get(kind) is not None else []
+        kind: _clauses(body[kind], (*at, kind), lists) if body.get(kind) is not None else []
         for kind in kinds
     }
     needed = found["must"] + found["filter"]
@@ -126,7 +127,7 @@ def _bool(body: Any, at: Path) -> Answer:
     elif not needed:
         least = max(least, 1)
     needed += [negated(each) for each in found["must_not"]]
-    return both([*needed, _at_least(least, found["should"], at)])
+    return both([*needed, at_least(least, found["should"])])
 
 
 def _least(spec: Any, count: int, at: Path) -> int:
@@ -144,42 +145,28 @@ def _least(spec: Any, count: int, at: Path) -> int:
     return max(0, number if number >= 0 and not digits.startswith("-") else count + number)
 
 
-def _at_least(least: int, answers: Sequence[Answer], at: Path) -> Answer:
-    count = len(answers)
-    if least > count:
-        return NEVER
-    if least in (0, 1, count):
-        return ALWAYS if not least else either(answers) if least == 1 else both(answers)
-    if max(comb(count, least), comb(count, least - 1)) > _MAX_CHOICES:
-        refuse(f"{least} of {count} clauses have too many choices to be written out", at)
-    # It does not hold where all but some least - 1 clauses fail.
-    yes = any_of(all_of(each.yes for each in own) for own in combinations(answers, least))
-    failing = combinations(answers, count - least + 1)
-    return Answer(yes, any_of(all_of(each.no for each in own) for own in failing))
-
-
-def _constant_score(body: Any, at: Path) -> Answer:
+def _constant_score(body: Any, at: Path, lists: Lists) -> Answer:
     body = _options(body, ("filter",), at)
-    return _query(body.get("filter"), (*at, "filter"))
+    return _query(body.get("filter"), (*at, "filter"), lists)
 
 
-def _dis_max(body: Any, at: Path) -> Answer:
+def _dis_max(body: Any, at: Path, lists: Lists) -> Answer:
     body = _options(body, ("queries", "tie_breaker"), at)
-    return either(_clauses(body.get("queries", []), (*at, "queries")))
+    return either(_clauses(body.get("queries", []), (*at, "queries"), lists))
 
 
-def _boosting(body: Any, at: Path) -> Answer:
+def _boosting(body: Any, at: Path, lists: Lists) -> Answer:
     body = _options(body, ("positive", "negative", "negative_boost"), at)
-    _query(body.get("negative"), (*at, "negative"))
-    return _query(body.get("positive"), (*at, "positive"))
+    _query(body.get("negative"), (*at, "negative"), lists)
+    return _query(body.get("positive"), (*at, "positive"), lists)
 
 
-def _match_all(body: Any, at: Path) -> Answer:
+def _match_all(body: Any, at: Path, _lists: Lists) -> Answer:
     _options(body, (), at)
     return ALWAYS
 
 
-def _match_none(body: Any, at: Path) -> Answer:
+def _match_none(body: Any, at: Path, _lists: Lists) -> Answer:
     _options(body, (), at)
     return NEVER
 
@@ -187,13 +174,14 @@ def _match_none(body: Any, at: Path) -> Answer:
 # Queries on one field
 
 
-def _field(field: str) -> str:
+def _field(field: str, lists: Lists) -> tuple[str, bool]:
+    """The attribute of a field, and whether it may be a list."""
     parts = list(parts_of(field))
     if len(parts) > 1 and parts[-1] == "keyword":
         parts.pop()
     if any("*" in part for part in parts):
         raise RuleError(f"{brief(field)} stands for several fields, which is not supported")
-    return path(*parts)
+    return path(*parts), lists.may_hold(parts)
 
 
 def _one_field(
@@ -224,9 +212,9 @@ def _value(value: Any, at: Path) -> Any:
     return value
 
 
-def _equals(field: str, values: Sequence[Any]) -> Answer:
+def _equals(field: str, values: Sequence[Any], lists: Lists) -> Answer:
     """Some value of the field is one of these."""
-    name = _field(field)
+    name, may_be_list = _field(field, lists)
     by_kind: dict[Any, list[Any]] = {}
     for value in values:
         by_kind.setdefault(kind_of(value), []).append(value)
@@ -236,6 +224,7 @@ def _equals(field: str, values: Sequence[Any]) -> Answer:
             kind,
             lambda each, own=own: is_one_of(each, own),  # type: ignore[misc]
             element=_has_one_of(name, own),
+            may_be_list=may_be_list,
         )
         for kind, own in by_kind.items()
     )
@@ -248,8 +237,9 @@ def _has_one_of(name: str, values: Sequence[Any]) -> str:
     return f"arrays_overlap({name}, array({', '.join(written)}))"
 
 
-def _patterns(field: str, condition: Callable[[str], str]) -> Answer:
-    return any_value(_field(field), "string", condition)
+def _patterns(field: str, condition: Callable[[str], str], lists: Lists) -> Answer:
+    name, may_be_list = _field(field, lists)
+    return any_value(name, "string", condition, may_be_list=may_be_list)
 
 
 def _is_without_case(options: dict[str, Any], at: Path) -> bool:
@@ -266,16 +256,16 @@ def _text(options: dict[str, Any], keys: Sequence[str], at: Path) -> str:
     return str(options[key])
 
 
-def _term(body: Any, at: Path) -> Answer:
+def _term(body: Any, at: Path, lists: Lists) -> Answer:
     field, options, at = _one_field(body, "value", ("case_insensitive",), at)
     value = _value(options["value"], at)
     if _is_without_case(options, at) and isinstance(value, str):
         pattern = f"^{literal(value, ignoring_case=True)}$"
-        return _patterns(field, lambda name: matches(name, pattern))
-    return _equals(field, [value])
+        return _patterns(field, lambda name: matches(name, pattern), lists)
+    return _equals(field, [value], lists)
 
 
-def _terms(body: Any, at: Path) -> Answer:
+def _terms(body: Any, at: Path, lists: Lists) -> Answer:
     body = _options(body, list(body) if isinstance(body, dict) else (), at)
     fields = [each for each in body if each not in _IGNORED]
     if len(fields) != 1:
@@ -285,11 +275,11 @@ def _terms(body: Any, at: Path) -> Answer:
     if not isinstance(body[field], list):
         refuse("a list of values is expected; values from another document are not supported", at)
     values = [_value(each, (*at, place)) for place, each in enumerate(body[field])]
-    _field(field)
-    return _equals(field, values)
+    _field(field, lists)
+    return _equals(field, values, lists)
 
 
-def _match(body: Any, at: Path) -> Answer:
+def _match(body: Any, at: Path, lists: Lists) -> Answer:
     field, options, at = _one_field(body, "query", (), at)
     value = _value(options["query"], at)
     if isinstance(value, str) and not field.endswith(".keyword"):
@@ -298,10 +288,10 @@ def _match(body: Any, at: Path) -> Answer:
             f"take term, or the field {brief(field + '.keyword')}",
             at,
         )
-    return _equals(field, [value])
+    return _equals(field, [value], lists)
 
 
-def _range(body: Any, at: Path) -> Answer:
+def _range(body: Any, at: Path, lists: Lists) -> Answer:
     body = _options(body, list(body) if isinstance(body, dict) else (), at)
     fields = [each for each in body if each not in _IGNORED]
     if len(fields) != 1:
@@ -315,15 +305,16 @@ def _range(body: Any, at: Path) -> Answer:
         if key in _BOUNDS and value is not None
     ]
     if not ends:
-        return _exists_in(_field(field))
+        return _exists_in(_field(field, lists)[0])
     kinds = {kind_of(value) for _, value in ends}
     if len(kinds) > 1:
         refuse("the ends are of several kinds", at)
-    name = _field(field)
+    name, may_be_list = _field(field, lists)
     return any_value(
         name,
         kinds.pop(),
         lambda each: all_of(compare(each, operator, value) for operator, value in ends),
+        may_be_list=may_be_list,
     )
 
 
@@ -336,24 +327,24 @@ def _bound(value: Any, at: Path) -> Any:
     return value
 
 
-def _prefix(body: Any, at: Path) -> Answer:
+def _prefix(body: Any, at: Path, lists: Lists) -> Answer:
     field, options, at = _one_field(body, "value", ("case_insensitive", "rewrite"), at)
     value = _text(options, ("value",), at)
     if _is_without_case(options, at):
         pattern = f"^{literal(value, ignoring_case=True)}"
-        return _patterns(field, lambda name: matches(name, pattern))
-    return _patterns(field, lambda name: like(name, value, ANY_TEXT))
+        return _patterns(field, lambda name: matches(name, pattern), lists)
+    return _patterns(field, lambda name: like(name, value, ANY_TEXT), lists)
 
 
-def _wildcard(body: Any, at: Path) -> Answer:
+def _wildcard(body: Any, at: Path, lists: Lists) -> Answer:
     keys = ("value", "wildcard")
     field, options, at = _one_field(body, keys, ("case_insensitive", "rewrite"), at)
     pieces = _wild_pieces(_text(options, keys, at))
     if _is_without_case(options, at):
         wild = {ANY_TEXT: "(?s:.*)", ANY_CHARACTER: "(?s:.)"}
         pattern = "".join(wild.get(each) or literal(each, ignoring_case=True) for each in pieces)
-        return _patterns(field, lambda name: matches(name, f"^{pattern}$"))
-    return _patterns(field, lambda name: like(name, *pieces))
+        return _patterns(field, lambda name: matches(name, f"^{pattern}$"), lists)
+    return _patterns(field, lambda name: like(name, *pieces), lists)
 
 
 def _wild_pieces(pattern: str) -> list[Any]:
@@ -373,7 +364,7 @@ def _wild_pieces(pattern: str) -> list[Any]:
     return pieces
 
 
-def _regexp(body: Any, at: Path) -> Answer:
+def _regexp(body: Any, at: Path, lists: Lists) -> Answer:
     allowed = ("flags", "case_insensitive", "max_determinized_states", "rewrite")
     field, options, at = _one_field(body, "value", allowed, at)
     flags = options.get("flags", "ALL")
@@ -384,14 +375,14 @@ def _regexp(body: Any, at: Path) -> Answer:
         optional=flags == "ALL",
         ignoring_case=_is_without_case(options, at),
     )
-    return _patterns(field, lambda name: matches(name, pattern))
+    return _patterns(field, lambda name: matches(name, pattern), lists)
 
 
-def _exists(body: Any, at: Path) -> Answer:
+def _exists(body: Any, at: Path, lists: Lists) -> Answer:
     body = _options(body, ("field",), at)
     if not isinstance(body.get("field"), str):
         refuse("field is expected, a text", at)
-    return _exists_in(_field(body["field"]))
+    return _exists_in(_field(body["field"], lists)[0])
 
 
 def _exists_in(name: str) -> Answer:
@@ -408,16 +399,16 @@ def _exists_in(name: str) -> Answer:
     )
 
 
-def _ids(body: Any, at: Path) -> Answer:
+def _ids(body: Any, at: Path, lists: Lists) -> Answer:
     body = _options(body, ("values",), at)
     values = body.get("values")
     values = values if isinstance(values, list) else [values]
     if not all(isinstance(each, str) for each in values):
         refuse("values is expected, a list of texts", at)
-    return _equals("_id", values)
+    return _equals("_id", values, lists)
 
 
-_QUERIES: dict[str, Callable[[Any, Path], Answer]] = {
+_QUERIES: dict[str, Callable[[Any, Path, Lists], Answer]] = {
     "bool": _bool,
     "boosting": _boosting,
     "constant_score": _constant_score,

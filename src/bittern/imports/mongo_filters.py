@@ -13,7 +13,7 @@ what is missing. ``null`` equals what is missing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from bittern.errors import RuleError, brief
@@ -21,6 +21,7 @@ from bittern.imports.answers import (
     ALWAYS,
     NEVER,
     Answer,
+    Lists,
     any_value,
     both,
     either,
@@ -29,6 +30,7 @@ from bittern.imports.answers import (
     is_not_true,
     is_plain_list,
     negated,
+    written,
 )
 from bittern.imports.conditions import (
     TRUE,
@@ -47,7 +49,6 @@ from bittern.imports.conditions import (
     matches,
     parts_of,
     path,
-    printed,
     some_element,
 )
 from bittern.imports.json_rules import place_of, read_json, refuse
@@ -70,29 +71,32 @@ _NUMBERS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def mongo(rule: Any) -> str:
-    """The expression of a filter, in text or as the object."""
-    return printed(_filter(read_json(rule), ()).yes)
+def mongo(rule: Any, *, lists: Collection[str] | None = None) -> str:
+    """The expression of a filter, in text or as the object.
+
+    ``lists`` are the dotted paths that may hold a list; without it any may.
+    """
+    return written(_filter(read_json(rule), (), Lists(lists)))
 
 
-def _filter(found: Any, at: Path) -> Answer:
+def _filter(found: Any, at: Path, lists: Lists) -> Answer:
     if not isinstance(found, dict):
         refuse("a filter is an object", at)
-    return both(_entry(key, value, (*at, key)) for key, value in found.items())
+    return both(_entry(key, value, (*at, key), lists) for key, value in found.items())
 
 
-def _entry(key: str, value: Any, at: Path) -> Answer:
+def _entry(key: str, value: Any, at: Path, lists: Lists) -> Answer:
     if key == "$comment":
         return ALWAYS
     if key in ("$and", "$or", "$nor"):
         if not isinstance(value, list) or not value:
             refuse(f"{key} takes a list of filters, with one at least", at)
-        answers = [_filter(each, (*at, place)) for place, each in enumerate(value)]
+        answers = [_filter(each, (*at, place), lists) for place, each in enumerate(value)]
         return both(answers) if key == "$and" else _or(answers, is_negated=key == "$nor")
     if key.startswith("$"):
         refuse(f"{brief(key)} is not supported", at)
     try:
-        return _Field(key, at).test(value, at)
+        return _Field(key, at, lists).test(value, at)
     except RuleError as wrong:
         raise RuleError(wrong.reason, wrong.place or place_of(at)) from None
 
@@ -119,7 +123,7 @@ def _constant(value: Any, at: Path) -> Any:
 class _Field:
     """The tests of one field."""
 
-    def __init__(self, field: str, at: Path) -> None:
+    def __init__(self, field: str, at: Path, lists: Lists) -> None:
         parts = parts_of(field)
         for part in parts:
             if part.isdecimal():
@@ -127,6 +131,7 @@ class _Field:
             if part.startswith("$"):
                 refuse(f"{brief(part)} is no name of a field", at)
         self._name = path(*parts)
+        self._may_be_list = lists.may_hold(parts)
         #: What is on the way there.
         self._around = [path(*parts[:length]) for length in range(1, len(parts))]
 
@@ -204,7 +209,7 @@ class _Field:
 
     def _no_list_around(self, answer: Answer) -> Answer:
         """What is missing in a list of objects cannot be told from what is null."""
-        plain = list(map(is_no_list, self._around))
+        plain = list(map(is_no_list, self._around)) if self._may_be_list else []
         return Answer(all_of([*plain, answer.yes]), all_of([*plain, answer.no]))
 
     def _equals(self, value: Any) -> Answer:
@@ -233,6 +238,8 @@ class _Field:
     def _is_null(self) -> Answer:
         """NULL or missing, or a list with NULL in it, of whatever kinds its elements are."""
         name, element = self._name, f"exists({self._name}, v -> v IS NULL)"
+        if not self._may_be_list:
+            return Answer(is_null(name), f"{name} IS NOT NULL")
         found = Answer(
             any_of([is_null(name), element]),
             all_of([f"{name} IS NOT NULL", is_not_true(element)]),
