@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from bittern import errors as errors
+    from bittern import imports as imports
     from bittern.catalog.catalog import Catalog
     from bittern.engine.explain import explain
     from bittern.engine.index import Index
@@ -49,8 +50,8 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    if name == "errors":
-        return import_module("bittern.errors")
+    if name in ("errors", "imports"):
+        return import_module(f"bittern.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module 'bittern' has no attribute {name!r}")
     value = getattr(import_module(_HOMES[name]), name)

@@ -95,6 +95,7 @@ def test_only_the_foundation_imports_numba() -> None:
 def test_only_one_room_imports_a_library() -> None:
     assert {path.parts[0] for path in users("pyspark")} == {"spark"}
     assert {path.parts[0] for path in users("sqlalchemy")} == {"catalog"}
+    assert {path.parts[0] for path in users("sigma")} == {"imports"}
 
 
 def test_modules_are_short_enough_to_read() -> None:
@@ -123,7 +124,16 @@ def loaded_by(code: str) -> set[str]:
 def test_importing_is_light(start: str) -> None:
     loaded = loaded_by(start)
     assert "bittern" in loaded
-    assert not loaded & {"numpy", "pyarrow", "numba", "pandas", "pyspark", "re2", "sqlalchemy"}
+    assert not loaded & {
+        "numpy",
+        "pyarrow",
+        "numba",
+        "pandas",
+        "pyspark",
+        "re2",
+        "sqlalchemy",
+        "sigma",
+    }
 
 
 def test_building_and_matching_load_what_they_need_and_no_literature() -> None:

@@ -16,6 +16,8 @@ kind, and its negation has to say so (``conditions.is_not``).
 ::
 
     conditions.py   pieces of expressions: quoted names, constants, comparisons, lists, kinds
+    truths.py       conditions of three values, or two: AND, OR, and NOT that reaches the leaves
+    addresses.py    ranges of IP addresses
     json_rules.py   JSON with the places of mistakes, and limits
     formats.py      which formats there are, and how their files look
     rule_files.py   files, folders, lines and standard input to expressions with ids

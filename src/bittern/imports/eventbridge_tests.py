@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 
 from bittern.errors import RuleError, brief
 from bittern.imports import conditions as say
+from bittern.imports.addresses import ipv4_pattern
 from bittern.imports.json_rules import place_of, refuse
 
 Place: TypeAlias = tuple[str | int, ...]
@@ -242,17 +243,8 @@ def _cidr(operand: Any, place: Place) -> Condition:
         refuse(f"{brief(operand)} is no range of addresses: {wrong}", place)
     if network.prefixlen > 31:
         refuse("the bits of an IPv4 cidr are fewer than 32: test for the address itself", place)
-    lows = network.network_address.packed
-    highs = network.broadcast_address.packed
-    octets = [_octet(low, high) for low, high in zip(lows, highs, strict=True)]
-    pattern = r"\A" + r"\.".join(octets) + r"\z"
+    pattern = ipv4_pattern(network)
     return lambda v: say.matches(v, pattern)
-
-
-def _octet(low: int, high: int) -> str:
-    if (low, high) == (0, 255):
-        return "0*(?:25[0-5]|2[0-4][0-9]|1?[0-9]?[0-9])"
-    return f"0*(?:{'|'.join(map(str, range(low, high + 1)))})"
 
 
 _TEXTS: dict[str, Callable[[str], Condition]] = {

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from bittern.imports import conditions as say
+from bittern.imports.truths import Condition
 
 _OPPOSITE = {"=": "!=", "!=": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 _FLIPPED = {"=": "=", "!=": "!=", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
@@ -54,66 +55,6 @@ def written(value: Value) -> str:
 
 
 # Conditions: when TRUE, when FALSE
-
-
-class Condition:
-    """What is TRUE, FALSE or unknown."""
-
-    def true(self) -> str:
-        """When it is TRUE."""
-        raise NotImplementedError
-
-    def false(self) -> str:
-        """When it is FALSE."""
-        raise NotImplementedError
-
-
-@dataclass(frozen=True)
-class Truth(Condition):
-    """TRUE or FALSE."""
-
-    value: bool
-
-    def true(self) -> str:
-        """When it is TRUE."""
-        return say.TRUE if self.value else say.FALSE
-
-    def false(self) -> str:
-        """When it is FALSE."""
-        return say.FALSE if self.value else say.TRUE
-
-
-@dataclass(frozen=True)
-class Not(Condition):
-    """The opposite."""
-
-    operand: Condition
-
-    def true(self) -> str:
-        """When it is TRUE."""
-        return self.operand.false()
-
-    def false(self) -> str:
-        """When it is FALSE."""
-        return self.operand.true()
-
-
-@dataclass(frozen=True)
-class Both(Condition):
-    """AND, or OR where only one has to hold."""
-
-    operands: tuple[Condition, ...]
-    either: bool = False
-
-    def true(self) -> str:
-        """When it is TRUE."""
-        parts = (each.true() for each in self.operands)
-        return say.any_of(parts) if self.either else say.all_of(parts)
-
-    def false(self) -> str:
-        """When it is FALSE."""
-        parts = (each.false() for each in self.operands)
-        return say.all_of(parts) if self.either else say.any_of(parts)
 
 
 @dataclass(frozen=True)

@@ -19,22 +19,19 @@ from bittern.errors import RuleError, brief
 from bittern.imports import conditions as say
 from bittern.imports.jms_conditions import (
     Among,
-    Both,
     Compared,
-    Condition,
     Constant,
     Holds,
     IsNull,
     Like,
-    Not,
     Number,
     Property,
     Same,
-    Truth,
     Value,
     properties_in,
     written,
 )
+from bittern.imports.truths import Both, Condition, Not, Truth
 
 #: Characters of a selector, and levels of parentheses and NOT.
 MAX_TEXT = 65_536

@@ -96,8 +96,9 @@ def _run_command(options: argparse.Namespace) -> int:
     except BitternError as error:
         say(str(error))
         return 2 if isinstance(error, OptionError) else 1
-    except ModuleNotFoundError as missing:  # of pyspark, which only some commands need
-        say(f"{missing.name} is not installed: pip install 'bittern[spark]'")
+    except ModuleNotFoundError as missing:  # what only some commands need
+        extra = {"sigma": "sigma", "yaml": "sigma"}.get(str(missing.name), "spark")
+        say(f"{missing.name} is not installed: pip install 'bittern[{extra}]'")
         return 2
     except OSError as error:
         place = f"{error.filename}: " if error.filename else ""

@@ -26,7 +26,10 @@ _OWN = {
     "lists": ("eventbridge", "sns", "mongo", "elasticsearch"),
     "scope": ("sns",),
     "pipeline": ("sigma",),
+    "fields": ("sigma",),
 }
+#: Those that are several, with commas between.
+_MANY = ("lists", "fields")
 
 
 def add_parser(commands: Any, new: Callable[[Any, str, str, str], argparse.ArgumentParser]) -> None:
@@ -67,6 +70,7 @@ example:
         help="what a policy of SNS is about (default: MessageAttributes)",
     )
     add("--pipeline", metavar="FILE", help="a processing pipeline of Sigma, for names of fields")
+    add("--fields", metavar="NAME,...", help="attributes in which keywords of Sigma are searched")
     add("--quiet", action="store_true", help="show no progress and no summary")
 
 
@@ -116,7 +120,7 @@ def _own_options(options: argparse.Namespace) -> dict[str, Any]:
             continue
         if options.format not in formats:
             raise OptionError(f"--{name} is for {', '.join(formats)}, not for {options.format}")
-        own[name] = [part for part in value.split(",") if part] if name == "lists" else value
+        own[name] = [each for each in value.split(",") if each] if name in _MANY else value
     return own
 
 

@@ -1,0 +1,396 @@
+r"""Sigma rules: a backend on pySigma's interfaces, as its ecosystem has them.
+
+pySigma reads a rule, applies its modifiers and the processing pipelines, and walks what is left;
+``BitternBackend`` makes a condition of each leaf. What the leaves mean is in ``docs/imports.md``;
+in short, a value is compared as text without regard to case, and what is missing does not match, so
+that NOT of it does::
+
+    Image|endswith: '\cmd.exe'      lower(Image) LIKE '%\\\\cmd.exe'
+    not that                        NOT of it, or Image is NULL, or it is a list or an object
+
+The backend can be used like any other of pySigma's: ``BitternBackend(pipeline).convert(rules)``.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from typing import Any, ClassVar, NoReturn
+
+import yaml
+from sigma.collection import SigmaCollection
+from sigma.conversion.base import Backend
+from sigma.conversion.state import ConversionState
+from sigma.exceptions import SigmaError
+from sigma.processing.pipeline import ProcessingPipeline
+from sigma.rule import SigmaRule
+from sigma.types import (
+    SigmaCasedString,
+    SigmaCompareExpression,
+    SigmaString,
+    SpecialChars,
+)
+
+from bittern.errors import RuleError, brief
+from bittern.imports import conditions as say
+from bittern.imports.addresses import ipv4_pattern
+from bittern.imports.formats import Wrapped
+from bittern.imports.json_rules import MAX_TEXT
+from bittern.imports.truths import Both, Condition, Leaf, Not, Truth
+
+_WILD = {
+    SpecialChars.WILDCARD_MULTI: say.ANY_TEXT,
+    SpecialChars.WILDCARD_SINGLE: say.ANY_CHARACTER,
+}
+_OPERATORS = {"LT": "<", "LTE": "<=", "GT": ">", "GTE": ">=", "NEQ": "!="}
+_PLACEHOLDER = "the placeholder {} has no value: give a pipeline that replaces it"
+
+
+def sigma(
+    rule: Any,
+    *,
+    pipeline: ProcessingPipeline | str | Path | None = None,
+    fields: Collection[str] = (),
+) -> str:
+    """The expression of a rule, given as YAML text, as its mapping, or as pySigma's ``SigmaRule``.
+
+    ``pipeline`` is one of pySigma's processing pipelines, or the path of one in YAML. Keywords are
+    searched in the attributes that ``fields`` names.
+    """
+    if not isinstance(rule, SigmaRule):
+        rules = list(rules_in(rule))
+        if len(rules) != 1:
+            raise RuleError(f"the text has {len(rules)} rules: give them one by one")
+        rule = rules[0].rule
+    if isinstance(rule, RuleError):
+        raise rule
+    if isinstance(pipeline, str | Path):
+        pipeline = _read_pipeline(Path(pipeline))
+    try:
+        if getattr(rule, "errors", None):
+            raise rule.errors[0]
+        found: list[str] = BitternBackend(pipeline, fields=tuple(fields)).convert(
+            SigmaCollection([rule])
+        )
+    except (SigmaError, NotImplementedError, RecursionError) as wrong:
+        raise _refusal(wrong) from None
+    if not found:
+        raise RuleError("the rule has no condition of its own")
+    return say.printed(say.any_of(f"({each})" for each in found))
+
+
+def rules_in(document: Any) -> Iterator[Wrapped]:
+    """The rules of YAML text with one document or several; a bad one is its ``RuleError``."""
+    try:
+        if isinstance(document, str):
+            if len(document) > MAX_TEXT:
+                raise RuleError(f"a file of rules has at most {MAX_TEXT:,} characters")
+            found = SigmaCollection.from_yaml(document, collect_errors=True)
+        elif isinstance(document, dict):
+            found = SigmaCollection.from_dicts([document], collect_errors=True)
+        else:
+            raise RuleError(f"a rule is YAML text or a mapping, not {brief(document)}")
+    except yaml.MarkedYAMLError as wrong:
+        mark = wrong.problem_mark
+        place = "" if mark is None else f"line {mark.line + 1}, column {mark.column + 1}"
+        raise RuleError(f"this is no YAML: {wrong.problem or wrong.context}", place) from None
+    except (SigmaError, yaml.YAMLError, RecursionError) as wrong:
+        raise _refusal(wrong) from None
+    except (TypeError, AttributeError, ValueError, KeyError):
+        raise RuleError("this is no Sigma rule: it lacks the form of one") from None
+    if not found.rules and not found.errors:
+        raise RuleError("there is no rule in it")
+    known = {id(error) for rule in found.rules for error in rule.errors}
+    for number, rule in enumerate(found.rules):
+        name = getattr(rule, "id", None) or getattr(rule, "title", None)
+        yield Wrapped(None if not name else str(name), rule, (number,))
+    for number, error in enumerate(found.errors):
+        if id(error) not in known:
+            yield Wrapped(None, _refusal(error), ("errors", number))
+
+
+def _refusal(wrong: Exception) -> RuleError:
+    if isinstance(wrong, RecursionError):
+        return RuleError("the rule is nested too deeply")
+    if isinstance(wrong, NotImplementedError):
+        return RuleError("a correlation is about several events: Bittern matches one at a time")
+    return RuleError(str(wrong) or type(wrong).__name__)
+
+
+def _read_pipeline(path: Path) -> ProcessingPipeline:
+    try:
+        return ProcessingPipeline.from_yaml(path.read_text(encoding="utf-8"))
+    except (yaml.YAMLError, ValueError, TypeError, AttributeError, KeyError) as wrong:
+        raise RuleError(f"this is no pipeline of Sigma: {wrong}", file=str(path)) from None
+
+
+def _no_correlation(self: Any, *_: Any, **__: Any) -> NoReturn:
+    """Refuse a correlation."""
+    raise NotImplementedError
+
+
+class BitternBackend(Backend):
+    """Converts rules to expressions, one for each condition of a rule."""
+
+    name: ClassVar[str] = "Bittern"
+    formats: ClassVar[dict[str, str]] = {"default": "Expressions of Bittern"}
+    convert_or_as_in: ClassVar[bool] = True
+    explicit_not_exists_expression: ClassVar[bool] = False
+
+    def __init__(
+        self,
+        processing_pipeline: ProcessingPipeline | None = None,
+        collect_errors: bool = False,  # noqa: FBT001, FBT002 (pySigma's)
+        *,
+        fields: Collection[str] = (),
+        **options: Any,
+    ) -> None:
+        super().__init__(processing_pipeline, collect_errors, **options)
+        self.fields = tuple(fields)
+
+    # Conditions
+
+    def convert_condition_and(self, cond: Any, state: ConversionState) -> Condition:
+        """Convert AND."""
+        return Both(tuple(self.convert_condition(each, state) for each in cond.args))
+
+    def convert_condition_or(self, cond: Any, state: ConversionState) -> Condition:
+        """Convert OR."""
+        parts = tuple(self.convert_condition(each, state) for each in cond.args)
+        return Both(parts, either=True)
+
+    def convert_condition_not(self, cond: Any, state: ConversionState) -> Condition:
+        """Convert NOT; of nothing, it is nothing."""
+        inner = self.convert_condition(cond.args[0], state)
+        return Truth(True) if inner is None else Not(inner)
+
+    def decide_convert_condition_as_in_expression(self, cond: Any, state: ConversionState) -> bool:
+        """Plain strings of one field that do not regard case are one list."""
+        return super().decide_convert_condition_as_in_expression(cond, state) and all(
+            isinstance(each.value, SigmaString) and not isinstance(each.value, SigmaCasedString)
+            for each in cond.args
+        )
+
+    def convert_condition_as_in_expression(self, cond: Any, state: ConversionState) -> Condition:
+        """Convert a list of strings."""
+        del state
+        first: Any = cond.args[0]
+        name = _field(first.field)
+        values = ", ".join(dict.fromkeys(_lowered(_text(each.value)) for each in cond.args))
+        return _leaf(f"lower({name}) IN ({values})", name)
+
+    # Fields
+
+    def convert_condition_field_eq_val_str(self, cond: Any, state: ConversionState) -> Condition:
+        """Convert a string without case; numbers and Booleans are compared as their text."""
+        del state
+        return _like(_field(cond.field), cond.value)
+
+    def convert_condition_field_eq_val_str_case_sensitive(
+        self, cond: Any, state: ConversionState
+    ) -> Condition:
+        """Convert a string with case; only strings match."""
+        del state
+        name = _field(cond.field)
+        pieces = _pieces(cond.value)
+        if say.ANY_TEXT in pieces or say.ANY_CHARACTER in pieces:
+            found = say.like(name, *pieces)
+        else:
+            found = say.compare(name, "=", "".join(pieces))
+        return Leaf(found, say.is_not(found, name, "string"))
+
+    def convert_condition_field_eq_val_num(self, cond: Any, state: ConversionState) -> Condition:
+        """Convert a number: it, or its text."""
+        del state
+        name, number = _field(cond.field), cond.value.number
+        same, text = say.compare(name, "=", number), say.compare(name, "=", str(number))
+        fails = say.any_of(
+            [
+                f"NOT ({same})",
+                f"NOT ({text})",
+                say.is_null(name),
+                say.is_kind(name, "boolean"),
+                say.is_kind(name, "container"),
+            ]
+        )
+        return Leaf(say.any_of([same, text]), fails)
+
+    def convert_condition_field_eq_val_bool(self, cond: Any, state: ConversionState) -> Condition:
+        """Convert TRUE or FALSE: it, or its text."""
+        del state
+        name = _field(cond.field)
+        value = "true" if cond.value.boolean else "false"
+        return _leaf(say.compare(f"lower({name})", "=", value), name)
+
+    def convert_condition_field_eq_val_re(self, cond: Any, state: ConversionState) -> Condition:
+        """Convert a regular expression, found anywhere in a string."""
+        del state
+        name = _field(cond.field)
+        found = say.matches(name, cond.value.escape(escape_escape_char=False))
+        return Leaf(found, say.is_not(found, name, "string"))
+
+    def convert_condition_field_eq_val_cidr(self, cond: Any, state: ConversionState) -> Condition:
+        """Convert a range of IPv4 addresses."""
+        del state
+        name, network = _field(cond.field), cond.value.network
+        if not isinstance(network, ipaddress.IPv4Network):
+            raise RuleError("a cidr of IPv6 cannot be said: its addresses are written in many ways")
+        found = say.matches(name, ipv4_pattern(network))
+        return Leaf(found, say.is_not(found, name, "string"))
+
+    def convert_condition_field_compare_op_val(
+        self, cond: Any, state: ConversionState
+    ) -> Condition:
+        """Convert a comparison with a number, of numbers."""
+        del state
+        name, value = _field(cond.field), cond.value
+        assert isinstance(value, SigmaCompareExpression)
+        found = say.compare(name, _OPERATORS[value.op.name], value.number.number)
+        return Leaf(found, say.is_not(found, name, "number"))
+
+    def convert_condition_field_eq_field(self, cond: Any, state: ConversionState) -> Condition:
+        """Convert a reference to another field: both as text without case."""
+        del state
+        reference: Any = cond.value
+        one, other = _field(cond.field), _field(reference.field)
+        left, right = f"lower({one})", f"lower({other})"
+        if reference.starts_with and reference.ends_with:
+            found = f"contains({left}, {right})"
+        elif reference.starts_with:
+            found = f"startswith({left}, {right})"
+        elif reference.ends_with:
+            found = f"endswith({left}, {right})"
+        else:
+            found = f"({left} = {right})"
+        return Leaf(found, say.any_of([f"NOT {found}", *_no_text(one), *_no_text(other)]))
+
+    def convert_condition_field_eq_val_null(self, cond: Any, state: ConversionState) -> Condition:
+        """Convert null: it is NULL or missing."""
+        del state
+        name = _field(cond.field)
+        return Leaf(say.is_null(name), f"{name} IS NOT NULL")
+
+    def convert_condition_field_exists(self, cond: Any, state: ConversionState) -> Condition:
+        """Convert existence: the event has the field, if only as NULL."""
+        del state
+        name = _field(cond.field)
+        return Leaf(f"{name} IS NOT MISSING", say.is_missing(name))
+
+    def convert_condition_field_not_exists(self, cond: Any, state: ConversionState) -> Condition:
+        """Convert absence."""
+        return Not(self.convert_condition_field_exists(cond, state))
+
+    def convert_condition_field_eq_val_timestamp_part(
+        self, cond: Any, state: ConversionState
+    ) -> NoReturn:
+        """Refuse a part of a time."""
+        del state
+        raise RuleError(
+            f"a part of the time {cond.field} cannot be said: events write times as text"
+        )
+
+    def convert_condition_field_eq_query_expr(self, cond: Any, state: ConversionState) -> NoReturn:
+        """Refuse a query in another system's language."""
+        del state
+        raise RuleError(f"a query of another language about {cond.field} cannot be said")
+
+    # Keywords
+
+    def convert_condition_val_str(self, cond: Any, state: ConversionState) -> Condition:
+        """Convert a keyword: it is somewhere in one of the fields."""
+        del state
+        pieces = [say.ANY_TEXT, *_pieces(cond.value), say.ANY_TEXT]
+        return self._anywhere(lambda name: _leaf(say.like(name, *pieces, ignoring_case=True), name))
+
+    def convert_condition_val_num(self, cond: Any, state: ConversionState) -> Condition:
+        """Convert a number as a keyword."""
+        del state
+        pieces = [say.ANY_TEXT, str(cond.value), say.ANY_TEXT]
+        return self._anywhere(lambda name: _leaf(say.like(name, *pieces, ignoring_case=True), name))
+
+    def convert_condition_val_re(self, cond: Any, state: ConversionState) -> Condition:
+        """Convert a regular expression as a keyword."""
+        del state
+        pattern = cond.value.escape(escape_escape_char=False)
+
+        def found(name: str) -> Condition:
+            one = say.matches(name, pattern)
+            return Leaf(one, say.is_not(one, name, "string"))
+
+        return self._anywhere(found)
+
+    def convert_condition_query_expr(self, cond: Any, state: ConversionState) -> NoReturn:
+        """Refuse a query in another system's language."""
+        del cond, state
+        raise RuleError("a query of another language cannot be said")
+
+    def _anywhere(self, condition: Any) -> Condition:
+        if not self.fields:
+            raise RuleError("a keyword is searched in all fields: name them with fields=")
+        return Both(tuple(condition(_field(each)) for each in self.fields), either=True)
+
+    # What is about several events
+
+    convert_correlation_event_count_rule = _no_correlation
+    convert_correlation_value_count_rule = _no_correlation
+    convert_correlation_value_sum_rule = _no_correlation
+    convert_correlation_value_avg_rule = _no_correlation
+    convert_correlation_value_percentile_rule = _no_correlation
+    convert_correlation_value_median_rule = _no_correlation
+    convert_correlation_temporal_rule = _no_correlation
+    convert_correlation_temporal_ordered_rule = _no_correlation
+    convert_correlation_extended_temporal_rule = _no_correlation
+    convert_correlation_extended_temporal_ordered_rule = _no_correlation
+
+    # Queries
+
+    def finalize_query_default(
+        self, rule: SigmaRule, query: Any, index: int, state: ConversionState
+    ) -> str:
+        """Write the condition as an expression."""
+        del rule, index, state
+        return say.printed(query.true())
+
+
+def _field(name: str) -> str:
+    """A field's name is a path."""
+    return say.path(*say.parts_of(name))
+
+
+def _no_text(name: str) -> list[str]:
+    return [say.is_null(name), say.is_kind(name, "container")]
+
+
+def _leaf(condition: str, name: str) -> Condition:
+    """A condition on the text of a field, which all values have but lists and objects."""
+    return Leaf(condition, say.any_of([f"NOT ({condition})", *_no_text(name)]))
+
+
+def _pieces(value: Any) -> list[Any]:
+    """A string of Sigma as pieces of a pattern."""
+    found: list[Any] = []
+    for part in value.s:
+        if isinstance(part, str):
+            found.append(part)
+        elif isinstance(part, SpecialChars):
+            found.append(_WILD[part])
+        else:
+            raise RuleError(_PLACEHOLDER.format(brief(getattr(part, "name", part))))
+    return found
+
+
+def _text(value: Any) -> str:
+    return "".join(_pieces(value))
+
+
+def _like(name: str, value: Any) -> Condition:
+    pieces = _pieces(value)
+    if say.ANY_TEXT in pieces or say.ANY_CHARACTER in pieces:
+        return _leaf(say.like(name, *pieces, ignoring_case=True), name)
+    return _leaf(f"lower({name}) = {_lowered(''.join(pieces))}", name)
+
+
+def _lowered(text: str) -> str:
+    """A constant in lower case; beyond ASCII the engine says what that is."""
+    return say.constant(text.lower()) if text.isascii() else f"lower({say.constant(text)})"
