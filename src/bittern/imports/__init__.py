@@ -25,7 +25,6 @@ kind, and its negation has to say so (``conditions.is_not``).
     eventbridge_patterns.py           event patterns of EventBridge, filter policies of SNS
     eventbridge_tests.py              what the tests of one field say, kind by kind
     jms_selectors.py                  selectors of JMS; jms_conditions.py is their tree
-    cesql_expressions.py              CloudEvents SQL
     sigma_rules.py                    detections of Sigma, through pySigma
     json_logic_rules.py mongo_filters.py elasticsearch_queries.py
 

@@ -262,13 +262,14 @@ class _Translation:
         for variant in variants:
             if all(_only_absent(tests) for tests in variant.values()):
                 continue  # about all elements: said already
-            found.extend(self._ways(variant, path))
-            if len(found) > MAX_ALTERNATIVES:
-                refuse(
-                    f"the fields of one element can hold in more than {MAX_ALTERNATIVES} ways: "
-                    f"say with lists= which paths may be lists",
-                    node.place,
-                )
+            for way in self._ways(variant, path):
+                found.append(way)
+                if len(found) > MAX_ALTERNATIVES:
+                    refuse(
+                        f"the fields of one element can hold in more than {MAX_ALTERNATIVES} "
+                        "ways: say with lists= which paths may be lists",
+                        node.place,
+                    )
         return say.any_of(found)
 
     def _ways(self, variant: dict[_Path, Tests], path: _Path) -> Iterator[str]:

@@ -39,9 +39,6 @@ FORMATS = {
     ),
     "sns": Format("eventbridge_patterns", "json", _JSON, "filter policies of Amazon SNS"),
     "jms": Format("jms_selectors", "lines", (".txt", ".sel", ".ndjson", ".jsonl"), "JMS selectors"),
-    "cesql": Format(
-        "cesql_expressions", "lines", (".txt", ".cesql", ".ndjson", ".jsonl"), "CloudEvents SQL"
-    ),
     "sigma": Format("sigma_rules", "yaml", (".yml", ".yaml"), "Sigma rules"),
     "json_logic": Format("json_logic_rules", "json", _JSON, "JSON Logic"),
     "mongo": Format("mongo_filters", "json", _JSON, "filters as MongoDB has them"),

@@ -35,7 +35,9 @@ from bittern.imports.truths import Both, Condition, Not, Truth
 
 #: Characters of a selector, and levels of parentheses and NOT.
 MAX_TEXT = 65_536
-MAX_DEPTH = 100
+MAX_DEPTH = 50
+#: Comparisons of conditions: each doubles what is inside it.
+MAX_SAME = 8
 
 _TOKEN = re.compile(
     r"""(?P<space>\s+|--[^\n]*|/\*.*?\*/)
@@ -86,7 +88,7 @@ class _Reader:
         self.text = text
         self.tokens = list(self._split())
         self.at = 0
-        self.depth = 0
+        self.depth = self.same = 0
 
     def _split(self) -> Iterator[_Token]:
         position = 0
@@ -183,6 +185,9 @@ class _Reader:
 
     def _equal(self, left: Condition | Value, right: Condition | Value) -> Condition:
         if isinstance(left, Condition) or isinstance(right, Condition):
+            self.same += 1
+            if self.same > MAX_SAME:
+                self._refuse(f"at most {MAX_SAME} conditions are compared with = or <>")
             return Same(self._condition(left), self._condition(right))
         return Compared(left, "=", right)
 
