@@ -164,8 +164,8 @@ def test_json_and_strays() -> None:
 @pytest.mark.parametrize(
     ("members", "words"),
     [
-        ([1, None], "no NULL members, but member 1"),
-        (pa.array(["a", None]), "no NULL members"),
+        ([1, None], "cannot be NULL, but member 1"),
+        (pa.array(["a", None]), "cannot be NULL"),
         ([1, "a"], "mix strings"),
         ([dt.date(2024, 1, 1), 5], "mix times"),
         ([True, 1], "mix booleans"),
