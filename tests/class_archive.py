@@ -21,6 +21,8 @@ from steady import PATIENCE
 _FOLDER = Path(__file__).parents[1] / ".jvm"
 #: No second compiler tier, no parallel collector: they pay in JVMs that live longer.
 SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+#: Nor are classes checked that are not in the archive, or counters kept that others can read.
+_UNCHECKED = "-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote -XX:-UsePerfData"
 
 
 def jvm_options() -> str:
@@ -30,7 +32,7 @@ def jvm_options() -> str:
         return SHORT_LIVED
     # A JVM with other classes, such as a broker's, says on its standard output that it has no use
     # for the archive.
-    return f"{SHORT_LIVED} -XX:SharedArchiveFile={archive} -Xlog:cds*=off"
+    return f"{SHORT_LIVED} {_UNCHECKED} -XX:SharedArchiveFile={archive} -Xlog:cds*=off"
 
 
 def _archive() -> Path | None:

@@ -68,6 +68,8 @@ def why_no_spark() -> str | None:
 
 def quick_settings(scratch: Path) -> dict[str, str]:
     """Settings of a session for tests: quick to start, UTC, loopback only."""
+    # Workers that Spark keeps are killed in the end, and the lines that they have run are lost.
+    measured = "COVERAGE_PROCESS_CONFIG" in os.environ
     return {
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
@@ -84,6 +86,7 @@ def quick_settings(scratch: Path) -> dict[str, str]:
         # A process that does not get a core for a while is not gone.
         "spark.network.timeout": f"{PATIENCE}s",
         "spark.python.authenticate.socketTimeout": f"{PATIENCE}s",
+        "spark.python.worker.reuse": "false" if measured else "true",
     }
 
 
