@@ -170,7 +170,7 @@ def test_written_from_the_tasks(
 
 def test_terms_beside_filter(sessions: dict[str, Session]) -> None:
     """In Spark Connect; the classic session does the same in test_spark_terms."""
-    expressions = terms.random_expressions(12)
+    expressions = terms.random_expressions(20)
     name = "spark_jobs.terms:match_beside_filter"
     found = sessions[CONNECT].call(name, expressions=expressions)
     assert found["rejected"] == [None]

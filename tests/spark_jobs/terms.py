@@ -92,10 +92,11 @@ EXPRESSIONS = [
 
 
 def random_expressions(n: int) -> list[str]:
-    """Conditions over terms of all kinds, none of which fails."""
+    """Conditions of the whole grammar over terms of all kinds, none of which fails."""
     chance = random.Random(11)
     numbers = ["price", "quantity", "cost", "`odd.name`", "seller.city.size", "CAST(code AS INT)"]
     texts = ["brand", "seller.name", "code", "seller.city.zip"]
+    lists = ["tags", "array('a', brand)", "split(brand, 'c')", "map_keys(extra)"]
 
     def number(depth: int) -> str:
         if not depth:
@@ -111,6 +112,32 @@ def random_expressions(n: int) -> list[str]:
                 f"-({one})",
                 f"length({text(depth - 1)})",
                 f"CASE WHEN {one} > {other} THEN {one} ELSE 0 END",
+                f"if({condition(0)}, {one}, {other})",
+                f"greatest({one}, {other})",
+                f"try_divide({one}, {other})",
+                f"round(CAST({one} AS DOUBLE), 1)",
+                f"({one})::double % 3",
+                f"year({time(depth - 1)})",
+                f"extract(DAY FROM {time(depth - 1)})",
+                f"size({chance.choice(lists)})",
+                "extra['x']",
+                "extra.y",
+                f"try_cast({text(depth - 1)} AS INT)",
+                f"instr({text(depth - 1)}, 'e')",
+            ]
+        )
+
+    def time(depth: int) -> str:
+        if not depth:
+            return chance.choice(["day", "seen", "DATE '2024-02-29'"])
+        one = time(depth - 1)
+        return chance.choice(
+            [
+                f"({one} + INTERVAL '1' DAY)",
+                f"({one} - INTERVAL 1 MONTH)",
+                f"date_trunc('MONTH', {one})",
+                f"CAST({one} AS DATE)",
+                f"coalesce({one}, seen)",
             ]
         )
 
@@ -126,25 +153,62 @@ def random_expressions(n: int) -> list[str]:
                 f"coalesce({one}, {other})",
                 f"reverse({one})",
                 f"soundex({one})",
+                f"{one} || {other}",
+                f"CAST({number(depth - 1)} AS STRING)",
+                f"trim(BOTH 'e' FROM {one})",
+                f"regexp_extract({one}, '([a-z]+)', 1)",
+                f"nullif({one}, {other})",
+                f"get({chance.choice(lists)}, 0)",
             ]
         )
 
-    def condition() -> str:
-        depth = chance.randrange(3)
-        sides = (number(depth), number(1)) if chance.random() < 0.6 else (text(depth), text(1))
-        operator = chance.choice(["=", "!=", "<", "<=", ">", ">=", "<=>"])
+    def condition(depth: int) -> str:
+        sides = chance.choice(
+            [
+                (number(depth), number(min(depth, 1))),
+                (text(depth), text(min(depth, 1))),
+                (time(depth), time(min(depth, 1))),
+            ]
+        )
+        operators = ["=", "!=", "<", "<=", ">", ">=", "<=>", "==", "<>", "!<", "!>"]
+        operator = chance.choice([*operators, "IS DISTINCT FROM", "IS NOT DISTINCT FROM"])
+        compared = f"{sides[0]} {operator} {sides[1]}"
+        one, array = text(depth), chance.choice(lists)
         return chance.choice(
             [
-                f"{sides[0]} {operator} {sides[1]}",
-                f"NOT {sides[0]} {operator} {sides[1]}",
-                f"({sides[0]}) IS NULL",
-                f"{text(depth)} LIKE '%e%'",
-                f"{number(depth)} IN (1, 2.5, 7)",
+                compared,
+                compared,
+                f"NOT {compared}",
+                f"({compared}) IS NOT {chance.choice(['TRUE', 'FALSE', 'UNKNOWN'])}",
+                f"({compared}) = ok",
+                f"!ok OR {compared}",
+                f"({sides[0]}) IS {chance.choice(['', 'NOT '])}NULL",
+                f"{sides[0]} {chance.choice(['', 'NOT '])}BETWEEN {sides[1]} AND {sides[0]}",
+                f"{one} {chance.choice(['', 'NOT '])}LIKE '%e%'",
+                f"{one} ILIKE '_C%'",
+                f"{one} {chance.choice(['LIKE', 'NOT LIKE'])} ANY ('%e', 'a%')",
+                f"{one} {chance.choice(['LIKE', 'NOT LIKE'])} ALL ('%e', 'a%')",
+                f"{one} ILIKE SOME ('Z%', '%me')",
+                f"{one} RLIKE '(?i)ac|z'",
+                f"regexp_like({one}, 'e$')",
+                f"{one} COLLATE UTF8_LCASE = 'acme'",
+                f"startswith({one}, 'A') OR contains({one}, 'et')",
+                f"{number(depth)} {chance.choice(['', 'NOT '])}IN (1, 2.5, 1 + 6)",
+                f"array_contains({array}, {chance.choice(['brand', repr('a')])})",
+                f"arrays_overlap({array}, array('a', 'b'))",
+                f"exists({array}, t -> t > 'a' AND length(t) = {number(0)})",
+                f"forall({array}, t -> t LIKE 'a%' OR {compared})",
+                f"size(filter({array}, t -> t = 'a')) > 0",
+                "map_contains_key(extra, 'x')",
+                "seller.city.size > extra.z",
+                "seller IS NULL",
             ]
         )
 
     return [
-        chance.choice([" AND ", " OR "]).join(condition() for _ in range(chance.randrange(1, 3)))
+        chance.choice([" AND ", " OR "]).join(
+            condition(chance.randrange(3)) for _ in range(chance.randrange(1, 3))
+        )
         for _ in range(n)
     ]
 

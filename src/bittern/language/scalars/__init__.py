@@ -19,6 +19,7 @@ levels are limited. O(length).
     tokens.py       the tokens of a text, errors, calls that are constant
     values.py       operators, constants, casts, CASE
     functions.py    calls of functions, and those that have words between their arguments
+    refused.py      functions that no subscription can have
     conditions.py   AND, OR, NOT, IN, BETWEEN, LIKE, IS; ``read_term``
 """
 

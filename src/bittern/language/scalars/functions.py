@@ -19,27 +19,12 @@ import difflib
 import pyarrow as pa
 
 from bittern.language.lexer import Token
+from bittern.language.scalars.refused import REFUSED
 from bittern.language.scalars.tokens import COLLATE, FunctionCallError, TokenReader
 from bittern.terms.nodes import Call, Constant, Lambda, Term
 from bittern.terms.scope import Meaning, functions
 from bittern.terms.types import type_of
 from bittern.terms.unknown import is_any_function_allowed
-
-_REFUSED = {
-    **dict.fromkeys(
-        ("rand", "randn", "random", "uuid", "shuffle", "monotonically_increasing_id", "randstr"),
-        "it gives another value each time",
-    ),
-    **dict.fromkeys(
-        ("now", "current_date", "current_timestamp", "curdate", "localtimestamp", "current_time"),
-        "the present moment is not part of an event",
-    ),
-    **dict.fromkeys(
-        ("count", "sum", "avg", "mean", "min", "max", "first", "last", "collect_list"),
-        "it needs many rows, and a subscription sees one event",
-    ),
-}
-
 
 _OPENING = frozenset(("(", "<"))
 #: How many levels of brackets each token of a type goes in or out.
@@ -168,16 +153,16 @@ class FunctionReader(TokenReader):
         known = functions()
         meaning = known.get(name)
         if meaning is None or not name.isidentifier():
-            if name in _REFUSED:
+            if name in REFUSED:
                 raise FunctionCallError(
-                    f"{name} cannot stand in a subscription: {_REFUSED[name]}",
+                    f"{name} cannot stand in a subscription: {REFUSED[name]}",
                     self.text,
                     token.position,
                 )
             if is_any_function_allowed():
                 return
             near = difflib.get_close_matches(name, filter(str.isidentifier, known), 1)
-            hint = f": did you mean {near[0]}?" if near else ""
+            hint = f": did you mean {near[0]}?" if near else ' here; functions="spark" allows more'
             message = f"there is no function {name[:40]}{hint}"
             raise FunctionCallError(message, self.text, token.position)
         if count < meaning.least or 0 <= meaning.most < count:
