@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import repeat
+from itertools import accumulate, repeat
 from typing import Any
 
 import numpy as np
@@ -192,13 +192,12 @@ def _one_by_one(state: State, events: Any) -> tuple[Matches, dict[str, int]] | N
             return None
         parts.append(found)
     subscriptions = np.concatenate([found for found, _ in parts])
+    ends = accumulate((len(found) for found, _ in parts), initial=0)
+    candidates = [number for _, number in parts]
     matches = Matches(
-        starts_of([len(found) for found, _ in parts]),
-        subscriptions,
-        state.ids,
-        candidates=np.array([candidates for _, candidates in parts], dtype=np.int64),
+        np.array(list(ends)), subscriptions, state.ids, candidates=np.array(candidates)
     )
-    return matches, _totals(len(parts), int(matches.candidates.sum()), len(subscriptions))
+    return matches, _totals(len(parts), sum(candidates), len(subscriptions))
 
 
 def _has_one_event() -> bool:
