@@ -9,8 +9,7 @@ same functions are put together in one kernel, which finds everything by address
     patterns   a call in the middle of it, for strings that patterns are asked of
     bits       a call behind it, for the classes that stand in bits
     table      the addresses of an index's arrays, and of the scratch that a call writes
-    values     a mapping as numbers and bytes, the form that the kernel reads
-    matcher    the events that are served, and what falls back to the batch
+    matcher    the events that are served, in the form that the kernel reads; what falls back
 
 It serves an index of the strategy ``pivot`` (with or without bits) over ``cei`` whose attributes
 are all carried by events. What it cannot do, it leaves to the batch: ``OneEvent.of`` says so of an
