@@ -18,6 +18,9 @@ kind, and its negation has to say so (``conditions.is_not``).
     conditions.py   pieces of expressions: quoted names, constants, comparisons, lists, kinds
     truths.py       conditions of three values, or two: AND, OR, and NOT that reaches the leaves
     addresses.py    ranges of IP addresses
+    answers.py      conditions of two-valued systems, each with its opposite
+    regexes.py      regular expressions of Lucene and PCRE in RE2's syntax
+    javascript.py   how JavaScript compares constants
     json_rules.py   JSON with the places of mistakes, and limits
     formats.py      which formats there are, and how their files look
     rule_files.py   files, folders, lines and standard input to expressions with ids

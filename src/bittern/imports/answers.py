@@ -143,9 +143,15 @@ def is_no_list(name: str) -> str:
     return f"array_size({name}) IS NULL"
 
 
+def has_no_values(name: str) -> str:
+    """TRUE for a list that is empty, or has nothing but NULL."""
+    return f"NOT exists({name}, v -> v IS NOT NULL)"
+
+
 def is_plain_list(name: str, *, flattened: bool) -> str:
     """TRUE for a list whose elements are of one kind, and no lists if that matters."""
-    alike = f"size(array_distinct({name})) >= 0"
+    # A list without values has whatever type the lists beside it have.
+    alike = any_of([f"size(array_distinct({name})) >= 0", has_no_values(name)])
     if not flattened:
         return alike
     return all_of([alike, is_not_true(f"exists({name}, v -> size(v) >= 0)")])

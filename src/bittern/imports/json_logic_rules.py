@@ -34,6 +34,7 @@ from bittern.imports.answers import (
     at_least,
     both,
     either,
+    has_no_values,
     is_list,
     is_no_list,
     is_not_true,
@@ -359,7 +360,7 @@ def _list_beside_text(name: str, operator: str, value: str) -> Answer:
     """The joined elements are compared, where they are all of one kind."""
     joined = f"array_join({name}, ',', '')"
     shown = f"regexp_replace({joined}, {constant(_WHOLE)}, '$1')"
-    ways = [(f"NOT exists({name}, v -> v IS NOT NULL)", joined)]
+    ways = [(has_no_values(name), joined)]
     ways += [(has_elements_of(name, kind), joined) for kind in _SCALARS if kind != "number"]
     # 1.0 is "1"; how long numbers are written in JavaScript is not known here.
     number = all_of([has_elements_of(name, "number"), f"NOT ({matches(joined, _ODD)})"])
@@ -503,7 +504,8 @@ def _some(subject: _Subject, logic: Any, at: Path, *, is_negated: bool) -> Answe
     if body.of_nothing(logic, at) is not is_negated:
         ways.append(f"exists({name}, v -> v IS NULL)")
     plain = [is_no_list(each) for each in subject.around]
-    of_scalars = any_of(has_elements_of(name, kind) for kind in _SCALARS)
+    scalars = [has_elements_of(name, kind) for kind in _SCALARS]
+    of_scalars = any_of([has_no_values(name), *scalars])
     yes = all_of([*plain, is_list(subject.name), any_of(ways)])
     no = [_no_list(subject), all_of([of_scalars, *(is_not_true(each) for each in ways)])]
     return Answer(yes, any_of(no))
