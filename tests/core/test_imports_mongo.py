@@ -331,6 +331,11 @@ def test_nesting_is_limited():
         mongo('{"$and": [' * 100_000)
 
 
+def test_rules_are_short_where_nothing_may_be_a_list():
+    query = {"price": {"$lt": 10}, "color": {"$in": ["red", None]}}
+    assert mongo(query, lists=()) == "price < 10 AND (color = 'red' OR color IS NULL)"
+
+
 def test_numbers_in_extended_json():
     assert mongo({"a": {"$gt": {"$numberLong": "9007199254740993"}}}) == mongo(
         {"a": {"$gt": 9007199254740993}}

@@ -205,7 +205,14 @@ class _Field:
     ) -> Answer:
         # MongoDB looks into a list that it finds, but not into lists inside of that one. A path
         # that leads through a list finds several lists.
-        return any_value(self._name, kind, condition, element=element, flattened=bool(self._around))
+        return any_value(
+            self._name,
+            kind,
+            condition,
+            element=element,
+            flattened=bool(self._around),
+            may_be_list=self._may_be_list,
+        )
 
     def _no_list_around(self, answer: Answer) -> Answer:
         """What is missing in a list of objects cannot be told from what is null."""
