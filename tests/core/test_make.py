@@ -10,7 +10,11 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-NEEDED = {"postgresql.sh": "POSTGRESQL", "kafka_jars.sh": "KAFKA"}
+NEEDED = {
+    "postgresql.sh": "WITH POSTGRESQL",
+    "kafka_jars.sh": "WITH KAFKA",
+    "judge_jars.sh": "BESIDE OTHER SYSTEMS' MATCHERS",
+}
 
 
 def script(path: Path, *lines: str) -> None:
@@ -45,10 +49,11 @@ def make(folder: Path, *arguments: str) -> tuple[int, str, list[str]]:
 def test_what_some_tests_need_is_there_before_they_start(folder: Path, target: str) -> None:
     code, said, notes = make(folder, target, "TEST_ARGS=-k this")
     assert (code, said) == (0, "")
-    assert notes[:3] == [
+    assert notes[:4] == [
         "setup.sh .venv dev",
         "postgresql.sh ",
         "kafka_jars.sh .kafka .venv/bin/python",
+        "judge_jars.sh .judges",
     ]
     assert {"python -m bittern.service.cli warm-up", "python tests/class_archive.py"} < {*notes}
     assert notes[-1].startswith("python -m pytest ")
@@ -71,7 +76,7 @@ def test_tests_run_without_what_cannot_be_had(folder: Path, name: str) -> None:
     assert code == 0
     assert said.splitlines() == [
         "it is nowhere",
-        f"bittern: TESTS WITH {NEEDED[name]} ARE SKIPPED, see above",
+        f"bittern: TESTS {NEEDED[name]} ARE SKIPPED, see above",
     ]
     assert notes[-1].startswith("python -m pytest ")
 

@@ -30,6 +30,7 @@ kind, and its negation has to say so (``conditions.is_not``).
     jms_selectors.py                  selectors of JMS; jms_conditions.py is their tree
     sigma_rules.py                    detections of Sigma, through pySigma
     json_logic_rules.py mongo_filters.py elasticsearch_queries.py
+    answers.py javascript.py regexes.py   what those three share
 
 Each format is one function of this package, loaded when it is first named. Modules have other names
 than the functions, so that loading one never hides the other.
