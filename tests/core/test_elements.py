@@ -7,12 +7,13 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import bittern
 from bittern.language.parser import parse
 from bittern.language.printer import print_expression
+from bittern.terms.nested import parts_of
 
 ELEMENTS = st.one_of(st.none(), st.integers(0, 4))
 EVENTS = st.lists(
@@ -92,3 +93,62 @@ def test_explain_says_whether_it_is_there() -> None:
     index = bittern.Index.build({"s": "array_contains(tags, 'x')"})
     assert bittern.explain(index, {"tags": ["x"]}, "s").matched
     assert "array_contains(tags, 'x'): false" in str(bittern.explain(index, {"tags": ["y"]}, "s"))
+
+
+#: Values of an attribute that goes by several types, some without any value inside.
+VALUES = st.one_of(
+    st.none(),
+    st.sampled_from([5, "s", {}, [], [None], [[]], [[], []], [1, "a"]]),
+    st.lists(st.none() | st.integers(0, 2), max_size=3),
+    st.lists(st.none() | st.sampled_from(["", "x"]), max_size=3),
+    st.lists(st.lists(st.none() | st.integers(0, 2), max_size=2), max_size=2),
+    st.dictionaries(
+        st.sampled_from("bk"),
+        st.one_of(st.none(), st.just("x"), st.integers(0, 1), st.lists(st.none(), max_size=2)),
+    ),
+)
+ASKED = (
+    "array_position(a, '') >= 0",
+    "array_position(a, 0) >= 0",
+    "array_position(a.b, 0) >= 0",
+    "coalesce(a[0], 'x') = 'x'",
+    "coalesce(a['k'], 'x') = 'x'",
+    "array_contains(a, 'x') IS NULL",
+    "array_size(a) >= 0",
+    "exists(a, i -> i IS NULL)",
+    "map_contains_key(a, 'k')",
+)
+
+
+@given(st.lists(VALUES, min_size=2, max_size=6))
+@example([[5, 1], [], [None]])
+@example([{"d": " -Infinity"}, {"d": [None, None]}, {"d": ["+1", None, None]}])
+@example([[["", None]], [], "s", [[1]], {"b": []}])
+def test_an_event_matches_the_same_in_any_batch(values: list[Any]) -> None:
+    """Lists without values inside can be asked for any type, whatever stands in other events."""
+    matcher = bittern.Matcher(bittern.Index.build(dict(enumerate(ASKED))))
+    events = [{"a": value} for value in values]
+    alone = [set(matcher.match([event]).ids(0)) for event in events]
+    for form in (events, [json.dumps(event) for event in events]):
+        assert list(map(set, matcher.match(form).to_pylist())) == alone
+
+
+def test_the_entries_of_maps_are_those_of_their_rows() -> None:
+    """In slices, below NULL, and where items are lists of nothing but NULL."""
+    rows = [None, [("k", [None, None])], [], [("k", []), ("l", None)], None, [("m", [None])]]
+    items = pa.list_(pa.null())
+    maps = pa.array(rows, pa.map_(pa.string(), items))
+    hidden = pa.MapArray.from_arrays(
+        maps.offsets, maps.keys, maps.items, mask=pa.array([False, True] * 3)
+    )
+    for first in range(len(rows)):
+        for array in (maps[first:], maps[first : first + 2], hidden[first:]):
+            parts = parts_of(array)
+            entries = parts.values.to_pylist()
+            found = [
+                [(each["key"], each["value"]) for each in entries[begin:end]] if valid else None
+                for begin, end, valid in zip(
+                    parts.offsets[:-1], parts.offsets[1:], parts.valid, strict=True
+                )
+            ]
+            assert found == array.to_pylist()

@@ -21,6 +21,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from bittern.arrays import ranges, starts_of
 from bittern.terms.scope import MeaninglessError, Scope, Value
 from bittern.terms.spelling import place_of
 from bittern.terms.types import settled
@@ -90,13 +91,27 @@ def lists_of(offsets: Offsets, values: pa.Array, valid: npt.NDArray[np.bool_]) -
 def parts_of(array: pa.Array) -> Lists:
     """The parts of a column of lists, or of a map, whose elements are structs of key and value."""
     if pa.types.is_map(array.type):
-        kind = array.type
-        key = pa.field("key", kind.key_type, nullable=pa.types.is_null(kind.key_type))
-        array = array.cast(pa.list_(pa.struct([key, ("value", kind.item_type)])))
+        return _entries_of(array)
     lengths = np.asarray(pc.fill_null(pc.list_value_length(array), 0))
     offsets = np.concatenate(([0], np.cumsum(lengths, dtype=np.int64)))
     valid = np.asarray(array.is_valid().to_numpy(zero_copy_only=False), dtype=np.bool_)
     return Lists(offsets, array.flatten(), valid)
+
+
+def _entries_of(maps: pa.MapArray) -> Lists:
+    """The parts of a column of maps. Casting to lists of structs would lose lists of NULLs."""
+    kind = maps.type
+    valid = np.asarray(maps.is_valid().to_numpy(zero_copy_only=False), dtype=np.bool_)
+    begins = np.asarray(maps.offsets, dtype=np.int64)
+    lengths = np.where(valid, np.diff(begins), 0)
+    offsets = starts_of(lengths)
+    keys, items = maps.keys, maps.items
+    if offsets[-1] != len(keys):  # a slice, or something lies under a NULL
+        places = pa.array(ranges(begins[:-1], lengths))
+        keys, items = keys.take(places), items.take(places)
+    key = pa.field("key", kind.key_type, nullable=pa.types.is_null(kind.key_type))
+    fields = [key, pa.field("value", kind.item_type)]
+    return Lists(offsets, pa.StructArray.from_arrays([keys, items], fields=fields), valid)
 
 
 def list_parts(scope: Scope, value: Value, name: str) -> Lists:

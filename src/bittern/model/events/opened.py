@@ -6,7 +6,7 @@ for each other's sake, so that an event matches the same in any batch::
 
     row 0  [1, 2]         list<bigint>
     row 1  [1, 2.5]       list<double>
-    row 2  []             goes with row 0
+    row 2  [], [NULL]     list<NULL>, apart from them: it can be asked for values of any type
     row 3  [1, "a"]       list<anything>: it has a size, but its elements cannot be compared
 
 An object is a map from names to values; inside a list it is a struct, of those fields only that
@@ -95,8 +95,23 @@ def typed_arrays(
 ) -> list[tuple[npt.NDArray[np.int64], pa.Array]]:
     """The values in arrays of one type each, with the places where they stood."""
     whole = _alike(values, fields, 0)
-    if whole is not None:
+    if whole is None:
+        return _typed_apart(values, fields)
+    bare = _without_values(whole)
+    if not bare.any():
         return [(np.arange(len(values)), whole)]
+    own = np.flatnonzero(bare)
+    apart = _typed_apart([values[place] for place in own], fields)
+    found = [(own[places], array) for places, array in apart]
+    if not bare.all():
+        found.append((np.flatnonzero(~bare), whole.filter(pa.array(~bare))))
+    return found
+
+
+def _typed_apart(
+    values: Sequence[Any], fields: frozenset[str]
+) -> list[tuple[npt.NDArray[np.int64], pa.Array]]:
+    """The same, where they do not all have one type."""
     signatures: dict[Any, list[int]] = {}
     memo: dict[tuple[int, bool], Any] = {}
     for place, value in enumerate(values):
@@ -119,7 +134,7 @@ def _together(
     groups: list[tuple[pa.DataType, list[tuple[npt.NDArray[np.int64], pa.Array]]]] = []
     for places, array in pieces:
         for number, (kind, members) in enumerate(groups):
-            merged = _merged(kind, array.type)
+            merged = _merged_rows(kind, array.type)
             if merged is not None:
                 groups[number] = merged, [*members, (places, array)]
                 break
@@ -134,6 +149,30 @@ def _together(
         )
         for kind, members in groups
     ]
+
+
+def _is_bare(kind: pa.DataType) -> bool:
+    """Whether it is the type of a list or an object without any value inside."""
+    if pa.types.is_list(kind):
+        return pa.types.is_null(kind.value_type) or _is_bare(kind.value_type)
+    return pa.types.is_map(kind) and (pa.types.is_null(kind.item_type) or _is_bare(kind.item_type))
+
+
+def _without_values(array: pa.Array) -> npt.NDArray[np.bool_]:
+    """The rows that are lists or objects without any value inside, lists in lists included."""
+    if not pa.types.is_list(array.type) and not pa.types.is_map(array.type):
+        return np.zeros(len(array), dtype=np.bool_)
+    lists = parts_of(array)
+    inside = lists.values.field("value") if pa.types.is_map(array.type) else lists.values
+    values = inside.is_valid().to_numpy(zero_copy_only=False) & ~_without_values(inside)
+    return lists.valid & ~lists.any(values)
+
+
+def _merged_rows(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
+    """As ``_merged``, for rows: those without values inside do not take the type of others."""
+    if left != right and (_is_bare(left) or _is_bare(right)):
+        return None
+    return _merged(left, right)
 
 
 def _widened(array: pa.Array, kind: pa.DataType) -> pa.Array:
@@ -189,7 +228,7 @@ def _one_by_one(
     groups: list[tuple[pa.DataType, list[int]]] = []
     for kind, places in by_kind.items():
         for number, (own, members) in enumerate(groups):
-            together = _merged(own, kind)
+            together = _merged_rows(own, kind)
             if together is not None:
                 groups[number] = together, members + places
                 break
