@@ -33,7 +33,6 @@ import operator
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from bittern.errors import ExpressionError, LimitError
-from bittern.language.conjuncts import conjuncts
 from bittern.language.cuts import OperandCut, cuts_of, put_words
 from bittern.language.lexer import (
     MISSING,
@@ -272,6 +271,8 @@ class Shapes:
         own; sorted, they share a few. The parser still sees every new sorted shape, and every text
         that is not plainly a conjunction. (Own keys are no longer remembered by then.)
         """
+        from bittern.language.conjuncts import conjuncts  # noqa: PLC0415  only for many shapes
+
         pieces = conjuncts(parts, letters)
         if pieces is None:
             return self._parse(text, None)

@@ -26,12 +26,12 @@ from bittern.model.events.objects import (
 )
 from bittern.model.events.reader import EventReader
 from bittern.model.events.reads import Encoded, Read, Rejects, first_reasons, readable_rows
-from bittern.model.events.shared import Asking, SharedBatch
 from bittern.model.rank.space import ANY, RankSpace
 
 if TYPE_CHECKING:
     from bittern.model.events.derived import DerivedAttributes
     from bittern.model.events.present import PresentAttributes
+    from bittern.model.events.shared import Asking
     from bittern.model.patterns.sets import PatternSet
     from bittern.terms.members import NamedSets
 
@@ -164,6 +164,8 @@ def read_together(
 
     O(values) for each of them.
     """
+    if len(encoders) > 1:
+        from bittern.model.events.shared import Asking, SharedBatch  # noqa: PLC0415  only then
     first, *others = encoders
     batch = PairBatch(first.constants)
     asking: dict[int, Asking] = {}
