@@ -101,7 +101,7 @@ def typed_arrays(
     if not bare.any():
         return [(np.arange(len(values)), whole)]
     own = np.flatnonzero(bare)
-    apart = _typed_apart([values[place] for place in own], fields)
+    apart = _typed_apart([values[place] for place in own.tolist()], fields)
     found = [(own[places], array) for places, array in apart]
     if not bare.all():
         found.append((np.flatnonzero(~bare), whole.filter(pa.array(~bare))))
