@@ -9,7 +9,7 @@
 In the order in which a call and its events meet them::
 
     frames.py asked.py               ``match``, and the options that others share with it
-    resolving.py                     subscriptions of any form, where executors find them
+    resolving.py handed_over.py      subscriptions of any form, where executors find them
     building.py reading.py           ``build``: subscriptions compiled on the executors
     samples.py                       typical events, by which they are filed
     snapshots/                       how an index reaches the processes that match with it
