@@ -29,8 +29,11 @@ kind, and its negation has to say so (``conditions.is_not``).
     eventbridge_tests.py              what the tests of one field say, kind by kind
     jms_selectors.py                  selectors of JMS; jms_conditions.py is their tree
     sigma_rules.py                    detections of Sigma, through pySigma
-    json_logic_rules.py mongo_filters.py elasticsearch_queries.py
-    answers.py javascript.py regexes.py   what those three share
+    json_logic_rules.py               rules of JSON Logic
+    json_logic_operands.py            what their variables lead to, and constants
+    json_logic_tests.py               what a test says of a value, kind by kind
+    mongo_filters.py elasticsearch_queries.py
+    answers.py javascript.py regexes.py   what these two and JSON Logic share
 
 Each format is one function of this package, loaded when it is first named. Modules have other names
 than the functions, so that loading one never hides the other.
