@@ -176,6 +176,14 @@ def test_an_input_that_cannot_be_computed_leaves_only_what_needs_it() -> None:
     assert not dict(Machine([read_term("hour(a) + 1")]).values([0], Scope(own, N)))
 
 
+def test_a_call_that_is_constant_only_here_is_a_number() -> None:
+    own = {"x": pa.array([0.5, None] * (N // 2))}
+    # What is constant but long is not computed when the text is read.
+    text = "x + CAST(length(repeat('a', 100000)) AS BIGINT)"
+    found = list(Machine([read_term(text)]).values([0], Scope(own, N)))
+    assert [array.to_pylist() for _, array in found] == [[100_000.5, None] * (N // 2)]
+
+
 TEXTS = {
     "lower": "lower(brand) = 'brand7'",
     "order": "upper(brand) > 'BRAND3'",

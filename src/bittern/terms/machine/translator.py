@@ -132,8 +132,7 @@ class Translator:
             return register
         if kind not in INTEGERS:
             raise UntranslatableError
-        if register < _INPUTS:
-            assert isinstance(term, Constant)
+        if isinstance(term, Constant):
             return self.number(float(term.scalar.as_py()))
         return self.step(to.TO_REAL, register)
 
