@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import bittern.imports
 from bittern.errors import RuleError
-from bittern.imports import eventbridge, jms
+from bittern.imports import eventbridge, jms, json_logic
 from bittern.imports.formats import FORMATS
 from bittern.language.parser import parse
 
@@ -75,3 +75,27 @@ def test_many_keys_twice_are_found_fast() -> None:
     keys = ", ".join(f'"{n}": [1]' for n in range(60_000))
     with pytest.raises(RuleError, match="comes twice"):
         eventbridge(f'{{{keys}, "59999": [1]}}')
+
+
+@pytest.mark.parametrize(
+    ("name", "rule"),
+    [
+        ("jms", "a < 1e400"),
+        ("jms", "a = " + "9" * 400),
+        ("mongo", '{"a": {"$lt": {"$numberDouble": "Infinity"}}}'),
+        ("mongo", '{"a": {"$numberDouble": "NaN"}}'),
+        ("mongo", '{"a": {"$size": {"$numberDouble": "-Infinity"}}}'),
+        ("mongo", '{"a": {"$numberInt": 5.7}}'),
+        ("mongo", '{"a": {"$numberLong": "1_000"}}'),
+        ("json_logic", {"<": [{"var": "a"}, 10**400]}),
+        ("json_logic", {"in": [10**400, {"var": "a"}]}),
+        ("elasticsearch", {"bool": {"should": {"term": {"a": 1}}, "minimum_should_match": "+-5"}}),
+    ],
+)
+def test_numbers_that_no_expression_has_are_refused(name: str, rule: Any) -> None:
+    with pytest.raises(RuleError, match="number"):
+        getattr(bittern.imports, name)(rule)
+
+
+def test_a_text_that_spells_a_huge_number_is_infinite_in_javascript() -> None:
+    assert json_logic({"<": [1, "0x" + "f" * 400]}) == "TRUE"

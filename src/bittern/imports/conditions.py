@@ -19,6 +19,7 @@ elements are of several kinds have no type here: ``some_element`` is unknown for
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
@@ -67,6 +68,8 @@ def constant(value: Any) -> str:
             raise RuleError("a number is too large for a float") from None
     if isinstance(value, Decimal) and len(value.as_tuple().digits) > MAX_DECIMAL_DIGITS:
         value = float(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        raise RuleError("a number is infinite or NaN, which no constant of Bittern's is")
     return print_literal(Constant(value))
 
 

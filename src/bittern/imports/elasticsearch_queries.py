@@ -137,7 +137,8 @@ def _least(spec: Any, count: int, at: Path) -> int:
     text = str(spec).strip()
     share = text.endswith("%")
     digits = text[:-1] if share else text
-    if isinstance(spec, bool) or not digits.lstrip("+-").isdecimal() or len(digits) > 9:
+    unsigned = digits[1:] if digits.startswith(("+", "-")) else digits
+    if isinstance(spec, bool) or not unsigned.isdecimal() or len(digits) > 9:
         refuse("it is a number or a percentage; combinations of them are not supported", at)
     number = int(digits)
     if share:

@@ -26,6 +26,8 @@ INFINITE = (f"^{_SPACE}\\+?Infinity{_SPACE}$", f"^{_SPACE}-Infinity{_SPACE}$")
 PREFIXED = f"^{_SPACE}0[xXoObB][0-9a-fA-F]+{_SPACE}$"
 _IS_DECIMAL = re.compile(_NUMBER)
 _PLAIN = (1e-6, 1e21)
+#: Integers of more bits are beyond all floats.
+_FLOAT_BITS = 1023
 _SPACES = "\t\n\x0b\f\r \xa0\u1680\u2028\u2029\u202f\u205f\u3000\ufeff" + "".join(
     map(chr, range(0x2000, 0x200B))
 )
@@ -45,7 +47,8 @@ def number_of(value: Any) -> float:
     if text in ("Infinity", "+Infinity", "-Infinity"):
         return -math.inf if text.startswith("-") else math.inf
     if re.fullmatch("0[xX][0-9a-fA-F]+|0[oO][0-7]+|0[bB][01]+", text):
-        return float(int(text, 0))
+        number = int(text, 0)
+        return float(number) if number.bit_length() <= _FLOAT_BITS else math.inf
     return float(text) if _IS_DECIMAL.fullmatch(text) else math.nan
 
 

@@ -94,11 +94,15 @@ def _check_size(rule: Any) -> None:
             waiting.extend((each, depth + 1) for each in value)
         elif isinstance(value, float) and (value != value or value in (_INFINITE, -_INFINITE)):  # noqa: PLR0124 (NaN)
             raise RuleError(f"{value} is no number in JSON")
+        elif isinstance(value, int) and value.bit_length() > _FLOAT_BITS:
+            raise RuleError("a number is too large for a float")
         elif not isinstance(value, str | int | float | bool | None):
             raise RuleError(f"a rule is made of what JSON has, not of {type(value).__name__}")
 
 
 _INFINITE = float("inf")
+#: Integers of more bits are beyond all floats.
+_FLOAT_BITS = 1023
 
 
 def place_of(path: Sequence[str | int]) -> str:

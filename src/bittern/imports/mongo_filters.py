@@ -13,6 +13,7 @@ what is missing. ``null`` equals what is missing.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
@@ -111,13 +112,21 @@ def _constant(value: Any, at: Path) -> Any:
     if isinstance(value, dict) and len(value) == 1:
         ((name, text),) = value.items()
         if name in _NUMBERS:
-            try:
-                return _NUMBERS[name](text)
-            except (TypeError, ValueError):
-                refuse(f"{brief(text)} is no number", at)
+            return _number(name, text, at)
     if value is not None and kind_of(value) == "container":
         refuse("a number, a text, a Boolean or null is expected", at)
     return value
+
+
+def _number(name: str, text: Any, at: Path) -> Any:
+    """A number of extended JSON, which writes it as a text."""
+    try:
+        number = _NUMBERS[name](text) if isinstance(text, str) and "_" not in text else None
+    except ValueError:
+        number = None
+    if number is None or number != number or number in (math.inf, -math.inf):  # noqa: PLR0124 (NaN)
+        refuse(f"{brief(text)} is no number that an expression can have, as a text", at)
+    return number
 
 
 class _Field:
