@@ -54,6 +54,22 @@ def test_a_bad_rule_does_not_stop_the_others(folder: Path) -> None:
     assert str(refused["wrong"]).startswith(f"{folder / 'rules.json'}: $.Rules[1]")
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        '[{"a": ["x"], "a": ["y"]}, {"a": ["x"]}]',
+        '{"a": ["x"], "a": ["y"]}\n{"a": ["x"]}',
+        """{"Rules": [{"Name": "1", "EventPattern": {"b": {"a": ["x"], "a": ["y"]}}},
+        {"Name": "2", "EventPattern": {"a": ["x"]}}]}""",
+    ],
+)
+def test_keys_that_come_twice_are_seen_in_any_file(tmp_path: Path, text: str) -> None:
+    (tmp_path / "r.json").write_text(text)
+    first, second = read_rules("eventbridge", [str(tmp_path / "r.json")], lists=())
+    assert "the key 'a' comes twice" in str(first.error)
+    assert second.expression == "a = 'x'"
+
+
 def test_ids_are_not_given_twice(tmp_path: Path) -> None:
     for name in ("a", "b"):
         (tmp_path / name).mkdir()

@@ -44,7 +44,7 @@ def _parsed(text: str) -> Any:
         raise RuleError(f"a rule has at most {MAX_TEXT:,} characters, this one has {len(text):,}")
     try:
         return json.loads(
-            text, object_pairs_hook=_object, parse_constant=_constant, parse_int=_integer
+            text, object_pairs_hook=object_of, parse_constant=_constant, parse_int=_integer
         )
     except json.JSONDecodeError as wrong:
         place = f"line {wrong.lineno}, column {wrong.colno}"
@@ -53,13 +53,24 @@ def _parsed(text: str) -> Any:
         raise RuleError(_too_deep()) from None
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+class _Ambiguous(dict[str, Any]):
+    """An object in which a key came twice."""
+
+    key: str
+
+
+def object_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of these pairs. Where keys come twice, it is one that ``read_json`` refuses.
+
+    So whoever reads a file of many rules learns of it where the rule is translated.
+    """
     found = dict(pairs)
-    if len(found) < len(pairs):
-        seen: set[str] = set()
-        twice = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
-        raise RuleError(f"the key {brief(twice)} comes twice in one object")
-    return found
+    if len(found) == len(pairs):
+        return found
+    seen: set[str] = set()
+    ambiguous = _Ambiguous(found)
+    ambiguous.key = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+    return ambiguous
 
 
 def _constant(word: str) -> NoReturn:
@@ -85,6 +96,8 @@ def _check_size(rule: Any) -> None:
             raise RuleError(_too_deep())
         if n_values > MAX_VALUES:
             raise RuleError(f"a rule has at most {MAX_VALUES:,} values")
+        if isinstance(value, _Ambiguous):
+            raise RuleError(f"the key {brief(value.key)} comes twice in one object")
         if isinstance(value, dict):
             for key in value:
                 if not isinstance(key, str):

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from bittern.errors import OptionError, RuleError, brief
 from bittern.imports.formats import FORMATS, Format, Wrapped
-from bittern.imports.json_rules import MAX_TEXT, place_of
+from bittern.imports.json_rules import MAX_TEXT, object_of, place_of
 
 #: Bytes of one file.
 MAX_FILE = 1 << 30
@@ -150,7 +150,7 @@ def _json(text: str, stem: str, source: str, form: Format) -> Iterator[_Found]:
     """One document: a rule or an array of rules; or a document in each line."""
     document: Any
     try:
-        document = json.loads(text)
+        document = json.loads(text, object_pairs_hook=object_of)
     except (ValueError, RecursionError):
         rows = [(n, line) for n, line in enumerate(text.splitlines(), 1) if line.strip()]
         if len(rows) > 1 and all(line.lstrip()[0] in "{[" for _, line in rows):
@@ -174,7 +174,7 @@ def _document(
     document = rule
     if isinstance(rule, str):
         try:
-            document = json.loads(rule) if len(rule) <= MAX_FILE else None
+            document = json.loads(rule, object_pairs_hook=object_of)
         except (ValueError, RecursionError):
             yield _Found(stem, source, rule)
             return
@@ -183,7 +183,7 @@ def _document(
         found = [_of_json_line(document)]
     for name, own, inner in found:
         place = stem if len(found) == 1 else f"{stem}:{place_of(inner).removeprefix('$.')}"
-        # Of a whole text, the text: keys that come twice are seen there.
+        # Of a whole text, the text: its numbers are read, and its mistakes told, by the format.
         whole = own is document and isinstance(rule, str) and len(rule) <= MAX_TEXT
         yield _Found(name or place, source, rule if whole else own, (*path, *inner))
 
