@@ -414,6 +414,16 @@ def test_a_set_that_is_not_there_is_a_mistake_of_many() -> None:
         assert len(live.match({"a": 7}).ids(0)) == 300
 
 
+def test_a_set_that_is_not_there_is_a_mistake_of_what_is_applied() -> None:
+    with bittern.LiveMatcher(sets={"vips": [7]}) as live:
+        live.subscribe("x", "a = 7")
+        put = [("x", "a IN SET nobody", None), ("y", "a IN SET vips", None)]
+        bad = live.apply([], put, 1)
+        assert [each.id for each in bad] == ["x"]
+        assert "x" not in live
+        assert live.expression("y") == "a IN SET vips"
+
+
 def test_writers_index_what_piles_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """No match has more to seal than a few changes, and there are few deltas."""
     most = 0

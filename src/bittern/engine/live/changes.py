@@ -238,7 +238,9 @@ class Changes:
                         held.drop(id_, found)
                 for id_, row in rows:
                     found = _find(held, id_)
-                    if row is not None:
+                    wrong_sets = [] if row is None else self._wrong_sets(row)
+                    bad += wrong_sets
+                    if row is not None and not wrong_sets:
                         held.put(row, found)
                     elif found.is_subscribed:
                         held.drop(id_, found)
@@ -258,14 +260,17 @@ class Changes:
             check_subscription(row.id, row.text, row.parameters, self.named_sets)
 
     def _check_all_sets(self, rows: Iterable[Row]) -> None:
-        bad: list[BadSubscription] = []
-        for row in rows:
-            try:
-                self._check_sets(row)
-            except SubscriptionError as wrong:
-                bad += wrong.bad
+        bad = [each for row in rows for each in self._wrong_sets(row)]
         if bad:
             raise SubscriptionError(bad)
+
+    def _wrong_sets(self, row: Row) -> list[BadSubscription]:
+        """What is wrong with a subscription because a set is not there."""
+        try:
+            self._check_sets(row)
+        except SubscriptionError as wrong:
+            return wrong.bad
+        return []
 
     def change_sets(self, change: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> bool:
         """Put other sets in place of those that there are, in one step; False: none changed."""
