@@ -211,7 +211,6 @@ def from_pcre(pattern: str, options: str = "") -> str:
         else:
             depth += (character == "(") - (character == ")")
             found, at = found + character, at + 1
-    # A group around it: "a|b$" has two alternatives.
     flags = "".join(each for each in "is" if each in options)
     return f"(?{flags}){found}" if flags else found
 

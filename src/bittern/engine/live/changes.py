@@ -7,8 +7,9 @@ Two locks keep writers and readers out of each other's way::
 
 A writer holds the first one all the time, and the second one only to put what it has made in its
 place. A match takes only the second one, to seal what has been changed since the last seal. That is
-never much, as a writer seals when ``SEAL_AFTER`` changes have piled up. With all sealed nothing but
-a writer can change what is held: so deltas are folded, and many rows indexed, without the lock.
+never much, as a writer seals when ``SEAL_AFTER`` changes have piled up; only ``apply`` puts any
+number of changes in place before they are sealed. With all sealed nothing but a writer can change
+what is held: so deltas are folded, and many rows indexed, without the lock.
 """
 
 from __future__ import annotations
