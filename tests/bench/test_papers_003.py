@@ -50,9 +50,14 @@ THIRD = 1 / 3
 
 @pytest.fixture(autouse=True, scope="module")
 def thawed():
-    """Measuring keeps what is there from the garbage collector; nobody else is to notice."""
+    """Measuring keeps what is there from the garbage collector; nobody else is to notice.
+
+    What was collected with the tests stays kept from it.
+    """
     yield
     gc.unfreeze()
+    gc.collect()
+    gc.freeze()
 
 
 def operators(tests):

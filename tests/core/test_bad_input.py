@@ -274,7 +274,8 @@ def test_integers_of_millions_of_digits(sign: int) -> None:
     with pytest.raises(bittern.errors.OptionError, match=r"9\.04982e\+3010299"):
         matcher.match(events, limit=-abs(value))
     with pytest.raises(bittern.errors.OptionError, match=r"9\.04982e\+3010299"):
-        bittern.Index.build({}, stabbing="auto", stabbing_memory=value)
+        bittern.Index.build({}, stabbing="auto", stabbing_memory=-abs(value))
+    bittern.Index.build({}, stabbing="auto", stabbing_memory=abs(value))
     with pytest.raises(IndexError, match=r"9\.04982e\+3010299"):
         matcher.match(events).ids(value)
 

@@ -120,10 +120,10 @@ class Documents:
                     create(self._db)
                 take(self._db, self._file)
                 self._known = self._stored_state()
+            follow_forks(self)
         except BaseException:
             self._claimed.close()
             raise
-        follow_forks(self)
 
     @property
     def _state(self) -> _State:

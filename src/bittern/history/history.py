@@ -70,12 +70,12 @@ class History:
         check_keep(keep)
         self.path = path
         self.keep = keep
-        self.documents = Documents(path)
         self.lock = threading.RLock()
         # Not kept alive: a matcher that was never closed ends as any object does.
         self._follower: Callable[[], Follower | None] = lambda: None
         self._reader = TypedReader([])
         follow_forks(self)
+        self.documents = Documents(path)
 
     def after_fork(self) -> None:
         """In a forked child: nobody releases a lock that another thread held, or goes on there."""

@@ -97,8 +97,9 @@ def _condition(logic: Any, at: Path) -> Answer:
             joined = both if name == "and" else either
             return joined([condition(place) for place in range(len(arguments))])
         if name in ("!", "!!"):
-            expect(len(arguments) == 1, f"{name} takes one argument", at)
-            return negated(condition(0)) if name == "!" else condition(0)
+            expect(len(arguments) <= 1, f"{name} takes one argument", at)
+            answer = condition(0) if arguments else NEVER  # JavaScript's undefined is not true
+            return negated(answer) if name == "!" else answer
         if name in ("if", "?:"):
             return _if([condition(place) for place in range(len(arguments))])
         if name == "var":

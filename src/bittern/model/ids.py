@@ -92,8 +92,9 @@ class Ids:
             return np.ones(len(self), dtype=np.uint8)
         return self.are_integers if len(self.are_integers) else np.zeros(len(self), dtype=np.uint8)
 
-    def take(self, positions: npt.NDArray[Any]) -> list[str | int]:
+    def take(self, positions: npt.ArrayLike) -> list[str | int]:
         """The ids at these positions."""
+        positions = np.asarray(positions)
         found: list[str | int] = self.take_arrow(positions).to_pylist()
         if len(self.are_integers):
             marks = self.are_integers[positions]

@@ -84,11 +84,15 @@ def descent(steps: float, n_bytes: float) -> float:
     return min(steps, max(0.0, math.log2(max(n_bytes, 1.0) / measured.NEAR_BYTES)))
 
 
+#: A limit of more bytes is shown as this one, for a float must hold it.
+_MOST = 2**1000
+
+
 def in_bytes(number: float) -> str:
     """A number of bytes in readable form: 17 B, 1.5 kB, 28.1 MB."""
     for unit, size in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
         if number >= 0.9995 * size:  # 999.6 MB is 1 GB in three digits
-            return f"{figure(number / size)} {unit}"
+            return f"{figure(min(number, _MOST) / size)} {unit}"
     return f"{number:.0f} B"
 
 

@@ -77,7 +77,7 @@ def checked_memory(memory: int | None, n: int) -> int:
     """Return the memory limit; OptionError if it is not valid."""
     if memory is None:
         return default_memory(n)
-    return whole_number("memory for a stabbing index, in bytes,", memory, 1, 2**63 - 1)
+    return whole_number("memory for a stabbing index, in bytes,", memory)
 
 
 def check_name(name: str, memory: int | None = None) -> None:

@@ -23,5 +23,5 @@ REFUSED = {
     **dict.fromkeys(_ANOTHER.split(), "it gives another value each time"),
     **dict.fromkeys(_PRESENT.split(), "the present moment is not part of an event"),
     **dict.fromkeys(_ROWS.split(), "it needs many rows, and a subscription sees one event"),
-    **dict.fromkeys(_MORE_ROWS.split(), "it makes many rows, and a subscription has one answer"),
+    **dict.fromkeys(_MORE_ROWS.split(), "it gives many rows, and a subscription has one answer"),
 }
