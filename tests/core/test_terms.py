@@ -334,7 +334,7 @@ def test_a_term_beside_a_quantified_predicate() -> None:
         ("count(a) > 1", "many rows"),
         ("max_by(a, b) > 1", "needs many rows"),
         ("lag(a) > 1", "needs many rows"),
-        ("explode(a) > 1", "makes many rows"),
+        ("explode(a) > 1", "gives many rows"),
         ("xxhash64(a) > 1", 'functions="spark"'),
         ("CASE WHEN a THEN b = 1", "WHEN, ELSE or END"),
         ("CAST(a AS THING) = 1", "is no type"),
