@@ -185,17 +185,21 @@ def _field(field: str, lists: Lists) -> tuple[str, bool]:
     return path(*parts), lists.may_hold(parts)
 
 
-def _one_field(
-    body: Any, key: str | tuple[str, ...], allowed: Sequence[str], at: Path
-) -> tuple[str, dict[str, Any], Path]:
-    """The field, its options, and where they stand; a value alone is the option ``key``."""
+def _only_field(body: Any, at: Path) -> tuple[str, Any, Path]:
+    """The one field that a query names, what it says of it, and where that stands."""
     body = _options(body, list(body) if isinstance(body, dict) else (), at)
     fields = [each for each in body if each not in _IGNORED]
     if len(fields) != 1:
         refuse("one field is expected", at)
     (field,) = fields
-    at = (*at, field)
-    options = body[field]
+    return field, body[field], (*at, field)
+
+
+def _one_field(
+    body: Any, key: str | tuple[str, ...], allowed: Sequence[str], at: Path
+) -> tuple[str, dict[str, Any], Path]:
+    """The field, its options, and where they stand; a value alone is the option ``key``."""
+    field, options, at = _only_field(body, at)
     keys = (key,) if isinstance(key, str) else key
     if not isinstance(options, dict):
         options = {keys[0]: options}
@@ -267,15 +271,10 @@ def _term(body: Any, at: Path, lists: Lists) -> Answer:
 
 
 def _terms(body: Any, at: Path, lists: Lists) -> Answer:
-    body = _options(body, list(body) if isinstance(body, dict) else (), at)
-    fields = [each for each in body if each not in _IGNORED]
-    if len(fields) != 1:
-        refuse("one field is expected", at)
-    (field,) = fields
-    at = (*at, field)
-    if not isinstance(body[field], list):
+    field, given, at = _only_field(body, at)
+    if not isinstance(given, list):
         refuse("a list of values is expected; values from another document are not supported", at)
-    values = [_value(each, (*at, place)) for place, each in enumerate(body[field])]
+    values = [_value(each, (*at, place)) for place, each in enumerate(given)]
     _field(field, lists)
     return _equals(field, values, lists)
 
@@ -293,13 +292,8 @@ def _match(body: Any, at: Path, lists: Lists) -> Answer:
 
 
 def _range(body: Any, at: Path, lists: Lists) -> Answer:
-    body = _options(body, list(body) if isinstance(body, dict) else (), at)
-    fields = [each for each in body if each not in _IGNORED]
-    if len(fields) != 1:
-        refuse("one field is expected", at)
-    (field,) = fields
-    at = (*at, field)
-    bounds = _options(body[field], tuple(_BOUNDS), at)
+    field, given, at = _only_field(body, at)
+    bounds = _options(given, tuple(_BOUNDS), at)
     ends = [
         (_BOUNDS[key], _bound(value, (*at, key)))
         for key, value in bounds.items()
