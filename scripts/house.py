@@ -7,6 +7,7 @@ that take many arguments by position, and public names that stand for several th
 from __future__ import annotations
 
 import ast
+import functools
 import json
 import subprocess
 import sys
@@ -46,6 +47,7 @@ class LongSignature(NamedTuple):
     lines: int
 
 
+@functools.cache
 def modules() -> dict[Path, ast.Module]:
     """All modules of the package, by their path in it."""
     paths = sorted(SOURCE.rglob("*.py"))

@@ -25,7 +25,7 @@ from bittern.history.outcomes import ANYHOW, APART, OUTCOMES
 from bittern.history.sets import DocumentSets
 from bittern.language.parser import parse
 from bittern.language.syntax import Expression, Join, Pair, Quantified, Window
-from bittern.language.terms import Apart, Condition, Conjunction, PairHolds, entry_of
+from bittern.language.terms import Apart, Conjunction, OneSided, PairHolds, entry_of
 from bittern.model.events.typed import Typed, TypedReader, TypedValue
 
 Document = dict[str, Any]
@@ -303,10 +303,8 @@ def some_of(strategy: st.SearchStrategy[Any], most: int) -> st.SearchStrategy[tu
 
 terms = st.builds(
     Conjunction,
-    some_of(
-        st.builds(Condition, st.sampled_from(DOCUMENT_CONDITIONS), st.booleans(), st.none()), 2
-    ),
-    some_of(st.builds(Condition, st.sampled_from(EVENT_CONDITIONS), st.booleans(), st.none()), 1),
+    some_of(st.builds(OneSided, st.sampled_from(DOCUMENT_CONDITIONS), st.booleans(), st.none()), 2),
+    some_of(st.builds(OneSided, st.sampled_from(EVENT_CONDITIONS), st.booleans(), st.none()), 1),
     some_of(joins, 3),
     some_of(st.builds(Apart, names, names), 1),
     some_of(
@@ -457,14 +455,14 @@ def test_sets_of_thousands_of_documents(monkeypatch: pytest.MonkeyPatch, few: in
     asked = [
         (Conjunction(joins=both), Window()),
         (Conjunction(joins=impossible), Window()),
-        (Conjunction(joins=both, document=(Condition("b IS NULL", True),)), Window()),
+        (Conjunction(joins=both, document=(OneSided("b IS NULL", True),)), Window()),
         (Conjunction(joins=both), Window(count=4_000)),
         (Conjunction(joins=both), Window(count=2, per=("b",))),
         (Conjunction(joins=impossible), Window(count=4_000, per=("b",))),
         (Conjunction(joins=both, pairs=(PairHolds(DOCUMENT_PAIRS[0], False),)), Window()),
         (Conjunction(apart=(Apart("b", "a"),), joins=both[:1]), Window()),
         (
-            Conjunction(apart=(Apart("b", "a"),), document=(Condition("b IS NULL", False),)),
+            Conjunction(apart=(Apart("b", "a"),), document=(OneSided("b IS NULL", False),)),
             Window(),
         ),
         (Conjunction(joins=both), Window(microseconds=3_000_000, of="ts")),

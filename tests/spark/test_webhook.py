@@ -30,7 +30,7 @@ from bittern.delivery import addresses
 from bittern.delivery import lanes as delivery
 from bittern.delivery.addresses import RefusedError, is_allowed, networks, parse, resolve
 from bittern.delivery.lanes import Delivery, Outcome, Terms, Time
-from bittern.delivery.posting import Answer, Post, Request, UnreachableError, check_headers
+from bittern.delivery.posting import Post, Reply, Request, UnreachableError, check_headers
 from bittern.errors import OptionError
 from bittern.spark.sink.part_files import Table
 from bittern.spark.streaming.letters import LetterTask, pieces
@@ -321,7 +321,7 @@ def test_what_is_sent(receiver: Receiver) -> None:
     post = Post(networks(LOOPBACK), check_headers({"X-Token": "a b"}), SECRET.encode())
     body = json.dumps({"matches": [{"ö": 1}]}).encode()
     sent = request_to(receiver.url("/a?b=1"), 7, body)
-    assert post(parse(sent.url), sent, 5) == Answer(200, 0)
+    assert post(parse(sent.url), sent, 5) == Reply(200, 0)
     (arrived,) = receiver.arrived
     assert (arrived.path, arrived.body) == ("/a?b=1", body)
     signed = hmac.new(SECRET.encode(), sent.key.encode() + b"." + body, hashlib.sha256)
@@ -463,7 +463,7 @@ def test_other_statuses_are_tried_again(receiver: Receiver, status: int) -> None
 
 
 def always(status: int) -> delivery.Poster:
-    return lambda *_: Answer(status, 0)
+    return lambda *_: Reply(status, 0)
 
 
 def test_waits_double_up_to_the_longest() -> None:
@@ -511,7 +511,7 @@ def test_what_waits_behind_a_request_that_is_given_up_on_is_not_tried() -> None:
 
     def post(target, request, seconds):
         calls.append(request.key)
-        return Answer(503, 0)
+        return Reply(503, 0)
 
     requests = [request_to("http://a.example/", n) for n in range(4)]
     found = outcomes(requests, post, attempts=2)
@@ -545,7 +545,7 @@ def test_an_endpoint_has_so_much_time_in_a_batch() -> None:
     def slow(target, request, seconds):
         given.append(seconds)
         time.clock += 4
-        return Answer(200, 0)
+        return Reply(200, 0)
 
     requests = [request_to("http://a.example/", n) for n in range(5)]
     found = outcomes(requests, slow, time, within=10.0, timeout=5.0)
@@ -560,7 +560,7 @@ def test_a_host_is_given_up_on_after_three_endpoints_and_others_are_not() -> Non
 
     def post(target, request, seconds):
         calls.append(f"{target.host}{target.path}")
-        return Answer(503 if target.host == "dead.example" else 200, 0)
+        return Reply(503 if target.host == "dead.example" else 200, 0)
 
     urls = [f"http://dead.example/{n}" for n in range(6)] + ["http://b.example/"]
     found = outcomes([request_to(url) for url in urls], post, attempts=1)
@@ -600,7 +600,7 @@ def test_failing_endpoints_of_a_subscriber_stop_nobody_else(
 
 def test_a_subscriber_who_fails_at_a_url_stops_nobody_else_there() -> None:
     def post(target, request, seconds):
-        return Answer(500 if request.subscriber == "ann" else 200, 0)
+        return Reply(500 if request.subscriber == "ann" else 200, 0)
 
     requests = [
         request_to("http://a.example/", n, subscriber=who)
@@ -631,10 +631,10 @@ def test_attempts_without_time_for_a_connection_say_nothing_of_a_host(within: fl
 
     def post(target, request, seconds):
         if request.subscriber == "bob":
-            return Answer(200, 0)
+            return Reply(200, 0)
         if seconds < 1:
             raise UnreachableError from TimeoutError()
-        return Answer(503, within - 0.001)
+        return Reply(503, within - 0.001)
 
     urls = [f"http://a.example/{n}" for n in range(4)]
     requests = [request_to(url, subscriber=f"s{n}") for n, url in enumerate(urls)]
@@ -675,7 +675,7 @@ def test_a_host_that_takes_connections_is_not_given_up_on(receiver: Receiver, be
 @pytest.mark.parametrize("status", [200, 404])
 def test_a_host_that_answers_between_failures_is_not_given_up_on(status: int) -> None:
     def post(target, request, seconds):
-        return Answer(status if target.path in {"/2", "/5"} else 503, 0)
+        return Reply(status if target.path in {"/2", "/5"} else 503, 0)
 
     found = outcomes([request_to(f"http://a.example/{n}") for n in range(8)], post, attempts=1)
     assert [each.attempts for each in found] == [1] * 8
@@ -686,7 +686,7 @@ def test_refused_addresses_are_not_tried_and_stop_nobody() -> None:
 
     def post(target, request, seconds):
         resolve(target, ()) if target.host == "10.0.0.1" else None
-        return Answer(200, 0)
+        return Reply(200, 0)
 
     found = outcomes([request_to(url, n) for url in urls for n in range(2)], post)
     reasons = {each.request.url: each.reason for each in found}
@@ -731,7 +731,7 @@ def test_silent_endpoints_hold_up_nobody_else() -> None:
             seen.append(target.path)
             if len(seen) == n_others:
                 others.set()
-        return Answer(200, 0)
+        return Reply(200, 0)
 
     seen: list[str] = []
     urls = [f"http://a.example/silent{n}" for n in range(3)]
@@ -748,7 +748,7 @@ def test_endpoints_that_wait_for_another_attempt_occupy_no_thread() -> None:
 
     def post(target, request, seconds):
         tried.add(target.path)
-        return Answer(200 if tried == paths else 503, 0)
+        return Reply(200 if tried == paths else 503, 0)
 
     requests = [request_to(f"http://a.example{path}") for path in sorted(paths)]
     found = outcomes(requests, post, Time(), first_wait=0.01, longest_wait=0.01, attempts=50)

@@ -46,7 +46,7 @@ from dataclasses import dataclass, field
 from http.client import HTTPException
 
 from bittern.delivery.addresses import RefusedError, Target, parse
-from bittern.delivery.posting import Answer, Request, UnreachableError
+from bittern.delivery.posting import Reply, Request, UnreachableError
 
 #: Endpoints that are given up on, none answering between them, before the rest of a host is.
 HOST_FAILURES = 3
@@ -58,7 +58,7 @@ _RETRIED = {408, 425, 429}
 #: A URL and the subscriber whose requests go there.
 Endpoint = tuple[str, str | None]
 #: Makes one request within so many seconds (``posting.Post``).
-Poster = Callable[[Target, Request, float], Answer]
+Poster = Callable[[Target, Request, float], Reply]
 
 
 @dataclass(frozen=True)

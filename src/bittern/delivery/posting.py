@@ -78,7 +78,7 @@ class UnreachableError(OSError):
     """A host accepted no connection, which says something about all its endpoints."""
 
 
-class Answer(NamedTuple):
+class Reply(NamedTuple):
     """What came back."""
 
     status: int
@@ -111,7 +111,7 @@ class Post:
         self._headers = "".join(f"{name}: {value}\r\n" for name, value in headers)
         self._tls = ssl.create_default_context()
 
-    def __call__(self, target: Target, request: Request, seconds: float) -> Answer:
+    def __call__(self, target: Target, request: Request, seconds: float) -> Reply:
         """Make a request; RefusedError, OSError or HTTPException if there is no answer in time.
 
         UnreachableError, with the reason as its cause, if there was not even a connection.
@@ -131,7 +131,7 @@ class Post:
 
     def _exchange(
         self, connection: socket.socket, target: Target, request: Request, deadline: float
-    ) -> Answer:
+    ) -> Reply:
         unsent = memoryview(self._head(target, request) + request.body)
         while unsent:
             connection.settimeout(_left(deadline))
@@ -139,7 +139,7 @@ class Post:
         response = HTTPResponse(_Answering(connection, deadline), method="POST")  # type: ignore[arg-type]
         with response:
             response.begin()
-            return Answer(response.status, _seconds(response.headers.get("Retry-After")))
+            return Reply(response.status, _seconds(response.headers.get("Retry-After")))
 
     def _head(self, target: Target, request: Request) -> bytes:
         signature = ""

@@ -35,7 +35,7 @@ from bittern.language.shapes import Shapes
 from bittern.language.templates import Template
 from bittern.matching.compile import compile_catalog
 from bittern.matching.contract import Refused, SubscriptionIndex
-from bittern.matching.expand import Plan
+from bittern.matching.expand import ShapePlan
 from bittern.matching.registry import given_parameters
 from bittern.matching.registry import strategy as strategy_named
 from bittern.model.events.encoder import Encoder
@@ -203,7 +203,7 @@ class Index:
     def of_subscriptions(
         cls,
         catalog: Subscriptions,
-        templates: Sequence[Template | Plan],
+        templates: Sequence[Template | ShapePlan],
         *,
         sample: Any = None,
         strategy: str = "pivot",

@@ -74,10 +74,10 @@ class Subscriptions(NamedTuple):
         return [BadSubscription(self.ids[i], 0, reasons[int(class_of[i])]) for i in which.tolist()]
 
 
-Rows = Iterator[tuple[Any, Any, Any]]
+GivenRows = Iterator[tuple[Any, Any, Any]]
 
 
-def given_rows(source: Any) -> tuple[int, Rows]:
+def given_rows(source: Any) -> tuple[int, GivenRows]:
     """How many subscriptions there are (0: not known), and (id, expression, weight) of each."""
     if isinstance(source, Mapping):
         return len(source), ((k, v, None) for k, v in source.items())
@@ -111,7 +111,7 @@ def check_columns(names: list[str], what: str) -> None:
         )
 
 
-def _table_rows(table: pa.Table | pa.RecordBatch) -> Rows:
+def _table_rows(table: pa.Table | pa.RecordBatch) -> GivenRows:
     weighted = "weight" in table.schema.names
     for start in range(0, table.num_rows, _CHUNK):
         part = table.slice(start, _CHUNK)
@@ -137,7 +137,7 @@ def given_ids(source: Any) -> list[Any]:
     return list(source)
 
 
-def _pair_rows(pairs: Iterable[Any]) -> Rows:
+def _pair_rows(pairs: Iterable[Any]) -> GivenRows:
     for pair in pairs:
         if not isinstance(pair, tuple | list) or len(pair) not in (2, 3):
             raise OptionError(

@@ -42,7 +42,7 @@ from bittern.history.outcomes import ABOVE, ANYHOW, APART, BELOW, EQUAL, OUTCOME
 from bittern.history.passes import Pass
 from bittern.history.rows import Rows
 from bittern.language.syntax import Compare, LiteralValue, Window
-from bittern.language.terms import Condition, Conjunction, Entry
+from bittern.language.terms import Conjunction, Entry, OneSided
 from bittern.model.events.typed import Typed, TypedReader
 
 #: Parts of a key: the document's row, and the code of what it equals.
@@ -123,7 +123,7 @@ class _Maker:
     def _row(self, attribute: str) -> int:
         return self._attributes.setdefault(attribute, len(self._attributes))
 
-    def _coded(self, conditions: Sequence[Condition]) -> list[int]:
+    def _coded(self, conditions: Sequence[OneSided]) -> list[int]:
         numbers = self._conditions
         return sorted(
             2 * numbers.setdefault(each.text, len(numbers)) + int(each.holds) for each in conditions
@@ -216,7 +216,7 @@ class _Maker:
 
     def _parts(
         self, term: Conjunction, window: Window
-    ) -> tuple[_Keys, list[_Other], list[Condition]]:
+    ) -> tuple[_Keys, list[_Other], list[OneSided]]:
         """Keys (row, code), other comparisons, and conditions that are none."""
         row = self._row
         keys = {(row(name), row(name)) for name in window.per}

@@ -43,7 +43,7 @@ _MAX_WRITTEN = 64 * MAX_LENGTH
 _SCALARS: tuple[Kind, ...] = ("number", "string", "boolean")
 
 
-class Lists:
+class ListPaths:
     """Which attributes may hold lists: those of some dotted paths and what lies inside, or all."""
 
     def __init__(self, paths: Collection[str] | None) -> None:

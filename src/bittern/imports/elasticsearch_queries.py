@@ -25,7 +25,7 @@ from bittern.imports.answers import (
     ALWAYS,
     NEVER,
     Answer,
-    Lists,
+    ListPaths,
     any_value,
     at_least,
     both,
@@ -50,10 +50,9 @@ from bittern.imports.conditions import (
     parts_of,
     path,
 )
-from bittern.imports.json_rules import place_of, read_json, refuse
+from bittern.imports.json_rules import Place, place_of, read_json, refuse
 from bittern.imports.regexes import from_lucene, literal
 
-Path = tuple[str | int, ...]
 #: Said of every clause; it changes scores and reports only.
 _IGNORED = ("boost", "_name")
 _ANALYZED = frozenset(
@@ -70,13 +69,13 @@ def elasticsearch(rule: Any, *, lists: Collection[str] | None = None) -> str:
     ``lists`` are the dotted paths that may hold a list; without it any may.
     """
     query = read_json(rule)
-    at: Path = ()
+    at: Place = ()
     if isinstance(query, dict) and list(query) == ["query"]:
         query, at = query["query"], ("query",)
-    return written(_query(query, at, Lists(lists)), place_of(at))
+    return written(_query(query, at, ListPaths(lists)), place_of(at))
 
 
-def _query(query: Any, at: Path, lists: Lists) -> Answer:
+def _query(query: Any, at: Place, lists: ListPaths) -> Answer:
     if not isinstance(query, dict) or len(query) != 1:
         refuse("a query is an object with one key, its type", at)
     ((name, body),) = query.items()
@@ -94,7 +93,7 @@ def _query(query: Any, at: Path, lists: Lists) -> Answer:
         raise RuleError(wrong.reason, place_of(at)) from None
 
 
-def _options(body: Any, allowed: Sequence[str], at: Path) -> dict[str, Any]:
+def _options(body: Any, allowed: Sequence[str], at: Place) -> dict[str, Any]:
     if not isinstance(body, dict):
         refuse("an object is expected", at)
     for key in body:
@@ -103,7 +102,7 @@ def _options(body: Any, allowed: Sequence[str], at: Path) -> dict[str, Any]:
     return body
 
 
-def _clauses(body: Any, at: Path, lists: Lists) -> list[Answer]:
+def _clauses(body: Any, at: Place, lists: ListPaths) -> list[Answer]:
     if isinstance(body, list):
         return [_query(each, (*at, place), lists) for place, each in enumerate(body)]
     return [_query(body, at, lists)]
@@ -112,7 +111,7 @@ def _clauses(body: Any, at: Path, lists: Lists) -> list[Answer]:
 # Compound queries
 
 
-def _bool(body: Any, at: Path, lists: Lists) -> Answer:
+def _bool(body: Any, at: Place, lists: ListPaths) -> Answer:
     kinds = ("must", "filter", "should", "must_not")
     body = _options(body, (*kinds, "minimum_should_match"), at)
     found = {
@@ -130,7 +129,7 @@ def _bool(body: Any, at: Path, lists: Lists) -> Answer:
     return both([*needed, at_least(least, found["should"])])
 
 
-def _least(spec: Any, count: int, at: Path) -> int:
+def _least(spec: Any, count: int, at: Place) -> int:
     """How many of so many clauses must match: a number, or a share, negative ones may be left."""
     if spec is None:
         return 0
@@ -146,28 +145,28 @@ def _least(spec: Any, count: int, at: Path) -> int:
     return max(0, number if number >= 0 and not digits.startswith("-") else count + number)
 
 
-def _constant_score(body: Any, at: Path, lists: Lists) -> Answer:
+def _constant_score(body: Any, at: Place, lists: ListPaths) -> Answer:
     body = _options(body, ("filter",), at)
     return _query(body.get("filter"), (*at, "filter"), lists)
 
 
-def _dis_max(body: Any, at: Path, lists: Lists) -> Answer:
+def _dis_max(body: Any, at: Place, lists: ListPaths) -> Answer:
     body = _options(body, ("queries", "tie_breaker"), at)
     return either(_clauses(body.get("queries", []), (*at, "queries"), lists))
 
 
-def _boosting(body: Any, at: Path, lists: Lists) -> Answer:
+def _boosting(body: Any, at: Place, lists: ListPaths) -> Answer:
     body = _options(body, ("positive", "negative", "negative_boost"), at)
     _query(body.get("negative"), (*at, "negative"), lists)
     return _query(body.get("positive"), (*at, "positive"), lists)
 
 
-def _match_all(body: Any, at: Path, _lists: Lists) -> Answer:
+def _match_all(body: Any, at: Place, _lists: ListPaths) -> Answer:
     _options(body, (), at)
     return ALWAYS
 
 
-def _match_none(body: Any, at: Path, _lists: Lists) -> Answer:
+def _match_none(body: Any, at: Place, _lists: ListPaths) -> Answer:
     _options(body, (), at)
     return NEVER
 
@@ -175,7 +174,7 @@ def _match_none(body: Any, at: Path, _lists: Lists) -> Answer:
 # Queries on one field
 
 
-def _field(field: str, lists: Lists) -> tuple[str, bool]:
+def _field(field: str, lists: ListPaths) -> tuple[str, bool]:
     """The attribute of a field, and whether it may be a list."""
     parts = list(parts_of(field))
     if len(parts) > 1 and parts[-1] == "keyword":
@@ -185,7 +184,7 @@ def _field(field: str, lists: Lists) -> tuple[str, bool]:
     return path(*parts), lists.may_hold(parts)
 
 
-def _only_field(body: Any, at: Path) -> tuple[str, Any, Path]:
+def _only_field(body: Any, at: Place) -> tuple[str, Any, Place]:
     """The one field that a query names, what it says of it, and where that stands."""
     body = _options(body, list(body) if isinstance(body, dict) else (), at)
     fields = [each for each in body if each not in _IGNORED]
@@ -196,8 +195,8 @@ def _only_field(body: Any, at: Path) -> tuple[str, Any, Path]:
 
 
 def _one_field(
-    body: Any, key: str | tuple[str, ...], allowed: Sequence[str], at: Path
-) -> tuple[str, dict[str, Any], Path]:
+    body: Any, key: str | tuple[str, ...], allowed: Sequence[str], at: Place
+) -> tuple[str, dict[str, Any], Place]:
     """The field, its options, and where they stand; a value alone is the option ``key``."""
     field, options, at = _only_field(body, at)
     keys = (key,) if isinstance(key, str) else key
@@ -209,7 +208,7 @@ def _one_field(
     return field, options, at
 
 
-def _value(value: Any, at: Path) -> Any:
+def _value(value: Any, at: Place) -> Any:
     if value is None:
         refuse("null is no value: a query finds values, and exists finds whether there are any", at)
     if kind_of(value) == "container":
@@ -217,7 +216,7 @@ def _value(value: Any, at: Path) -> Any:
     return value
 
 
-def _equals(field: str, values: Sequence[Any], lists: Lists) -> Answer:
+def _equals(field: str, values: Sequence[Any], lists: ListPaths) -> Answer:
     """Some value of the field is one of these."""
     name, may_be_list = _field(field, lists)
     by_kind: dict[Any, list[Any]] = {}
@@ -242,26 +241,26 @@ def _has_one_of(name: str, values: Sequence[Any]) -> str:
     return f"arrays_overlap({name}, array({', '.join(written)}))"
 
 
-def _patterns(field: str, condition: Callable[[str], str], lists: Lists) -> Answer:
+def _patterns(field: str, condition: Callable[[str], str], lists: ListPaths) -> Answer:
     name, may_be_list = _field(field, lists)
     return any_value(name, "string", condition, may_be_list=may_be_list)
 
 
-def _is_without_case(options: dict[str, Any], at: Path) -> bool:
+def _is_without_case(options: dict[str, Any], at: Place) -> bool:
     found = options.get("case_insensitive", False)
     if found not in (True, False, "true", "false"):
         refuse("it is true or false", (*at, "case_insensitive"))
     return found in (True, "true")
 
 
-def _text(options: dict[str, Any], keys: Sequence[str], at: Path) -> str:
+def _text(options: dict[str, Any], keys: Sequence[str], at: Place) -> str:
     key = next(each for each in keys if each in options)
     if not isinstance(options[key], str):
         refuse("a text is expected: patterns are for keywords", at)
     return str(options[key])
 
 
-def _term(body: Any, at: Path, lists: Lists) -> Answer:
+def _term(body: Any, at: Place, lists: ListPaths) -> Answer:
     field, options, at = _one_field(body, "value", ("case_insensitive",), at)
     value = _value(options["value"], at)
     if _is_without_case(options, at) and isinstance(value, str):
@@ -270,7 +269,7 @@ def _term(body: Any, at: Path, lists: Lists) -> Answer:
     return _equals(field, [value], lists)
 
 
-def _terms(body: Any, at: Path, lists: Lists) -> Answer:
+def _terms(body: Any, at: Place, lists: ListPaths) -> Answer:
     field, given, at = _only_field(body, at)
     if not isinstance(given, list):
         refuse("a list of values is expected; values from another document are not supported", at)
@@ -279,7 +278,7 @@ def _terms(body: Any, at: Path, lists: Lists) -> Answer:
     return _equals(field, values, lists)
 
 
-def _match(body: Any, at: Path, lists: Lists) -> Answer:
+def _match(body: Any, at: Place, lists: ListPaths) -> Answer:
     field, options, at = _one_field(body, "query", (), at)
     value = _value(options["query"], at)
     if isinstance(value, str) and not field.endswith(".keyword"):
@@ -291,7 +290,7 @@ def _match(body: Any, at: Path, lists: Lists) -> Answer:
     return _equals(field, [value], lists)
 
 
-def _range(body: Any, at: Path, lists: Lists) -> Answer:
+def _range(body: Any, at: Place, lists: ListPaths) -> Answer:
     field, given, at = _only_field(body, at)
     bounds = _options(given, tuple(_BOUNDS), at)
     ends = [
@@ -313,7 +312,7 @@ def _range(body: Any, at: Path, lists: Lists) -> Answer:
     )
 
 
-def _bound(value: Any, at: Path) -> Any:
+def _bound(value: Any, at: Place) -> Any:
     value = _value(value, at)
     if isinstance(value, bool):
         refuse("a Boolean has no order", at)
@@ -322,7 +321,7 @@ def _bound(value: Any, at: Path) -> Any:
     return value
 
 
-def _prefix(body: Any, at: Path, lists: Lists) -> Answer:
+def _prefix(body: Any, at: Place, lists: ListPaths) -> Answer:
     field, options, at = _one_field(body, "value", ("case_insensitive", "rewrite"), at)
     value = _text(options, ("value",), at)
     if _is_without_case(options, at):
@@ -331,7 +330,7 @@ def _prefix(body: Any, at: Path, lists: Lists) -> Answer:
     return _patterns(field, lambda name: like(name, value, ANY_TEXT), lists)
 
 
-def _wildcard(body: Any, at: Path, lists: Lists) -> Answer:
+def _wildcard(body: Any, at: Place, lists: ListPaths) -> Answer:
     keys = ("value", "wildcard")
     field, options, at = _one_field(body, keys, ("case_insensitive", "rewrite"), at)
     pieces = _wild_pieces(_text(options, keys, at))
@@ -359,7 +358,7 @@ def _wild_pieces(pattern: str) -> list[Any]:
     return pieces
 
 
-def _regexp(body: Any, at: Path, lists: Lists) -> Answer:
+def _regexp(body: Any, at: Place, lists: ListPaths) -> Answer:
     allowed = ("flags", "case_insensitive", "max_determinized_states", "rewrite")
     field, options, at = _one_field(body, "value", allowed, at)
     flags = options.get("flags", "ALL")
@@ -373,7 +372,7 @@ def _regexp(body: Any, at: Path, lists: Lists) -> Answer:
     return _patterns(field, lambda name: matches(name, pattern), lists)
 
 
-def _exists(body: Any, at: Path, lists: Lists) -> Answer:
+def _exists(body: Any, at: Place, lists: ListPaths) -> Answer:
     body = _options(body, ("field",), at)
     if not isinstance(body.get("field"), str):
         refuse("field is expected, a text", at)
@@ -394,7 +393,7 @@ def _exists_in(name: str) -> Answer:
     )
 
 
-def _ids(body: Any, at: Path, lists: Lists) -> Answer:
+def _ids(body: Any, at: Place, lists: ListPaths) -> Answer:
     body = _options(body, ("values",), at)
     values = body.get("values")
     values = values if isinstance(values, list) else [values]
@@ -403,7 +402,7 @@ def _ids(body: Any, at: Path, lists: Lists) -> Answer:
     return _equals("_id", values, lists)
 
 
-_QUERIES: dict[str, Callable[[Any, Path, Lists], Answer]] = {
+_QUERIES: dict[str, Callable[[Any, Place, ListPaths], Answer]] = {
     "bool": _bool,
     "boosting": _boosting,
     "constant_score": _constant_score,

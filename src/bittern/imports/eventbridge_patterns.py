@@ -29,15 +29,14 @@ from bittern.errors import RuleError, brief
 from bittern.imports import conditions as say
 from bittern.imports.eventbridge_tests import (
     KINDS,
-    Condition,
-    Place,
+    ConditionOn,
     Tests,
     anywhere,
     inside,
     read_tests,
 )
 from bittern.imports.formats import Wrapped
-from bittern.imports.json_rules import read_json, refuse
+from bittern.imports.json_rules import Place, read_json, refuse
 
 _Path: TypeAlias = tuple[str, ...]
 
@@ -275,10 +274,10 @@ class _Translation:
     def _ways(self, variant: dict[_Path, Tests], path: _Path) -> Iterator[str]:
         """For each choice of a kind per field: some element of the list has all of them."""
         names = sorted(variant)
-        choices: list[list[tuple[str | None, list[Condition]]]] = []
+        choices: list[list[tuple[str | None, list[ConditionOn]]]] = []
         for name in names:
             tests = variant[name]
-            own: list[tuple[str | None, list[Condition]]] = []
+            own: list[tuple[str | None, list[ConditionOn]]] = []
             for kind in KINDS:
                 ways = list(tests.kinds.get(kind, ()))
                 equals = [each for each in tests.equals if say.kind_of(each) == kind]
@@ -295,7 +294,7 @@ class _Translation:
             yield from self._way(list(zip(names, choice, strict=True)), path)
 
     def _way(
-        self, chosen: list[tuple[_Path, tuple[Any, list[Condition]]]], path: _Path
+        self, chosen: list[tuple[_Path, tuple[Any, list[ConditionOn]]]], path: _Path
     ) -> Iterator[str]:
         outside: list[str] = []
         within: list[str] = []

@@ -15,10 +15,10 @@ from typing import Any, TypeAlias
 from bittern.errors import RuleError, brief
 from bittern.imports import conditions as say
 from bittern.imports.addresses import ipv4_pattern
-from bittern.imports.json_rules import place_of, refuse
+from bittern.imports.json_rules import Place, place_of, refuse
 
-Place: TypeAlias = tuple[str | int, ...]
-Condition: TypeAlias = Callable[[str], str]
+#: A condition on the value of a name.
+ConditionOn: TypeAlias = Callable[[str], str]
 
 KINDS: tuple[say.Kind, ...] = ("string", "number", "boolean")
 _OPERATORS = ("<", "<=", "=", ">", ">=")
@@ -28,24 +28,24 @@ _OPERATORS = ("<", "<=", "=", ">", ">=")
 class Tests:
     """What the array of one field asks for: by kind, of NULL, and of absence."""
 
-    kinds: dict[say.Kind, list[Condition]] = field(default_factory=dict)
+    kinds: dict[say.Kind, list[ConditionOn]] = field(default_factory=dict)
     equals: list[Any] = field(default_factory=list)
     null: bool = False
     absent: bool = False
 
-    def add(self, kind: say.Kind, condition: Condition) -> None:
+    def add(self, kind: say.Kind, condition: ConditionOn) -> None:
         """Ask for one more condition on values of a kind."""
         self.kinds.setdefault(kind, []).append(condition)
 
 
-def anywhere(own: list[Condition], kind: say.Kind, name: str) -> str:
+def anywhere(own: list[ConditionOn], kind: say.Kind, name: str) -> str:
     """One of the conditions holds for a value that is no list; TRUE stands for the kind itself."""
     if any(each is _anything for each in own):
         return say.is_kind(name, kind)
     return say.any_of(each(name) for each in own)
 
 
-def inside(own: list[Condition], variable: str) -> str:
+def inside(own: list[ConditionOn], variable: str) -> str:
     """The same in a list whose elements are of the kind."""
     if any(each is _anything for each in own):
         return f"{variable} IS NOT NULL"
@@ -161,7 +161,7 @@ def _add_anything_but(tests: Tests, operand: Any, place: Place) -> None:
     tests.null = True
 
 
-def _numeric(operand: Any, place: Place) -> Condition:
+def _numeric(operand: Any, place: Place) -> ConditionOn:
     if not isinstance(operand, list | tuple) or len(operand) not in (2, 4):
         refuse("numeric takes an operator and a number, or two of each", place)
     pairs = [(operand[at], operand[at + 1]) for at in range(0, len(operand), 2)]
@@ -181,7 +181,7 @@ def _numeric(operand: Any, place: Place) -> Condition:
     return lambda v: say.all_of(say.compare(v, operator, number) for operator, number in pairs)
 
 
-def _wildcard(text: str) -> Condition:
+def _wildcard(text: str) -> ConditionOn:
     pieces: list[Any] = []
     at = 0
     while at < len(text):
@@ -201,7 +201,7 @@ def _wildcard(text: str) -> Condition:
     return lambda v: say.like(v, *pieces) if pieces else say.compare(v, "=", "")
 
 
-def _in_any_case(text: str, where: str = "") -> Condition:
+def _in_any_case(text: str, where: str = "") -> ConditionOn:
     """Each character in upper or lower case, one by one, as Amazon's implementation has it."""
     say.constant(text)
     if text.isascii() and not where:
@@ -226,7 +226,7 @@ def _quoted(text: str) -> str:
     return "".join(c if c.isalnum() or not c.isascii() else f"\\x{{{ord(c):x}}}" for c in text)
 
 
-def _cidr(operand: Any, place: Place) -> Condition:
+def _cidr(operand: Any, place: Place) -> ConditionOn:
     """IPv4: the first octets, the range of the next one, and any others."""
     if not isinstance(operand, str) or operand.count("/") != 1:
         refuse("cidr takes an address, a slash and a number of bits", place)
@@ -247,7 +247,7 @@ def _cidr(operand: Any, place: Place) -> Condition:
     return lambda v: say.matches(v, pattern)
 
 
-_TEXTS: dict[str, Callable[[str], Condition]] = {
+_TEXTS: dict[str, Callable[[str], ConditionOn]] = {
     "prefix": lambda text: lambda v: say.like(v, text, say.ANY_TEXT),
     "suffix": lambda text: lambda v: say.like(v, say.ANY_TEXT, text),
     "wildcard": _wildcard,

@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 
-class Format(NamedTuple):
+class RuleFormat(NamedTuple):
     """One format: its module in this package, what a file holds, and extensions in a folder."""
 
     module: str
@@ -34,15 +34,17 @@ _JSON = (".json", ".ndjson", ".jsonl")
 
 #: The function of a format has its name here: ``bittern.imports.eventbridge``.
 FORMATS = {
-    "eventbridge": Format(
+    "eventbridge": RuleFormat(
         "eventbridge_patterns", "json", _JSON, "event patterns of Amazon EventBridge"
     ),
-    "sns": Format("eventbridge_patterns", "json", _JSON, "filter policies of Amazon SNS"),
-    "jms": Format("jms_selectors", "lines", (".txt", ".sel", ".ndjson", ".jsonl"), "JMS selectors"),
-    "sigma": Format("sigma_rules", "yaml", (".yml", ".yaml"), "Sigma rules"),
-    "json_logic": Format("json_logic_rules", "json", _JSON, "JSON Logic"),
-    "mongo": Format("mongo_filters", "json", _JSON, "filters as MongoDB has them"),
-    "elasticsearch": Format(
+    "sns": RuleFormat("eventbridge_patterns", "json", _JSON, "filter policies of Amazon SNS"),
+    "jms": RuleFormat(
+        "jms_selectors", "lines", (".txt", ".sel", ".ndjson", ".jsonl"), "JMS selectors"
+    ),
+    "sigma": RuleFormat("sigma_rules", "yaml", (".yml", ".yaml"), "Sigma rules"),
+    "json_logic": RuleFormat("json_logic_rules", "json", _JSON, "JSON Logic"),
+    "mongo": RuleFormat("mongo_filters", "json", _JSON, "filters as MongoDB has them"),
+    "elasticsearch": RuleFormat(
         "elasticsearch_queries", "json", _JSON, "queries of Elasticsearch and OpenSearch"
     ),
 }

@@ -21,7 +21,7 @@ _KINDS: tuple[say.Kind, ...] = ("number", "string", "boolean")
 
 
 @dataclass(frozen=True)
-class Constant:
+class JmsConstant:
     """A number, a string or a Boolean."""
 
     value: Any
@@ -35,21 +35,21 @@ class Property:
 
 
 @dataclass(frozen=True)
-class Number:
+class Arithmetic:
     """What arithmetic makes of properties, all of which must be numbers."""
 
     text: str
     properties: tuple[str, ...]
 
 
-Value: TypeAlias = Constant | Property | Number
+Operand: TypeAlias = JmsConstant | Property | Arithmetic
 
 
-def written(value: Value) -> str:
+def written(value: Operand) -> str:
     """The value as text of an expression."""
     return (
         say.constant(value.value)
-        if isinstance(value, Constant)
+        if isinstance(value, JmsConstant)
         else (value.name if isinstance(value, Property) else value.text)
     )
 
@@ -97,9 +97,9 @@ class Holds(Condition):
 class Compared(Condition):
     """Two values, compared; of two kinds they are neither equal nor in order."""
 
-    left: Value
+    left: Operand
     operator: str
-    right: Value
+    right: Operand
 
     def true(self) -> str:
         """When it is TRUE."""
@@ -112,11 +112,11 @@ class Compared(Condition):
     def _compared(self, operator: str, *, differ: bool) -> str:
         """The comparison, or ``differ``: what is of two kinds fulfils it as well."""
         left, right = self.left, self.right
-        if isinstance(left, Constant) and isinstance(right, Constant):
+        if isinstance(left, JmsConstant) and isinstance(right, JmsConstant):
             if say.kind_of(left.value) != say.kind_of(right.value):
                 return say.TRUE if differ else say.FALSE
             return f"({written(left)} {operator} {written(right)})"
-        if isinstance(left, Constant):
+        if isinstance(left, JmsConstant):
             left, right, operator = right, left, _FLIPPED[operator]
         numbers = [
             say.is_kind(name, "number")
@@ -126,11 +126,11 @@ class Compared(Condition):
         return say.any_of([compared, *_different(left, right)]) if differ else compared
 
 
-def _properties(value: Value) -> tuple[str, ...]:
-    return value.properties if isinstance(value, Number) else ()
+def _properties(value: Operand) -> tuple[str, ...]:
+    return value.properties if isinstance(value, Arithmetic) else ()
 
 
-def _different(left: Value, right: Value) -> Iterator[str]:
+def _different(left: Operand, right: Operand) -> Iterator[str]:
     """Both sides have values, of two kinds."""
     for kind in _KINDS:
         own = _is_of(left, kind)
@@ -138,15 +138,15 @@ def _different(left: Value, right: Value) -> Iterator[str]:
         yield say.all_of([own, other])
 
 
-def properties_in(value: Value) -> tuple[str, ...]:
+def properties_in(value: Operand) -> tuple[str, ...]:
     """The properties that a part of a sum has."""
     return (value.name,) if isinstance(value, Property) else _properties(value)
 
 
-def _is_of(value: Value, kind: say.Kind) -> str:
+def _is_of(value: Operand, kind: say.Kind) -> str:
     if isinstance(value, Property):
         return say.is_kind(value.name, kind)
-    if isinstance(value, Constant):
+    if isinstance(value, JmsConstant):
         return say.TRUE if say.kind_of(value.value) == kind else say.FALSE
     if kind != "number":
         return say.FALSE
@@ -170,7 +170,7 @@ class Among(Condition):
 
 
 @dataclass(frozen=True)
-class Like(Condition):
+class LikePattern(Condition):
     """LIKE: what is no string is FALSE."""
 
     name: str
@@ -187,7 +187,7 @@ class Like(Condition):
 
 
 @dataclass(frozen=True)
-class IsNull(Condition):
+class PropertyIsNull(Condition):
     """A property is NULL; never unknown."""
 
     name: str

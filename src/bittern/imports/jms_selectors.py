@@ -19,19 +19,19 @@ from bittern.errors import RuleError, brief
 from bittern.imports import conditions as say
 from bittern.imports.jms_conditions import (
     Among,
+    Arithmetic,
     Compared,
-    Constant,
     Holds,
-    IsNull,
-    Like,
-    Number,
+    JmsConstant,
+    LikePattern,
+    Operand,
     Property,
+    PropertyIsNull,
     Same,
-    Value,
     properties_in,
     written,
 )
-from bittern.imports.truths import Both, Condition, Not, Truth
+from bittern.imports.truths import Both, Condition, Decided, Opposite
 
 #: Characters of a selector, and levels of parentheses and NOT.
 MAX_TEXT = 65_536
@@ -129,21 +129,21 @@ class _Reader:
             self._refuse(f"{brief(self.tokens[self.at].text)} is not expected here")
         return found
 
-    def _condition(self, found: Condition | Value) -> Condition:
+    def _condition(self, found: Condition | Operand) -> Condition:
         if isinstance(found, Condition):
             return found
         if isinstance(found, Property):
             return Holds(found.name)
-        if isinstance(found, Constant) and isinstance(found.value, bool):
-            return Truth(found.value)
+        if isinstance(found, JmsConstant) and isinstance(found.value, bool):
+            return Decided(found.value)
         return self._refuse("a condition is expected before this, not a value")
 
-    def _value(self, found: Condition | Value) -> Value:
+    def _value(self, found: Condition | Operand) -> Operand:
         if isinstance(found, Condition):
             self._refuse("a value is expected before this, not a condition")
         return found
 
-    def _either(self) -> Condition | Value:
+    def _either(self) -> Condition | Operand:
         found = self._all()
         parts = [found]
         while self._takes("OR"):
@@ -152,23 +152,23 @@ class _Reader:
             return found
         return Both(tuple(map(self._condition, parts)), either=True)
 
-    def _all(self) -> Condition | Value:
+    def _all(self) -> Condition | Operand:
         found = self._negated()
         parts = [found]
         while self._takes("AND"):
             parts.append(self._negated())
         return found if len(parts) == 1 else Both(tuple(map(self._condition, parts)))
 
-    def _negated(self) -> Condition | Value:
+    def _negated(self) -> Condition | Operand:
         nots = 0
         while self._takes("NOT"):
             nots += 1
         found = self._equality()
         if nots:
             found = self._condition(found)
-        return Not(self._condition(found)) if nots % 2 else found
+        return Opposite(self._condition(found)) if nots % 2 else found
 
-    def _equality(self) -> Condition | Value:
+    def _equality(self) -> Condition | Operand:
         found = self._comparison()
         while operator := self._takes("=", "<>", "IS"):
             if operator == "IS":
@@ -176,14 +176,14 @@ class _Reader:
                 self._needs("NULL")
                 if not isinstance(found, Property):
                     self._refuse("IS NULL is about a property")
-                found = IsNull(found.name)
+                found = PropertyIsNull(found.name)
             else:
                 negated = operator == "<>"
                 found = self._equal(found, self._comparison())
-            found = Not(found) if negated else found
+            found = Opposite(found) if negated else found
         return found
 
-    def _equal(self, left: Condition | Value, right: Condition | Value) -> Condition:
+    def _equal(self, left: Condition | Operand, right: Condition | Operand) -> Condition:
         if isinstance(left, Condition) or isinstance(right, Condition):
             self.same += 1
             if self.same > MAX_SAME:
@@ -191,8 +191,8 @@ class _Reader:
             return Same(self._condition(left), self._condition(right))
         return Compared(left, "=", right)
 
-    def _comparison(self) -> Condition | Value:
-        found: Condition | Value = self._sum()
+    def _comparison(self) -> Condition | Operand:
+        found: Condition | Operand = self._sum()
         while operator := self._takes("<", "<=", ">", ">=", "BETWEEN", "LIKE", "IN", "NOT"):
             negated = operator == "NOT"
             if negated:
@@ -215,12 +215,12 @@ class _Reader:
                 found = self._like(value) if operator == "LIKE" else self._among(value)
             else:
                 found = Compared(self._ordered(value), operator, self._ordered(self._sum()))
-            found = Not(found) if negated else found
+            found = Opposite(found) if negated else found
         return found
 
-    def _ordered(self, value: Condition | Value) -> Value:
+    def _ordered(self, value: Condition | Operand) -> Operand:
         value = self._value(value)
-        if isinstance(value, Constant) and say.kind_of(value.value) != "number":
+        if isinstance(value, JmsConstant) and say.kind_of(value.value) != "number":
             self._refuse("only numbers have an order in JMS: strings and Booleans have = and <>")
         return value
 
@@ -244,7 +244,7 @@ class _Reader:
                 pieces.append(next(characters, each))
             else:
                 pieces.append({"%": say.ANY_TEXT, "_": say.ANY_CHARACTER}.get(each, each))
-        return Like(value.name, tuple(pieces))
+        return LikePattern(value.name, tuple(pieces))
 
     def _among(self, value: Property) -> Condition:
         self._needs("(")
@@ -256,19 +256,19 @@ class _Reader:
 
     # Arithmetic
 
-    def _sum(self) -> Condition | Value:
+    def _sum(self) -> Condition | Operand:
         found = self._product()
         while operator := self._takes("+", "-"):
             found = self._computed(found, operator, self._product())
         return found
 
-    def _product(self) -> Condition | Value:
+    def _product(self) -> Condition | Operand:
         found = self._signed()
         while operator := self._takes("*", "/", "%"):
             found = self._computed(found, operator, self._signed())
         return found
 
-    def _signed(self) -> Condition | Value:
+    def _signed(self) -> Condition | Operand:
         sign = self._takes("+", "-")
         if not sign:
             return self._single()
@@ -277,18 +277,20 @@ class _Reader:
         self.depth = with_depth
         if sign == "+":
             return found
-        if isinstance(found, Constant):
-            return Constant(-found.value)
-        return Number(f"(-{written(found)})", properties_in(found))
+        if isinstance(found, JmsConstant):
+            return JmsConstant(-found.value)
+        return Arithmetic(f"(-{written(found)})", properties_in(found))
 
-    def _computed(self, left: Condition | Value, operator: str, right: Condition | Value) -> Value:
+    def _computed(
+        self, left: Condition | Operand, operator: str, right: Condition | Operand
+    ) -> Operand:
         first, second = self._numeric(left), self._numeric(right)
         text = f"({written(first)} {operator} {written(second)})"
-        return Number(text, properties_in(first) + properties_in(second))
+        return Arithmetic(text, properties_in(first) + properties_in(second))
 
-    def _numeric(self, found: Condition | Value) -> Value:
+    def _numeric(self, found: Condition | Operand) -> Operand:
         value = self._value(found)
-        if isinstance(value, Constant) and say.kind_of(value.value) != "number":
+        if isinstance(value, JmsConstant) and say.kind_of(value.value) != "number":
             self._refuse("arithmetic is for numbers: joining strings with + is not JMS")
         return value
 
@@ -298,7 +300,7 @@ class _Reader:
             self._refuse(f"a selector has at most {MAX_DEPTH} levels of parentheses")
         return self.depth - 1
 
-    def _single(self) -> Condition | Value:
+    def _single(self) -> Condition | Operand:
         token = self.tokens[self.at]
         if self._takes("("):
             depth = self._deeper()
@@ -308,13 +310,13 @@ class _Reader:
             return found
         self.at += 1
         if token.kind == "float":
-            return Constant(float(token.text))
+            return JmsConstant(float(token.text))
         if token.kind == "integer":
-            return Constant(_integer(token.text))
+            return JmsConstant(_integer(token.text))
         if token.kind == "text":
-            return Constant(token.text[1:-1].replace("''", "'"))
+            return JmsConstant(token.text[1:-1].replace("''", "'"))
         if token.says("TRUE", "FALSE"):
-            return Constant(token.text == "TRUE")
+            return JmsConstant(token.text == "TRUE")
         if token.kind == "word":
             return Property(say.path(token.text))
         self.at -= 1

@@ -21,9 +21,8 @@ from bittern.errors import brief
 from bittern.imports.answers import Answer, is_list, is_no_list, is_object
 from bittern.imports.conditions import all_of, any_of, is_null, kind_of, parts_of, path
 from bittern.imports.json_logic_tests import SCALARS, Test, guarded
-from bittern.imports.json_rules import refuse
+from bittern.imports.json_rules import Place, refuse
 
-Path = tuple[str | int, ...]
 #: Names that every object of JavaScript has, or every text and list.
 INHERITED = frozenset(
     "constructor toString valueOf hasOwnProperty isPrototypeOf propertyIsEnumerable "  # noqa: SIM905
@@ -40,7 +39,7 @@ def operation(logic: Any) -> tuple[str, list[Any]] | None:
     return name, arguments if isinstance(arguments, list) else [arguments]
 
 
-def literal(logic: Any, at: Path) -> Any:
+def literal(logic: Any, at: Place) -> Any:
     """A constant that is a number, a text, a Boolean or None."""
     if logic is not None and kind_of(logic) == "container":
         refuse('one side is to be {"var": ...} and the other a constant that is no list', at)
@@ -53,7 +52,7 @@ def is_variable(logic: Any) -> bool:
     return found is not None and found[0] == "var"
 
 
-def expect(holds: bool, reason: str, at: Path) -> None:  # noqa: FBT001
+def expect(holds: bool, reason: str, at: Place) -> None:  # noqa: FBT001
     """Refuse what is at this place unless the condition holds."""
     if not holds:
         refuse(reason, at)
@@ -101,7 +100,7 @@ def _objects(name: str, holds: bool) -> Answer:  # noqa: FBT001
     return Answer(is_object(name), "FALSE") if holds else Answer("FALSE", is_object(name))
 
 
-def subject_of(arguments: list[Any], at: Path) -> Subject:
+def subject_of(arguments: list[Any], at: Place) -> Subject:
     """What the arguments of ``var`` lead to."""
     expect(1 <= len(arguments) <= 2, "var takes a name, and maybe a default", at)
     name, *rest = arguments

@@ -47,7 +47,6 @@ from bittern.imports.conditions import (
 from bittern.imports.javascript import is_strictly_equal, text_of, truthy
 from bittern.imports.json_logic_operands import (
     INHERITED,
-    Path,
     Subject,
     expect,
     is_variable,
@@ -64,7 +63,7 @@ from bittern.imports.json_logic_tests import (
     holding,
     strictly,
 )
-from bittern.imports.json_rules import place_of, read_json, refuse
+from bittern.imports.json_rules import Place, place_of, read_json, refuse
 
 _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
@@ -77,7 +76,7 @@ def json_logic(rule: Any) -> str:
 # Conditions
 
 
-def _condition(logic: Any, at: Path) -> Answer:
+def _condition(logic: Any, at: Place) -> Answer:
     """Where a rule is truthy."""
     found = operation(logic)
     if found is None:
@@ -133,7 +132,7 @@ def _if(answers: list[Answer]) -> Answer:
 _COMPARISONS = frozenset(("==", "===", "!=", "!==", "<", "<=", ">", ">="))
 
 
-def _comparison(name: str, arguments: list[Any], places: list[Path], at: Path) -> Answer:
+def _comparison(name: str, arguments: list[Any], places: list[Place], at: Place) -> Answer:
     if name in ("<", "<=") and len(arguments) == 3:
         first = _comparison(name, arguments[:2], places, at)
         return both([first, _comparison(name, arguments[1:], places[1:], at)])
@@ -151,7 +150,7 @@ def _comparison(name: str, arguments: list[Any], places: list[Path], at: Path) -
     return subject_of(operation(left)[1], places[0]).answer(test)  # type: ignore[index]
 
 
-def _in(arguments: list[Any], places: list[Path], at: Path) -> Answer:
+def _in(arguments: list[Any], places: list[Place], at: Place) -> Answer:
     expect(len(arguments) == 2, "in takes two arguments", at)
     needle, haystack = arguments
     if is_variable(needle):
@@ -172,7 +171,7 @@ def _in(arguments: list[Any], places: list[Path], at: Path) -> Answer:
 # Lists
 
 
-def _quantified(name: str, arguments: list[Any], places: list[Path], at: Path) -> Answer:
+def _quantified(name: str, arguments: list[Any], places: list[Place], at: Place) -> Answer:
     expect(len(arguments) == 2, f"{name} takes two arguments", at)
     expect(is_variable(arguments[0]), "a variable is expected, which holds a list", places[0])
     subject = subject_of(operation(arguments[0])[1], places[0])  # type: ignore[index]
@@ -191,7 +190,7 @@ def _no_list(subject: Subject) -> str:
     return any_of([is_no_list(subject.name), *map(is_list, subject.around)])
 
 
-def _some(subject: Subject, logic: Any, at: Path, *, is_negated: bool) -> Answer:
+def _some(subject: Subject, logic: Any, at: Place, *, is_negated: bool) -> Answer:
     """Some element is truthy in the body, told for each kind that all elements may have.
 
     If the body is about a field of the elements, their fields are a list of their own.
@@ -241,15 +240,15 @@ class _Body:
     def __init__(self, field: str) -> None:
         self._variable = {"var": field}
 
-    def of_kind(self, logic: Any, at: Path, kind: Kind) -> Answer:
+    def of_kind(self, logic: Any, at: Place, kind: Kind) -> Answer:
         """What it says of elements ``v`` of a kind."""
         return self._condition(logic, at, lambda test: test("v", kind))
 
-    def of_nothing(self, logic: Any, at: Path) -> bool:
+    def of_nothing(self, logic: Any, at: Place) -> bool:
         """What it says of an element that is NULL."""
         return self._condition(logic, at, lambda test: decided(test.of(None))) == ALWAYS
 
-    def _condition(self, logic: Any, at: Path, ask: Callable[[Test], Answer]) -> Answer:
+    def _condition(self, logic: Any, at: Place, ask: Callable[[Test], Answer]) -> Answer:
         found = operation(logic)
         if found is None:
             return decided(truthy(logic))
@@ -268,7 +267,7 @@ class _Body:
             return negated(answer) if name.startswith("!") else answer
         raise RuleError(f"{brief(name)} inside of some, all or none is not supported", place_of(at))
 
-    def _test(self, name: str, arguments: list[Any], at: Path) -> Test:
+    def _test(self, name: str, arguments: list[Any], at: Place) -> Test:
         left, right = arguments
         if name == "in" and left == self._variable and isinstance(right, list):
             return strictly([literal(each, at) for each in right])
@@ -282,7 +281,7 @@ class _Body:
         return strictly([value]) if name == "===" else compared_with(name, value)
 
 
-def _missing(name: str, arguments: list[Any], at: Path) -> Answer:
+def _missing(name: str, arguments: list[Any], at: Place) -> Answer:
     least, names = 0, arguments
     if name == "missing_some":
         is_call = len(arguments) == 2 and kind_of(arguments[0]) == "number"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeAlias
 
 from bittern.errors import RuleError, brief
 
@@ -19,6 +19,9 @@ MAX_TEXT = 1_000_000
 MAX_DEPTH = 64
 #: Objects, arrays and values in one rule.
 MAX_VALUES = 16_384
+
+#: Where in a rule: the keys and numbers that lead there.
+Place: TypeAlias = tuple[str | int, ...]
 
 _PLAIN = re.compile(r"[A-Za-z_][\w-]*")
 

@@ -22,7 +22,7 @@ from bittern.imports.answers import (
     ALWAYS,
     NEVER,
     Answer,
-    Lists,
+    ListPaths,
     any_value,
     both,
     either,
@@ -52,10 +52,9 @@ from bittern.imports.conditions import (
     path,
     some_element,
 )
-from bittern.imports.json_rules import place_of, read_json, refuse
+from bittern.imports.json_rules import Place, place_of, read_json, refuse
 from bittern.imports.regexes import from_pcre
 
-Path = tuple[str | int, ...]
 _ORDER = {"$lt": "<", "$lte": "<=", "$gt": ">", "$gte": ">="}
 _SCALARS: tuple[Kind, ...] = ("number", "string", "boolean")
 _TYPES: dict[Any, Kind] = {
@@ -77,16 +76,16 @@ def mongo(rule: Any, *, lists: Collection[str] | None = None) -> str:
 
     ``lists`` are the dotted paths that may hold a list; without it any may.
     """
-    return written(_filter(read_json(rule), (), Lists(lists)))
+    return written(_filter(read_json(rule), (), ListPaths(lists)))
 
 
-def _filter(found: Any, at: Path, lists: Lists) -> Answer:
+def _filter(found: Any, at: Place, lists: ListPaths) -> Answer:
     if not isinstance(found, dict):
         refuse("a filter is an object", at)
     return both(_entry(key, value, (*at, key), lists) for key, value in found.items())
 
 
-def _entry(key: str, value: Any, at: Path, lists: Lists) -> Answer:
+def _entry(key: str, value: Any, at: Place, lists: ListPaths) -> Answer:
     if key == "$comment":
         return ALWAYS
     if key in ("$and", "$or", "$nor"):
@@ -107,7 +106,7 @@ def _or(answers: list[Answer], *, is_negated: bool) -> Answer:
     return negated(found) if is_negated else found
 
 
-def _constant(value: Any, at: Path) -> Any:
+def _constant(value: Any, at: Place) -> Any:
     """A number, a text, a Boolean or None, which may be in extended JSON."""
     if isinstance(value, dict) and len(value) == 1:
         ((name, text),) = value.items()
@@ -118,7 +117,7 @@ def _constant(value: Any, at: Path) -> Any:
     return value
 
 
-def _number(name: str, text: Any, at: Path) -> Any:
+def _number(name: str, text: Any, at: Place) -> Any:
     """A number of extended JSON, which writes it as a text."""
     try:
         number = _NUMBERS[name](text) if isinstance(text, str) and "_" not in text else None
@@ -132,7 +131,7 @@ def _number(name: str, text: Any, at: Path) -> Any:
 class _Field:
     """The tests of one field."""
 
-    def __init__(self, field: str, at: Path, lists: Lists) -> None:
+    def __init__(self, field: str, at: Place, lists: ListPaths) -> None:
         parts = parts_of(field)
         for part in parts:
             if part.isdecimal():
@@ -146,7 +145,7 @@ class _Field:
 
     # A whole condition on the field
 
-    def test(self, value: Any, at: Path) -> Answer:
+    def test(self, value: Any, at: Place) -> Answer:
         """What stands behind the field: a constant or operators."""
         if not isinstance(value, dict) or (len(value) == 1 and next(iter(value)) in _NUMBERS):
             return self._equals(_constant(value, at))
@@ -164,7 +163,7 @@ class _Field:
                 found.append(self._operator(operator, operand, (*at, operator)))
         return both(found)
 
-    def _operator(self, operator: str, operand: Any, at: Path) -> Answer:
+    def _operator(self, operator: str, operand: Any, at: Place) -> Answer:
         if operator in ("$eq", "$ne"):
             found = self._equals(_constant(operand, at))
             return negated(found) if operator == "$ne" else found
@@ -192,7 +191,7 @@ class _Field:
             return self._element(operand, at)
         raise RuleError(f"{brief(operator)} is not supported", place_of(at))
 
-    def _list_operator(self, operator: str, operand: list[Any], at: Path) -> Answer:
+    def _list_operator(self, operator: str, operand: list[Any], at: Place) -> Answer:
         if operator == "$all" and any(isinstance(each, dict) for each in operand):
             tests = [
                 self.test(each, (*at, place))
@@ -262,12 +261,12 @@ class _Field:
         )
         return self._no_list_around(found)
 
-    def _order(self, operator: str, value: Any, at: Path) -> Answer:
+    def _order(self, operator: str, value: Any, at: Place) -> Answer:
         if value is None:
             refuse("null has no order", at)
         return self._any(kind_of(value), lambda each: compare(each, _ORDER[operator], value))
 
-    def _regex(self, pattern: Any, options: Any, at: Path) -> Answer:
+    def _regex(self, pattern: Any, options: Any, at: Place) -> Answer:
         if not isinstance(pattern, str) or not isinstance(options, str):
             refuse("$regex and $options are texts", at)
         found = from_pcre(pattern, options)
@@ -286,7 +285,7 @@ class _Field:
             )
         )
 
-    def _size(self, size: Any, at: Path) -> Answer:
+    def _size(self, size: Any, at: Place) -> Answer:
         if kind_of(size) != "number" or size != int(size) or size < 0:
             refuse("$size takes a number of elements", at)
         length = f"array_size({self._name})"
@@ -295,7 +294,7 @@ class _Field:
         )
         return self._no_list_around(found)
 
-    def _type(self, operand: Any, at: Path) -> Answer:
+    def _type(self, operand: Any, at: Place) -> Answer:
         wanted = operand if isinstance(operand, list) else [operand]
         found = []
         for each in wanted:
@@ -311,7 +310,7 @@ class _Field:
 
     # $elemMatch
 
-    def _element(self, operand: Any, at: Path) -> Answer:
+    def _element(self, operand: Any, at: Place) -> Answer:
         if not isinstance(operand, dict) or not operand:
             refuse("$elemMatch takes an object with operators or fields", at)
         if all(key.startswith("$") for key in operand):
@@ -322,7 +321,7 @@ class _Field:
         no = any_of([is_no_list(self._name), all_of([plain, is_not_true(yes)])])
         return self._no_list_around(Answer(yes, no))
 
-    def _element_value(self, operand: Mapping[str, Any], at: Path) -> str:
+    def _element_value(self, operand: Mapping[str, Any], at: Place) -> str:
         """Some element fulfils all of the operators, which are told for each kind of element."""
         ways = []
         for kind in _SCALARS:
@@ -336,7 +335,7 @@ class _Field:
             ways.append(f"exists({self._name}, v -> v IS NULL)")
         return any_of(ways)
 
-    def _element_object(self, operand: Mapping[str, Any], at: Path) -> tuple[str, str]:
+    def _element_object(self, operand: Mapping[str, Any], at: Place) -> tuple[str, str]:
         """Some element is an object whose fields fulfil all conditions."""
         guards, inner = [], []
         plain = [is_no_list(f"get({self._name}, 0)")]
@@ -355,7 +354,7 @@ class _Field:
         return yes, all_of(plain)
 
 
-def _positive(field: str, operator: str, value: Any, at: Path) -> tuple[Kind, str]:
+def _positive(field: str, operator: str, value: Any, at: Place) -> tuple[Kind, str]:
     """A comparison that holds for values of one kind only."""
     sign = _ORDER.get(operator, "=" if operator == "$eq" else None)
     if sign is not None and (found := _constant(value, at)) is not None:
@@ -363,7 +362,7 @@ def _positive(field: str, operator: str, value: Any, at: Path) -> tuple[Kind, st
     raise RuleError("fields in $elemMatch take $eq, $lt, $lte, $gt and $gte only", place_of(at))
 
 
-def _of_element(operator: str, operand: Any, kind: Kind, at: Path) -> str:
+def _of_element(operator: str, operand: Any, kind: Kind, at: Place) -> str:
     """What an operator says of an element ``v`` of this kind; never unknown but for NULL."""
     if operator in ("$in", "$nin"):
         if not isinstance(operand, list):

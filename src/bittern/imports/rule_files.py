@@ -1,6 +1,6 @@
 """Files of foreign rules to expressions with ids: files, folders, lines, standard input.
 
-``read_rules("eventbridge", ["rules/"])`` yields one ``Outcome`` per rule: its id, and the
+``read_rules("eventbridge", ["rules/"])`` yields one ``TranslatedRule`` per rule: its id, and the
 expression that it became or the ``RuleError`` that says why not. A rule that is refused does not
 stop the others; a file that cannot be opened is the caller's mistake, and raises ``OSError``.
 
@@ -19,14 +19,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bittern.errors import OptionError, RuleError, brief
-from bittern.imports.formats import FORMATS, Format, Wrapped
+from bittern.imports.formats import FORMATS, RuleFormat, Wrapped
 from bittern.imports.json_rules import MAX_TEXT, object_of, place_of
 
 #: Bytes of one file.
 MAX_FILE = 1 << 30
 
 
-class Outcome(NamedTuple):
+class TranslatedRule(NamedTuple):
     """What one rule became: an expression, or an error. ``source`` is its file and line."""
 
     id: str
@@ -50,7 +50,7 @@ def read_rules(
     *,
     progress: Callable[[int], None] | None = None,
     **options: Any,
-) -> Iterator[Outcome]:
+) -> Iterator[TranslatedRule]:
     """Translate the rules of files and folders; ``-`` is standard input.
 
     ``options`` are those of the format's function. ``progress`` is told how many rules are done.
@@ -72,20 +72,22 @@ def read_rules(
             progress(number)
 
 
-def _outcome(found: _Found, translate: Callable[..., str], options: dict[str, Any]) -> Outcome:
+def _outcome(
+    found: _Found, translate: Callable[..., str], options: dict[str, Any]
+) -> TranslatedRule:
     try:
         if isinstance(found.rule, RuleError):
             raise found.rule
-        return Outcome(found.id, found.source, translate(found.rule, **options), None)
+        return TranslatedRule(found.id, found.source, translate(found.rule, **options), None)
     except RuleError as wrong:
         place = wrong.place
         if found.path:  # the rule's own path starts where the document's path ends
             place = place_of(found.path) + place.removeprefix("$")
         error = RuleError(wrong.reason, place, found.source)
-        return Outcome(found.id, found.source, None, error)
+        return TranslatedRule(found.id, found.source, None, error)
 
 
-def _rules(form: Format, names: Iterable[str]) -> Iterator[_Found]:
+def _rules(form: RuleFormat, names: Iterable[str]) -> Iterator[_Found]:
     for name in names:
         for file, stem in _files(form, name):
             try:
@@ -102,7 +104,7 @@ def _rules(form: Format, names: Iterable[str]) -> Iterator[_Found]:
                 yield from _json(text, stem, source, form)
 
 
-def _files(form: Format, name: str) -> Iterator[tuple[Path | None, str]]:
+def _files(form: RuleFormat, name: str) -> Iterator[tuple[Path | None, str]]:
     """Files with the beginnings of their rules' ids; of a folder, all below with its extensions."""
     if name == "-":
         yield None, "stdin"
@@ -146,7 +148,7 @@ def _lines(text: str, stem: str, source: str) -> Iterator[_Found]:
             yield _Found(f"{stem}:{number}", f"{source}, line {number}", rule)
 
 
-def _json(text: str, stem: str, source: str, form: Format) -> Iterator[_Found]:
+def _json(text: str, stem: str, source: str, form: RuleFormat) -> Iterator[_Found]:
     """One document: a rule or an array of rules; or a document in each line."""
     document: Any
     try:
@@ -167,7 +169,7 @@ def _json(text: str, stem: str, source: str, form: Format) -> Iterator[_Found]:
 
 
 def _document(
-    rule: Any, stem: str, source: str, form: Format, path: tuple[str | int, ...] = ()
+    rule: Any, stem: str, source: str, form: RuleFormat, path: tuple[str | int, ...] = ()
 ) -> Iterator[_Found]:
     """The rules of one document, which may wrap them."""
     wraps = getattr(import_module(f"bittern.imports.{form.module}"), "rules_in", None)
@@ -196,7 +198,7 @@ def _of_json_line(document: Any) -> Wrapped:
     return Wrapped(None, document)
 
 
-def _yaml(text: str, stem: str, source: str, form: Format) -> Iterator[_Found]:
+def _yaml(text: str, stem: str, source: str, form: RuleFormat) -> Iterator[_Found]:
     """What a format whose rules are YAML finds in one file."""
     module = import_module(f"bittern.imports.{form.module}")
     try:

@@ -37,7 +37,7 @@ from bittern.imports import conditions as say
 from bittern.imports.addresses import ipv4_pattern
 from bittern.imports.formats import Wrapped
 from bittern.imports.json_rules import MAX_TEXT
-from bittern.imports.truths import Both, Condition, Leaf, Not, Truth
+from bittern.imports.truths import Both, Condition, Decided, Opposite, TwoTexts
 
 _WILD = {
     SpecialChars.WILDCARD_MULTI: say.ANY_TEXT,
@@ -163,7 +163,7 @@ class BitternBackend(Backend):
     def convert_condition_not(self, cond: Any, state: ConversionState) -> Condition:
         """Convert NOT; of nothing, it is nothing."""
         inner = self.convert_condition(cond.args[0], state)
-        return Truth(True) if inner is None else Not(inner)
+        return Decided(True) if inner is None else Opposite(inner)
 
     def decide_convert_condition_as_in_expression(self, cond: Any, state: ConversionState) -> bool:
         """Plain strings of one field that do not regard case are one list."""
@@ -198,7 +198,7 @@ class BitternBackend(Backend):
             found = say.like(name, *pieces)
         else:
             found = say.compare(name, "=", "".join(pieces))
-        return Leaf(found, say.is_not(found, name, "string"))
+        return TwoTexts(found, say.is_not(found, name, "string"))
 
     def convert_condition_field_eq_val_num(self, cond: Any, state: ConversionState) -> Condition:
         """Convert a number: it, or its text."""
@@ -214,7 +214,7 @@ class BitternBackend(Backend):
                 say.is_kind(name, "container"),
             ]
         )
-        return Leaf(say.any_of([same, text]), fails)
+        return TwoTexts(say.any_of([same, text]), fails)
 
     def convert_condition_field_eq_val_bool(self, cond: Any, state: ConversionState) -> Condition:
         """Convert TRUE or FALSE: it, or its text."""
@@ -228,7 +228,7 @@ class BitternBackend(Backend):
         del state
         name = _field(cond.field)
         found = say.matches(name, cond.value.escape(escape_escape_char=False))
-        return Leaf(found, say.is_not(found, name, "string"))
+        return TwoTexts(found, say.is_not(found, name, "string"))
 
     def convert_condition_field_eq_val_cidr(self, cond: Any, state: ConversionState) -> Condition:
         """Convert a range of IPv4 addresses."""
@@ -237,7 +237,7 @@ class BitternBackend(Backend):
         if not isinstance(network, ipaddress.IPv4Network):
             raise RuleError("a cidr of IPv6 cannot be said: its addresses are written in many ways")
         found = say.matches(name, ipv4_pattern(network))
-        return Leaf(found, say.is_not(found, name, "string"))
+        return TwoTexts(found, say.is_not(found, name, "string"))
 
     def convert_condition_field_compare_op_val(
         self, cond: Any, state: ConversionState
@@ -247,7 +247,7 @@ class BitternBackend(Backend):
         name, value = _field(cond.field), cond.value
         assert isinstance(value, SigmaCompareExpression)
         found = say.compare(name, _OPERATORS[value.op.name], value.number.number)
-        return Leaf(found, say.is_not(found, name, "number"))
+        return TwoTexts(found, say.is_not(found, name, "number"))
 
     def convert_condition_field_eq_field(self, cond: Any, state: ConversionState) -> Condition:
         """Convert a reference to another field: both as text without case."""
@@ -263,23 +263,23 @@ class BitternBackend(Backend):
             found = f"endswith({left}, {right})"
         else:
             found = f"({left} = {right})"
-        return Leaf(found, say.any_of([f"NOT {found}", *_no_text(one), *_no_text(other)]))
+        return TwoTexts(found, say.any_of([f"NOT {found}", *_no_text(one), *_no_text(other)]))
 
     def convert_condition_field_eq_val_null(self, cond: Any, state: ConversionState) -> Condition:
         """Convert null: it is NULL or missing."""
         del state
         name = _field(cond.field)
-        return Leaf(say.is_null(name), f"{name} IS NOT NULL")
+        return TwoTexts(say.is_null(name), f"{name} IS NOT NULL")
 
     def convert_condition_field_exists(self, cond: Any, state: ConversionState) -> Condition:
         """Convert existence: the event has the field, if only as NULL."""
         del state
         name = _field(cond.field)
-        return Leaf(f"{name} IS NOT MISSING", say.is_missing(name))
+        return TwoTexts(f"{name} IS NOT MISSING", say.is_missing(name))
 
     def convert_condition_field_not_exists(self, cond: Any, state: ConversionState) -> Condition:
         """Convert absence."""
-        return Not(self.convert_condition_field_exists(cond, state))
+        return Opposite(self.convert_condition_field_exists(cond, state))
 
     def convert_condition_field_eq_val_timestamp_part(
         self, cond: Any, state: ConversionState
@@ -316,7 +316,7 @@ class BitternBackend(Backend):
 
         def found(name: str) -> Condition:
             one = say.matches(name, pattern)
-            return Leaf(one, say.is_not(one, name, "string"))
+            return TwoTexts(one, say.is_not(one, name, "string"))
 
         return self._anywhere(found)
 
@@ -364,7 +364,7 @@ def _no_text(name: str) -> list[str]:
 
 def _leaf(condition: str, name: str) -> Condition:
     """A condition on the text of a field, which all values have but lists and objects."""
-    return Leaf(condition, say.any_of([f"NOT ({condition})", *_no_text(name)]))
+    return TwoTexts(condition, say.any_of([f"NOT ({condition})", *_no_text(name)]))
 
 
 def _pieces(value: Any) -> list[Any]:

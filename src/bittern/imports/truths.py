@@ -24,7 +24,7 @@ class Condition:
 
 
 @dataclass(frozen=True)
-class Truth(Condition):
+class Decided(Condition):
     """TRUE or FALSE."""
 
     value: bool
@@ -39,7 +39,7 @@ class Truth(Condition):
 
 
 @dataclass(frozen=True)
-class Not(Condition):
+class Opposite(Condition):
     """The opposite."""
 
     operand: Condition
@@ -72,7 +72,7 @@ class Both(Condition):
 
 
 @dataclass(frozen=True)
-class Leaf(Condition):
+class TwoTexts(Condition):
     """Two texts."""
 
     holds: str

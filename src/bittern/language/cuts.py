@@ -23,9 +23,9 @@ from bittern.language.lexer import WORD, word_kind
 from bittern.language.limits import MAX_TERMS
 
 #: A place in a text: a gap between two of its words, and how many characters of it are before.
-Place: TypeAlias = tuple[int, int]
+WordPlace: TypeAlias = tuple[int, int]
 #: From one place to another.
-OperandCut: TypeAlias = tuple[Place, Place]
+OperandCut: TypeAlias = tuple[WordPlace, WordPlace]
 
 
 def cuts_of(text: str) -> tuple[OperandCut, ...]:
@@ -41,7 +41,7 @@ def cuts_of(text: str) -> tuple[OperandCut, ...]:
     return tuple(cuts)
 
 
-def _place(ends: list[int], position: int) -> Place:
+def _place(ends: list[int], position: int) -> WordPlace:
     """A position, which is not inside a word, as a place."""
     part = bisect.bisect_left(ends, position)
     if part % 2:
@@ -77,7 +77,7 @@ def _word(piece: str) -> str | None:
         return None
 
 
-def _between(parts: list[str], start: Place, stop: Place) -> str:
+def _between(parts: list[str], start: WordPlace, stop: WordPlace) -> str:
     """The text from one place to another."""
     (first, skipped), (last, taken) = start, stop
     if first == last:

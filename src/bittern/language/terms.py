@@ -45,7 +45,7 @@ MOST_TERMS = 1024
 _PRODUCT = 16
 
 
-class Condition(NamedTuple):
+class OneSided(NamedTuple):
     """An expression on one side alone, and whether it must be TRUE or must not be.
 
     ``compares`` is the expression itself where it is one comparison with a constant.
@@ -73,8 +73,8 @@ class PairHolds(NamedTuple):
 class Conjunction(NamedTuple):
     """Conditions that must all hold for one document."""
 
-    document: tuple[Condition, ...] = ()
-    event: tuple[Condition, ...] = ()
+    document: tuple[OneSided, ...] = ()
+    event: tuple[OneSided, ...] = ()
     joins: tuple[Join, ...] = ()
     apart: tuple[Apart, ...] = ()
     pairs: tuple[PairHolds, ...] = ()
@@ -94,7 +94,7 @@ class Entry(NamedTuple):
     window: Window
 
 
-_Literal: TypeAlias = tuple[str, Condition | Join | Apart | PairHolds]
+_Literal: TypeAlias = tuple[str, OneSided | Join | Apart | PairHolds]
 _Alternatives: TypeAlias = list[frozenset[_Literal]]
 
 
@@ -157,11 +157,11 @@ def _literals(leaf: Expression, *, is_true: bool, split: bool) -> list[_Literal]
     if isinstance(inner, OfDocument):
         shown = Not(inner.predicate) if isinstance(leaf, Not) else inner.predicate
         compares = shown if isinstance(shown, Compare) else None
-        return [("document", Condition(print_expression(shown), is_true, compares))]
+        return [("document", OneSided(print_expression(shown), is_true, compares))]
     if isinstance(inner, Pair):
         return [("pairs", PairHolds(inner, is_true))]
     if not isinstance(inner, Join):
-        return [("event", Condition(print_expression(leaf), is_true))]
+        return [("event", OneSided(print_expression(leaf), is_true))]
     if is_true:
         return [("joins", inner)]
     if not split:

@@ -28,7 +28,7 @@ from bittern.errors import OptionError
 from bittern.language.literals import attribute_name
 from bittern.language.templates import Template
 from bittern.matching.classes import Classes, StructureArrays, classify
-from bittern.matching.expand import ABSENT, FIRST_READER, PLAN_COLUMNS, READERS, Expanded, Plan
+from bittern.matching.expand import ABSENT, FIRST_READER, PLAN_COLUMNS, READERS, Expanded, ShapePlan
 from bittern.matching.structure import Structure
 from bittern.model.numbers import NumberColumns
 from bittern.model.rank.space import (
@@ -71,7 +71,7 @@ class _Plans(NamedTuple):
 
 
 def compile_catalog(
-    templates: Sequence[Template | Plan], shape_ids: Int32s, parameters: pa.DictionaryArray
+    templates: Sequence[Template | ShapePlan], shape_ids: Int32s, parameters: pa.DictionaryArray
 ) -> Compiled:
     """Compile texts read by ``Shapes`` (no bad ones among them).
 
@@ -80,7 +80,7 @@ def compile_catalog(
     used, own = np.unique(shape_ids, return_inverse=True)
     shape_ids = own.astype(np.int32)
     chosen = [templates[i] for i in used.tolist()]
-    plans = [each if isinstance(each, Plan) else Plan.of(each) for each in chosen]
+    plans = [each if isinstance(each, ShapePlan) else ShapePlan.of(each) for each in chosen]
     plan = _plans(plans)
     slots = np.array([len(each.template.kinds) for each in plans] or [0], dtype=np.int64)
     raws: list[str] = parameters.dictionary.to_pylist()
@@ -121,7 +121,7 @@ def compile_catalog(
     return Compiled(rank, sets, classes, class_of, operators)
 
 
-def _plans(plans: Sequence[Plan]) -> _Plans:
+def _plans(plans: Sequence[ShapePlan]) -> _Plans:
     structures: list[Structure] = []
     numbers: dict[bytes, int] = {}
     structure_of = np.zeros(max(1, len(plans)), dtype=np.int32)

@@ -103,7 +103,7 @@ _reader_ids: dict[Any, int] = {}
 _next_reader = itertools.count(FIRST_READER)
 
 
-class Plan(NamedTuple):
+class ShapePlan(NamedTuple):
     """A template expanded, once for all texts that have it."""
 
     template: Template
@@ -114,7 +114,7 @@ class Plan(NamedTuple):
     structure: Structure | None
 
     @classmethod
-    def of(cls, template: Template) -> Plan:
+    def of(cls, template: Template) -> ShapePlan:
         """Expand a template. O(nodes)."""
         expanded = _Expander().expand(template)
         rows = [

@@ -19,7 +19,7 @@ from bittern.service.report import SHOWN_BAD, count, list_bad, say
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from bittern.imports.rule_files import Outcome
+    from bittern.imports.rule_files import TranslatedRule
 
 #: Options that only some formats have: the option's name, and what the format's function calls it.
 _OWN = {
@@ -86,7 +86,7 @@ def run(options: argparse.Namespace) -> int:
     started = time.monotonic()
     progress = None if options.quiet or options.dry_run else Progress(sys.stderr)
     found: dict[str, str] = {}
-    refused: list[Outcome] = []
+    refused: list[TranslatedRule] = []
     try:
         rules = read_rules(
             options.format,
@@ -124,7 +124,7 @@ def _own_options(options: argparse.Namespace) -> dict[str, Any]:
     return own
 
 
-def _show(outcome: Outcome, *, as_json: bool) -> None:
+def _show(outcome: TranslatedRule, *, as_json: bool) -> None:
     if as_json:
         row: dict[str, Any] = {"id": outcome.id, "source": outcome.source}
         if outcome.error is None:
@@ -142,7 +142,7 @@ def _plain(text: str) -> str:
 
 
 def _load(
-    options: argparse.Namespace, found: dict[str, str], progress: Any, refused: list[Outcome]
+    options: argparse.Namespace, found: dict[str, str], progress: Any, refused: list[TranslatedRule]
 ) -> int:
     import bittern  # noqa: PLC0415 (cold start)
 
@@ -169,7 +169,7 @@ def _load(
     return loaded.added + loaded.changed + loaded.unchanged
 
 
-def _list_refused(refused: list[Outcome]) -> None:
+def _list_refused(refused: list[TranslatedRule]) -> None:
     for each in refused[:SHOWN_BAD]:
         print(f"  {_plain(each.id)}: {_plain(str(each.error))}", file=sys.stderr)
     if len(refused) > SHOWN_BAD:
@@ -179,7 +179,7 @@ def _list_refused(refused: list[Outcome]) -> None:
 def _summarise(
     options: argparse.Namespace,
     found: dict[str, str],
-    refused: list[Outcome],
+    refused: list[TranslatedRule],
     n_loaded: int,
     seconds: float,
 ) -> None:

@@ -53,7 +53,7 @@ _IN_SET = " IN SET "
 _NOWHERE = IdState(is_subscribed=False, row=None, segment=-1, position=-1)
 
 
-class Changes:
+class LiveChanges:
     """Subscriptions that change. Threads may share one."""
 
     def __init__(

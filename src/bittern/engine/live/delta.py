@@ -28,7 +28,7 @@ import pyarrow as pa
 
 from bittern.engine.index import Index
 from bittern.engine.subscriptions import Subscriptions
-from bittern.matching.expand import Plan
+from bittern.matching.expand import ShapePlan
 from bittern.model.ids import Ids
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class Row(NamedTuple):
     id: str | int
     text: str
     weight: float | None
-    plan: Plan
+    plan: ShapePlan
     parameters: tuple[str, ...]
 
 

@@ -35,7 +35,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from bittern.engine.index import Index
-from bittern.engine.live.changes import Changes
+from bittern.engine.live.changes import LiveChanges
 from bittern.engine.live.compact import Compaction
 from bittern.engine.live.delta import (
     rebased,
@@ -59,7 +59,7 @@ SPARE_SHAPES = 10_000
 CLOSE_SECONDS = 60.0
 
 
-class Layers(Changes):
+class Layers(LiveChanges):
     """Subscriptions that change, and the states that readers match on. Threads may share one.
 
     ``version`` is that of the last changes that ``apply`` made, ``base_version`` the one that the

@@ -14,7 +14,7 @@ from bittern.engine.subscriptions import REPEATED, weight_problem
 from bittern.engine.unanswered import needs_history, refused
 from bittern.errors import BadSubscription, ExpressionError, SubscriptionError
 from bittern.language.shapes import Shapes
-from bittern.matching.expand import Plan
+from bittern.matching.expand import ShapePlan
 from bittern.model.ids import id_problem, normal_id
 from bittern.terms.unknown import any_function
 
@@ -40,7 +40,7 @@ class RowReader:
         self._any_function = any_function
         self.shapes = Shapes()
         #: By the number of a template object: its plan, and whether it needs a history.
-        self._plans: dict[int, tuple[Plan, bool]] = {}
+        self._plans: dict[int, tuple[ShapePlan, bool]] = {}
 
     def forget(self) -> None:
         """Start anew: what is known is mostly of expressions that are gone."""
@@ -66,7 +66,7 @@ class RowReader:
         template = self.shapes.templates[shape]
         known = self._plans.get(id(template))
         if known is None:  # the plan keeps the template: no other has this id
-            known = self._plans[id(template)] = Plan.of(template), needs_history(template)
+            known = self._plans[id(template)] = ShapePlan.of(template), needs_history(template)
         plan, asks_history = known
         if asks_history and self._without_history:
             raise SubscriptionError([refused(id_, expression, self._without_history)])

@@ -26,7 +26,6 @@ import pyarrow as pa
 from bittern.arrays import ranges
 from bittern.jit import frozen
 from bittern.model.events.columns import Column
-from bittern.model.events.known import Known
 from bittern.model.numbers import Number, exact, floors_at_scale
 from bittern.model.rank.cells import (
     float_pairs,
@@ -52,6 +51,7 @@ from bittern.model.tagged import EXACT, EXACT_TIME, TaggedValues
 from bittern.model.tagged import STRING as STRING_TAG
 
 if TYPE_CHECKING:
+    from bittern.model.events.known import Known
     from bittern.model.patterns.sets import PatternSet
 
 Pairs = npt.NDArray[np.uint64]
@@ -174,6 +174,8 @@ class PairBatch:
         """What keeps the cells that values have in these attributes; None: they meet patterns."""
         if not self._constants.patterns.keys().isdisjoint(attributes):
             return None
+        from bittern.model.events.known import Known  # noqa: PLC0415  only for terms
+
         channels = self._rank.channels[list(attributes)]
         return Known(channels[channels >= 0].tolist(), self._rank.bases)
 

@@ -42,7 +42,7 @@ from bittern.model.events.batch import EventRows, PairBatch, Pairs
 from bittern.model.events.columns import plain, read_column
 from bittern.model.events.elements import Elements
 from bittern.model.events.gathered import Gathered, TypedColumn
-from bittern.model.events.known import Known
+from bittern.model.events.known import Failures, Known
 from bittern.model.events.opened import named_fields
 from bittern.model.events.reader import EventReader
 from bittern.model.events.repeats import Repeated, Repeats
@@ -53,7 +53,6 @@ from bittern.terms.nodes import Term, attributes_of, shared
 from bittern.terms.scope import MeaninglessError, Scope, Spent, is_strict
 from bittern.terms.unknown import unknown_functions
 
-Failures = list[tuple[int, str]]
 #: The name of the column of reasons.
 REASONS = TERM
 _MARK = {b"bittern": b"term"}

@@ -22,9 +22,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from bittern.model.events.batch import Pairs
 from bittern.model.rank.cells import spread_cells
 
-Pairs = npt.NDArray[np.uint64]
+#: Rows that fail, and why each does.
 Failures = list[tuple[int, str]]
 #: Pairs of the terms over some values; and by term which of the values fail, and why.
 Compute = Callable[[pa.Array], tuple[Pairs, dict[int, Failures]]]

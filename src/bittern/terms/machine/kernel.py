@@ -211,20 +211,15 @@ def _on_truth(operation: Any, n: Any, x: Any, y: Any, p: Any, q: Any, z: Any, s:
 
 @apart
 def _on_choices(
-    operation: Any,
-    n: Any,
-    x: Any,
-    y: Any,
-    u: Any,
-    v: Any,
-    p: Any,
-    q: Any,
-    z: Any,
-    s: Any,
-    condition: Any,
-    truth: Any,
+    operation: Any, n: Any, integers: Any, reals: Any, given: Any, z: Any, s: Any, decides: Any
 ) -> None:
-    """One of two values, and its state."""
+    """One of two values, and its state.
+
+    Both values are there as ``integers`` and as ``reals``, with the states that are ``given``. What
+    ``CHOOSE`` decides by is a condition and its states.
+    """
+    (x, y), (u, v), (p, q) = integers, reals, given
+    condition, truth = decides
     for i in range(n):
         is_left = np.uint8(0)
         if operation == CHOOSE:
@@ -331,8 +326,8 @@ def run(
             elif operation <= NOT:
                 _on_orders(operation, n, x, y, u, v, z, extra)
             elif operation <= LEAST_REAL:
-                condition, truth = values[max(extra, 0)], states[max(extra, 0)]
-                _on_choices(operation, n, x, y, u, v, p, q, z, s, condition, truth)
+                decides = values[max(extra, 0)], states[max(extra, 0)]
+                _on_choices(operation, n, (x, y), (u, v), (p, q), z, s, decides)
             else:
                 for i in range(n):
                     s[i] = p[i]

@@ -22,7 +22,7 @@ from bittern.terms.machine.translator import (
     RESULTS,
     Translation,
     Translator,
-    Typed,
+    TypedRegister,
     UntranslatableError,
 )
 from bittern.terms.nodes import Call, Term
@@ -32,7 +32,7 @@ from bittern.terms.scope import MeaninglessError
 def translate(terms: Sequence[Term], types: Mapping[str, pa.DataType]) -> Translation:
     """Instructions for the terms that have some, over columns of these types. O(nodes)."""
     own = Translator(types)
-    found: list[tuple[int, Typed]] = []
+    found: list[tuple[int, TypedRegister]] = []
     for place, term in enumerate(terms):
         try:
             typed = own.value(term) if isinstance(term, Call) else None

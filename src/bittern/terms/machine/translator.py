@@ -34,7 +34,7 @@ class UntranslatableError(Exception):
     """The machine does not have this meaning."""
 
 
-class Typed(NamedTuple):
+class TypedRegister(NamedTuple):
     """A register, or a number that stands for one until all are told, and the type of its value."""
 
     register: int
@@ -64,12 +64,12 @@ class Translator:
         self._types = types
         # Rows are not needed to know what type a value has.
         self._nobody = Scope({name: pa.array([], kind) for name, kind in types.items()}, 0)
-        self._values: dict[Term, Typed | None] = {}
+        self._values: dict[Term, TypedRegister | None] = {}
         self._constants: dict[int, int] = {}
-        self._inputs: dict[Term, Typed] = {}
+        self._inputs: dict[Term, TypedRegister] = {}
         self._code: dict[tuple[int, int, int, int], int] = {}
 
-    def value(self, term: Term) -> Typed:
+    def value(self, term: Term) -> TypedRegister:
         """The register that a term ends in."""
         if term not in self._values:
             self._values[term] = None
@@ -79,7 +79,7 @@ class Translator:
             raise UntranslatableError
         return found
 
-    def _value(self, term: Term) -> Typed:
+    def _value(self, term: Term) -> TypedRegister:
         if isinstance(term, Constant):
             return self._constant(term.scalar)
         if isinstance(term, Attribute):
@@ -97,16 +97,16 @@ class Translator:
             return self._constant(found)
         return self._input(term, found.type)
 
-    def _input(self, term: Term, kind: pa.DataType) -> Typed:
+    def _input(self, term: Term, kind: pa.DataType) -> TypedRegister:
         if kind not in HELD:
             raise UntranslatableError
-        return self._inputs.setdefault(term, Typed(_INPUTS + len(self._inputs), kind))
+        return self._inputs.setdefault(term, TypedRegister(_INPUTS + len(self._inputs), kind))
 
-    def _constant(self, scalar: pa.Scalar) -> Typed:
+    def _constant(self, scalar: pa.Scalar) -> TypedRegister:
         value, kind = scalar.as_py(), scalar.type
         if value is None or kind not in (*INTEGERS, REAL, BOOLEAN):
             raise UntranslatableError
-        return Typed(self.number(value), kind)
+        return TypedRegister(self.number(value), kind)
 
     def number(self, value: float) -> int:
         """The register of a constant."""
@@ -152,11 +152,11 @@ class Translator:
                 raise UntranslatableError
         return [register for register, _ in found]
 
-    def narrow(self, register: int, kind: pa.DataType, state: int) -> Typed:
+    def narrow(self, register: int, kind: pa.DataType, state: int) -> TypedRegister:
         """A result in the type of its operands."""
         if kind in (BIGINT, REAL):
-            return Typed(register, kind)
-        return Typed(self.step(to.NARROW, register, extra=4 * kind.bit_width + state), kind)
+            return TypedRegister(register, kind)
+        return TypedRegister(self.step(to.NARROW, register, extra=4 * kind.bit_width + state), kind)
 
     def truth(self, term: Term) -> int:
         """A condition."""
@@ -171,7 +171,7 @@ class Translator:
         one, other = self.alike((left, right), kind)
         return self.step(to.ORDER_REAL if kind == REAL else to.ORDER, one, other)
 
-    def chosen(self, pieces: Sequence[tuple[int, Term]], otherwise: Term) -> Typed:
+    def chosen(self, pieces: Sequence[tuple[int, Term]], otherwise: Term) -> TypedRegister:
         """What the first condition that holds leads to."""
         terms = [*(term for _, term in pieces), otherwise]
         kind = widest_type(self.kind(term) for term in terms)
@@ -180,18 +180,18 @@ class Translator:
         *values, found = self.alike(terms, kind)
         for (condition, _), value in zip(reversed(pieces), reversed(values), strict=True):
             found = self.step(to.CHOOSE, value, found, condition)
-        return Typed(found, kind)
+        return TypedRegister(found, kind)
 
-    def first(self, terms: Sequence[Term]) -> Typed:
+    def first(self, terms: Sequence[Term]) -> TypedRegister:
         """The first value that is there."""
         kind = widest_type(self.kind(term) for term in terms)
         if kind not in HELD:
             raise UntranslatableError
         values = self.alike(terms, kind)
         found = reduce(lambda later, value: self.step(to.FIRST, value, later), reversed(values))
-        return Typed(found, kind)
+        return TypedRegister(found, kind)
 
-    def together(self, found: Sequence[tuple[int, Typed]]) -> Translation:
+    def together(self, found: Sequence[tuple[int, TypedRegister]]) -> Translation:
         """What the terms that were found need, in registers that are used again. O(steps)."""
         steps = list(self._code)
         needed, last = set[int](), dict[int, int]()
@@ -243,4 +243,4 @@ def _read(step: tuple[int, int, int, int]) -> tuple[int, ...]:
 
 
 #: What translates a call of this name.
-MEANINGS: dict[str, Callable[[Translator, Call], Typed]] = {}
+MEANINGS: dict[str, Callable[[Translator, Call], TypedRegister]] = {}
