@@ -79,7 +79,7 @@ class Matcher:
         Events with a value that no subscription can compare are in ``matches.mistyped``.
         """
         if not json:
-            singly = match_one_by_one(self._state, events, limit)
+            singly = match_one_by_one(self._state, events, limit, self._sets)
             if singly is not None:
                 found, self.last_statistics = singly
                 return found
@@ -163,22 +163,24 @@ class StateMatcher:
 
 
 def match_one_by_one(
-    state: State, events: Any, limit: int | None
+    state: State, events: Any, limit: int | None, sets: Mapping[str, Any]
 ) -> tuple[Matches, dict[str, int]] | None:
     """Match one event, or a list of a few, without a batch: the matches, and the totals.
 
     None if a batch has to do it. Matches and totals are those that it would give.
     """
-    singly = _one_by_one(state, events)
+    singly = _one_by_one(state, events, sets)
     if singly is None or limit is None:
         return singly
     check_limit(limit)
     return best(singly[0], state_weights(state), limit), singly[1]
 
 
-def _one_by_one(state: State, events: Any) -> tuple[Matches, dict[str, int]] | None:
+def _one_by_one(
+    state: State, events: Any, sets: Mapping[str, Any]
+) -> tuple[Matches, dict[str, int]] | None:
     if type(events) is str or type(events) is dict:
-        one = _find(state, events)
+        one = _find(state, events, sets)
         if one is None:
             return None
         matches = Matches.of_one(one[0], state.ids, one[1])
@@ -187,7 +189,8 @@ def _one_by_one(state: State, events: Any) -> tuple[Matches, dict[str, int]] | N
         return None
     parts = []
     for event in events:
-        found = _find(state, event) if type(event) is str or type(event) is dict else None
+        is_served = type(event) is str or type(event) is dict
+        found = _find(state, event, sets) if is_served else None
         if found is None:
             return None
         parts.append(found)
@@ -218,12 +221,14 @@ def _totals(events: int, candidates: int, matches: int) -> dict[str, int]:
     }
 
 
-def _find(state: State, event: str | dict[Any, Any]) -> tuple[npt.NDArray[np.int32], int] | None:
+def _find(
+    state: State, event: str | dict[Any, Any], sets: Mapping[str, Any]
+) -> tuple[npt.NDArray[np.int32], int] | None:
     """Subscriptions by position that one event satisfies, and how many were candidates."""
     parts = []
     for segment in state.segments:
         one = segment.one_event
-        found = None if one is None else one.match(event, segment.marks_at)
+        found = None if one is None else one.match(event, segment.marks_at, sets)
         if found is None:
             return None
         parts.append(found)

@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from bittern.arrays import Int64s, Mask
 from bittern.errors import SnapshotError
-from bittern.jit import b1w, frozen, i8r, i8w, inline, kernel, tuple_type, u8r, void
+from bittern.jit import b1, b1w, frozen, i8, i8r, i8w, inline, kernel, tuple_type, u8r, void
 from bittern.model.hashing import hash_word, multiplier_of
 from bittern.model.numbers import INT64_MIN
 
@@ -69,6 +69,11 @@ def _find_all(table: Any, words: Any, found: Any) -> None:
         found[i] = is_there and words[i] != table.head[_FREE]
 
 
+@kernel(b1, WORDS, i8)
+def _find_one(table: Any, word: Any) -> Any:
+    return table.slots[_slot_of(table, word)] == word and word != table.head[_FREE]
+
+
 class WordTable:
     """An immutable set of 64-bit integers; ``build`` makes one, ``find_batch`` asks it."""
 
@@ -93,6 +98,10 @@ class WordTable:
         found = np.empty(len(words), np.bool_)
         _find_all(self._arrays, np.ascontiguousarray(words), found)
         return found
+
+    def find_one(self, word: int) -> bool:
+        """Whether one is a member. O(1)."""
+        return bool(_find_one(self._arrays, word))
 
     def words(self) -> Int64s:
         """The members, ascending. O(members x log members)."""

@@ -33,6 +33,9 @@ class NamedSet(Protocol):
         ``MeaninglessError`` if the values are of another kind than the members.
         """
 
+    def has(self, value: int | bytes, kind: int, name: str) -> bool:
+        """The same for one integer, time or text."""
+
 
 NamedSets: TypeAlias = Mapping[str, NamedSet]
 

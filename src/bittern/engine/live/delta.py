@@ -64,12 +64,23 @@ class Segment:
     places: dict[str | int, int] = field(default_factory=dict)
     #: What matches one event at a time, once it was asked for; the same for all marks.
     ones: list[OneEvent | None] = field(default_factory=list)
-    #: The address of the marks, and their number.
-    marks_at: tuple[int, int] = field(init=False)
+    #: The marks that count for one event at a time, their address and their number.
+    _marks: list[tuple[npt.NDArray[np.uint8], tuple[int, int]]] = field(
+        default_factory=list, init=False
+    )
 
-    def __post_init__(self) -> None:
-        """Look the address up once."""
-        object.__setattr__(self, "marks_at", (int(self.alive.ctypes.data), len(self.alive)))
+    @property
+    def marks_at(self) -> tuple[int, int]:
+        """The address of the marks of those that are alive and need no history, and their number.
+
+        Looked up once.
+        """
+        if not self._marks:
+            from bittern.engine.unanswered import alive_and_answered  # noqa: PLC0415  it needs us
+
+            marks = alive_and_answered(self.index, self.alive)
+            self._marks.append((marks, (int(marks.ctypes.data), len(marks))))
+        return self._marks[0][1]
 
     def __reduce__(self) -> Any:
         """A copy has addresses of its own."""

@@ -141,7 +141,7 @@ class LiveMatcher(Layers):
             )
         state, sets = self.sealed_with_sets()
         if self.joins is None and not json:
-            singly = match_one_by_one(state, events, limit)
+            singly = match_one_by_one(state, events, limit, sets)
             if singly is not None:
                 found, self.last_statistics = singly
                 self.sample = events[:] if type(events) is list else events

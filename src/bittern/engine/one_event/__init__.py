@@ -7,11 +7,12 @@ same functions are put together in one kernel, which finds everything by address
     kernel     the compiled call: parse, encode, stab, verify, expand
     found      parts of it: from postings to subscriptions
     patterns   a call in the middle of it, for strings that patterns are asked of
+    computed   between two calls: terms, sets and presence, which no event carries itself
     bits       a call behind it, for the classes that stand in bits
     table      the addresses of an index's arrays, and of the scratch that a call writes
     matcher    the events that are served, in the form that the kernel reads; what falls back
 
-It serves an index of the strategy ``pivot`` (with or without bits) over ``cei`` whose attributes
-are all carried by events. What it cannot do, it leaves to the batch: ``OneEvent.of`` says so of an
+It serves an index of the strategy ``pivot`` (with or without bits) over ``cei``, unless it has
+functions that only Spark knows. What it cannot do, it leaves to the batch: ``OneEvent.of`` says so of an
 index, and the kernel by its result of an event. So there is one definition of what matches.
 """

@@ -4,7 +4,8 @@ All that it reads and writes is found by address, in a table of (address, length
 address itself (``engine/one_event/table.py``): handing sixty arrays over would take longer than
 matching. The steps are those of a batch, and so are the functions:
 
-1. *Parse* JSON text (``model/events/json_text.py``), or take over the values of a mapping.
+1. *Parse* JSON text (``model/events/json_text.py``), or take over the values of a mapping. If
+   something is computed from them, Python does that (``computed.py``) and calls again.
 2. *Encode*: each value becomes up to three cells (``model/rank/cells.py``). The view by event is
    one row of channels, -1 but for those of this event, and is cleared at the end.
 3. *Stab*: the lists of each cell, as runs of the stabbing index's items (``stabbing/cei.py``). What
@@ -27,6 +28,7 @@ from bittern.engine.one_event.found import expand, fetch_programs, keep_once, pa
 from bittern.engine.one_event.table import (
     CANDIDATES,
     CELLS,
+    COMPUTED,
     ENTRIES,
     FOUND,
     INPUT,
@@ -48,8 +50,12 @@ from bittern.model.tagged import INTEGER, STRING
 from bittern.stabbing.cei import add_path, fetch_path
 
 # Why the call stopped: the batch has to do it, some room is too small (the scratch says how much
-# is needed), there are numbers that Python has to round, or strings with patterns to be found.
-FALL_BACK, ROOM, NUMBERS, STRINGS = -1, -2, -3, -4
+# is needed), there are numbers that Python has to round, strings with patterns to be found, or
+# something has to be computed.
+FALL_BACK, ROOM, NUMBERS, STRINGS, COMPUTE = -1, -2, -3, -4, -5
+# What is asked to be computed (``computed.py``), behind what each attribute asks for: something for
+# every event; something that nulls matter to.
+ALWAYS, NULLS = 1, 2
 # What there is to read: JSON text. Else so many values of a mapping, or, from ``AGAIN`` down, so
 # many entries that an earlier call has left in the scratch.
 JSON, AGAIN = -1, -2
@@ -151,6 +157,18 @@ def _has_patterns(entries: Any, n: Any, set_of: Any) -> Any:
 
 
 @inline
+def _is_asked(entries: Any, n: Any, asking: Any) -> Any:
+    """Whether something has to be computed for an event with these entries."""
+    last = len(asking) - 1
+    if asking[last] != 0:
+        return True
+    for i in range(n):
+        if entries.attributes[i] < last and asking[np.uint64(entries.attributes[i])] != 0:
+            return True
+    return False
+
+
+@inline
 def _stab(
     begins: Any,
     ends: Any,
@@ -232,6 +250,8 @@ def _match(table: Any, given: Any, mode: Any, alive_at: Any, n_alive: Any) -> An
     class_starts = array_at(t[34, 0], (t[34, 1],), np.int32)
     subscribers = array_at(t[35, 0], (t[35, 1],), np.int32)
     data = array_at(t[36, 0], (t[36, 1],), np.uint8)
+    asking = array_at(t[80, 0], (t[80, 1],), np.uint8)
+    computed = array_at(t[81, 0], (t[81, 1],), np.int32)
     size = np.int64(len(given))
     work = Workspace(
         array_at(t[37, 0], (t[37, 1],), np.uint8),
@@ -239,7 +259,7 @@ def _match(table: Any, given: Any, mode: Any, alive_at: Any, n_alive: Any) -> An
         array_at(t[39, 0], (t[39, 1],), np.int64),
         array_at(t[40, 0], (t[40, 1],), np.bool_),
         array_at(t[36, 0] + size, (size,), np.uint8),  # behind the text, as payloads have it
-        False,
+        len(asking) > 0 and asking[len(asking) - 1] & NULLS != 0,
     )
     spare = array_at(t[41, 0], (t[41, 1],), np.uint8)
     entries = TaggedRoom(
@@ -273,7 +293,7 @@ def _match(table: Any, given: Any, mode: Any, alive_at: Any, n_alive: Any) -> An
         state[INPUT] = needed
         return np.int64(ROOM)
     if mode > AGAIN:
-        state[FOUND] = -1
+        state[FOUND], state[COMPUTED] = -1, -1
     for i in range(size):
         data[i] = given[i]
     count = np.int64(AGAIN - mode)
@@ -287,6 +307,10 @@ def _match(table: Any, given: Any, mode: Any, alive_at: Any, n_alive: Any) -> An
         count = np.int64(mode)
         _take_over(values, count, data, size, entries)
     state[ENTRIES] = count
+    if state[COMPUTED] < 0:
+        if len(asking) and _is_asked(entries, count, asking):
+            return np.int64(COMPUTE)
+        state[COMPUTED] = 0
     if len(set_of) and state[FOUND] < 0 and _has_patterns(entries, count, set_of):
         return np.int64(STRINGS)
     n_cells = _encode(rank, kinds, entries, count, data, spare, cells, channels)
@@ -294,6 +318,9 @@ def _match(table: Any, given: Any, mode: Any, alive_at: Any, n_alive: Any) -> An
         return n_cells
     for i in range(state[FOUND]):
         channels[n_cells], cells[n_cells] = found[i], rank.heads[found[i], BASE]
+        n_cells += 1
+    for i in range(state[COMPUTED]):
+        channels[n_cells], cells[n_cells] = computed[2 * i], computed[2 * i + 1]
         n_cells += 1
     state[CELLS] = n_cells
     if n_cells * (shape[1] + 1) >= len(run_begins):

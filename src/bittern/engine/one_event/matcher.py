@@ -1,7 +1,7 @@
 """Which events one compiled call serves, and what the batch has to do.
 
 ``OneEvent.of(index)`` is None for an index that it cannot serve: one of another strategy or
-stabbing index, with terms, history or presence, or with more channels than one row should have.
+stabbing index, with functions that only Spark knows, or with more channels than a row should have.
 ``match`` returns None for an event that the batch has to do: one that is not JSON or would be
 reported as mistyped, one with values of rarer types, one too large for the scratch.
 
@@ -27,6 +27,7 @@ import numpy.typing as npt
 
 from bittern.engine.one_event.kernel import (
     AGAIN,
+    COMPUTE,
     FALL_BACK,
     JSON,
     NUMBERS,
@@ -43,9 +44,13 @@ from bittern.model.rank.encoded import SMALL_MATRIX
 from bittern.model.rank.space import HEAD, SINGLE_KINDS, under
 from bittern.model.tagged import BOOLEAN, FLOAT, INTEGER, OTHER, STRING, TIMESTAMP
 from bittern.stabbing.cei import GROUP_BITS
+from bittern.terms.unknown import EMBEDDED
 
 if TYPE_CHECKING:
     from bittern.engine.index import Index
+    from bittern.engine.one_event.computed import Computed
+    from bittern.model.events.attributes import Attributes
+    from bittern.terms.members import NamedSets
 
 Positions = npt.NDArray[np.int32]
 _COUNT = 0xFFFFFFFF
@@ -65,9 +70,10 @@ _FORMS: tuple[str | tuple[str, int], ...] = (
 class OneEvent:
     """Matches one event at a time against an index. Threads may share it."""
 
-    def __init__(self, arrays: IndexArrays, heads: Heads) -> None:
+    def __init__(self, arrays: IndexArrays, heads: Heads, computed: Computed | None) -> None:
         self._arrays = arrays
         self._heads = heads
+        self._computed = computed
         self._free: list[Scratch] = []
         self._call: Callable[..., int] | None = None
 
@@ -84,16 +90,28 @@ class OneEvent:
         elif strategy.name != "pivot":
             return None
         small = 4 * (index.rank.n_channels + 1) <= SMALL_MATRIX
-        if parameters["stabbing"] != "cei" or encoder.hidden is not None or not small:
+        if parameters["stabbing"] != "cei" or not small or index.functions != EMBEDDED:
             return None
-        rank = encoder.constants.arrays
+        rank, kinds = encoder.constants.arrays, encoder.kinds.masks
+        names: Attributes = encoder
+        computed = numbering = None
+        if encoder.hidden is not None:
+            from bittern.engine.one_event.computed import (  # noqa: PLC0415  only then
+                Computed,
+                Numbering,
+            )
+
+            numbering = Numbering.of(encoder)
+            names, kinds = numbering.names, numbering.kinds
+            rank = rank._replace(channels=numbering.channels)
+            computed = Computed(encoder, numbering)
         offsets, cut = own["stabbing.offsets"], own["stabbing.shape"]
         shape = np.append(cut, min(int(cut[1]), GROUP_BITS))
         arrays = (
-            *encoder.table.as_tuple,
+            *names.table.as_tuple,
             *rank[:-1],
             *rank.strings,
-            encoder.kinds.masks,
+            kinds,
             offsets[:-1],
             offsets[1:],
             own["stabbing.masks"],
@@ -110,17 +128,22 @@ class OneEvent:
             from bittern.engine.one_event.patterns import PatternArrays  # noqa: PLC0415  only then
 
             patterns = PatternArrays.of(encoder.constants, len(encoder.kinds.masks))
+            if numbering is not None:
+                patterns = patterns._replace(set_of=numbering.moved(patterns.set_of))
             if not patterns.are_sound():
                 return None
-        sizes = longest_name(encoder.table), len(encoder.table), index.rank.n_channels
-        parts = IndexArrays(arrays, *sizes, len(own["repeats"]), patterns, bits)
-        return cls(parts, encoder.names.heads)
+        sizes = longest_name(names.table), len(names.table), index.rank.n_channels
+        half = None if computed is None else computed.half
+        parts = IndexArrays(arrays, *sizes, len(own["repeats"]), patterns, bits, half)
+        return cls(parts, names.names.heads, computed)
 
-    def match(self, event: Any, alive: tuple[int, int]) -> tuple[Positions, int] | None:
+    def match(
+        self, event: Any, alive: tuple[int, int], sets: NamedSets
+    ) -> tuple[Positions, int] | None:
         """Match JSON text or a dictionary: the subscriptions, and how many were candidates.
 
         None if the batch has to do it. ``alive`` is the address of the marks of the living and
-        their number, 0 if all are alive.
+        their number, 0 if all are alive. ``sets`` are those that subscriptions name.
         """
         call = self._call
         if call is None:
@@ -139,13 +162,13 @@ class OneEvent:
             if not scratch.grow():
                 return None
             self._free.append(scratch)
-            return self.match(event, alive)
+            return self.match(event, alive, sets)
         except Exception:  # noqa: BLE001  whatever is in an event, the batch says what to do
             self._free.append(scratch)
             return None
         found = call(scratch.table, given, mode, *alive)
         if found < 0 or self._arrays.bits is not None:
-            found = self._go_on(scratch, found, mode, given, alive)
+            found = self._go_on(scratch, found, (mode, given, event), alive, sets)
             if found < 0:
                 self._free.append(scratch)
                 return None
@@ -154,13 +177,24 @@ class OneEvent:
         return subscriptions, found >> 32
 
     def _go_on(
-        self, scratch: Scratch, found: int, mode: int, given: bytes, alive: tuple[int, int]
+        self,
+        scratch: Scratch,
+        found: int,
+        read: tuple[int, bytes, Any],
+        alive: tuple[int, int],
+        sets: NamedSets,
     ) -> int:
         """Go on where the call stopped, up to the end; negative if the batch has to do it."""
+        mode, given, event = read
         bits = self._arrays.bits
         while True:
             if found == NUMBERS:
                 mode, given = AGAIN - _settle_numbers(scratch), b""
+            elif found == COMPUTE:
+                assert self._computed is not None
+                if not self._computed.add(scratch, event, sets):
+                    return FALL_BACK
+                mode, given = AGAIN - scratch.n_entries, b""
             elif found == STRINGS:
                 mode, given = AGAIN - scratch.n_entries, b""
                 if not self._find_patterns(scratch):

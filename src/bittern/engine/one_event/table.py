@@ -7,6 +7,7 @@ The kernel finds all arrays by the table, a row of (address, length) for each, i
     slots 36 .. 58  the scratch: text, entries, cells, runs, one row of channels, matches, ...
     slots 59 .. 63  patterns: each attribute's set, the table of sets, channels found, ...
     slots 64 .. 79  bits: groups, blocks, unions, programs; the event's lines, room for two
+    slots 80 .. 81  what is computed: which attributes ask for it, the cells found
 
 A call needs a scratch of its own. Scratches are kept in a list: a call takes one and puts it back,
 so there are as many as there were calls at a time. Taking and putting back are single steps of the
@@ -22,7 +23,7 @@ under, and some 200 kB.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -33,12 +34,13 @@ from bittern.model.events.entries import MAX_DEPTH
 if TYPE_CHECKING:
     from bittern.engine.one_event.patterns import PatternArrays
 
-N_INDEX, N_SLOTS = 36, 80
+N_INDEX, N_SLOTS = 36, 82
 # What the kernel may ask for, by its place in the state: bytes of input (three for each value of a
 # mapping), runs, candidates, matches, candidates of patterns. Behind it, how many entries it has
 # left in the scratch, how many patterns were found (-1: they were not looked for), how many values
-# they were looked for in, and how many cells the event has.
-INPUT, RUNS, CANDIDATES, MATCHES, PATTERNS, ENTRIES, FOUND, VALUES, CELLS = range(9)
+# they were looked for in, how many cells the event has, and how many of these were computed (-1:
+# they were not).
+INPUT, RUNS, CANDIDATES, MATCHES, PATTERNS, ENTRIES, FOUND, VALUES, CELLS, COMPUTED = range(10)
 MOST_INPUT = 1 << 20
 MOST_FOUND = 1 << 22
 MOST_PATTERNS = 1 << 20
@@ -57,6 +59,15 @@ class BitsHalf(NamedTuple):
     line_words: int
 
 
+class ComputedHalf(NamedTuple):
+    """What an index asks for that no event carries itself, and sizes of the scratch."""
+
+    #: By attribute, as the kernel numbers them, whether something is computed from it; then flags.
+    asking: npt.NDArray[np.uint8]
+    most_entries: int
+    most_cells: int
+
+
 class IndexArrays(NamedTuple):
     """The arrays of an index, in the order of the slots, and the sizes of its scratch."""
 
@@ -67,6 +78,7 @@ class IndexArrays(NamedTuple):
     n_classes: int  # 0 if none has alternatives
     patterns: PatternArrays | None
     bits: BitsHalf | None
+    computed: ComputedHalf | None
 
 
 def _address(array: npt.NDArray[Any]) -> tuple[int, int]:
@@ -83,7 +95,7 @@ class Scratch:
         self.table = int(self._table.ctypes.data)
         matrix = np.full(index.n_channels + 1, -1, np.int32)
         matrix[-1] = 0  # for tests that always hold
-        self._state = np.zeros(9, np.int64)
+        self._state = np.zeros(COMPUTED + 1, np.int64)
         self._kept: dict[int, TableArrays] = {}
         self._put(0, *index.arrays)
         self._put(
@@ -103,6 +115,11 @@ class Scratch:
         if index.bits is not None:
             lines = np.empty((2, index.bits.line_words), np.uint64)
             self._put(64, *index.bits.arrays, np.zeros(index.bits.n_slots, np.uint8), *lines)
+        self._more_entries, self._more_cells = 0, 0
+        if index.computed is not None:
+            asking, self._more_entries, self._more_cells = index.computed
+            self._computed = np.empty(2 * self._more_cells, np.int32)
+            self._put(80, asking, self._computed)
         self._room, self._n_cells = [0] * len(_FIRST_ROOM), 0
         self.longs = self.reals = memoryview(b"")
         self._make_room(_FIRST_ROOM)
@@ -130,13 +147,13 @@ class Scratch:
             self._channels, candidates, self.questions = self._index.patterns.room(wanted[PATTERNS])
             self._put(61, self._channels, candidates, self.questions)
         self._room = list(map(max, self._room, wanted))
-        n_cells = 3 * len(self.tags) + self._room[PATTERNS]
+        n_cells = 3 * len(self.tags) + self._room[PATTERNS] + self._more_cells
         if n_cells > self._n_cells:
             self._put(46, np.empty(n_cells, np.int32), np.empty(n_cells, np.int32))
             self._n_cells = n_cells
 
     def _make_input(self, size: int) -> None:
-        n = size // 3 + 1
+        n = size // 3 + 1 + self._more_entries
         values = np.zeros(2 * n, np.int64)
         values[: len(self.longs)] = self.longs  # those of the call that needs more room
         #: The values of a mapping as integers, and the same memory as floats.
@@ -144,11 +161,12 @@ class Scratch:
         #: Text, and entries of JSON: for numbers that Python rounds.
         self.data, self.tags = np.empty(2 * size, np.uint8), np.empty(n, np.uint8)
         self.payloads, self.lengths = np.empty(n, np.int64), np.empty(n, np.int32)
+        self.attributes = np.empty(n, np.int32)
         self._put(36, self.data)
         self._put(
             41,
             np.empty(size, np.uint8),
-            np.empty(n, np.int32),
+            self.attributes,
             self.tags,
             self.payloads,
             self.lengths,
@@ -165,6 +183,37 @@ class Scratch:
         n = int(self._state[FOUND])
         self._channels[n : n + len(more)] = more
         self._state[FOUND] = n + len(more)
+
+    def entries(self) -> Iterator[tuple[int, int, int, int]]:
+        """What was read: attribute, tag, payload and length of each value."""
+        n = self.n_entries
+        columns = (self.attributes, self.tags, self.payloads, self.lengths)
+        return zip(*(column[:n].tolist() for column in columns), strict=True)
+
+    def put_entries(self, entries: Sequence[tuple[int, int, int, int]]) -> None:
+        """Have these in place of what was read."""
+        n = self._state[ENTRIES] = len(entries)
+        if n:
+            rows = np.array(entries)
+            self.attributes[:n], self.tags[:n] = rows[:, 0], rows[:, 1]
+            self.payloads[:n], self.lengths[:n] = rows[:, 2], rows[:, 3]
+
+    def add_entries(self, more: Sequence[tuple[int, int, int]]) -> None:
+        """Add values that are no strings: attribute, tag and payload."""
+        n = self.n_entries
+        for place, (attribute, tag, payload) in enumerate(more, start=n):
+            self.attributes[place], self.tags[place] = attribute, tag
+            self.payloads[place], self.lengths[place] = payload, 0
+        self._state[ENTRIES] = n + len(more)
+
+    def put_computed(self, cells: Sequence[int]) -> None:
+        """Have these channels and cells, in turn, as what was computed."""
+        self._computed[: len(cells)] = cells
+        self._state[COMPUTED] = len(cells) // 2
+
+    def text(self, payload: int, length: int) -> bytes:
+        """The bytes of a string."""
+        return self.data[payload : payload + length].tobytes()
 
     def ask(self, what: int, needed: int) -> None:
         """Note what is needed, as the kernel does."""

@@ -149,6 +149,19 @@ class Members:
             values = Values(column.kind, data, column.valid, column.scale)
         return pa.array(self._found(values, len(array)), mask=_nulls(column.valid))
 
+    def has(self, value: int | bytes, kind: int, name: str) -> bool:
+        """Whether one integer, time in microseconds or UTF-8 text is a member, as ``holds`` says.
+
+        ``kind`` is its kind. O(1).
+        """
+        if self.kind is None:
+            return False
+        if kind != self.kind:
+            raise MeaninglessError(f"{name} has {plural(self.kind)}, not {plural(kind)}")
+        if isinstance(value, bytes):
+            return self._texts.find_one(value, 0) >= 0
+        return self._integers.find_one(value)
+
     def _found(self, values: Values, n: int) -> npt.NDArray[np.bool_]:
         found = np.zeros(n, np.bool_)
         only_integers = not len(self._floats) and not len(self._texts)

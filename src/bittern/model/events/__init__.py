@@ -11,6 +11,7 @@
     shared.py      one reading for a snapshot and the deltas on top of it
     mistyped.py    values of a type that no subscription can compare
     derived.py gathered.py repeats.py known.py elements.py   the values of terms in a batch
+    one_row.py     the values of terms for one event
     opened.py value_types.py variant_trees.py   lists and objects, for terms
     present.py     what an event has at all, NULL or not
     typed.py typed_numbers.py    values by themselves, for events that are compared with others

@@ -82,7 +82,7 @@ def computed_terms(events: Any) -> dict[str, pa.Array]:
     return columns
 
 
-class _Derived(NamedTuple):
+class Derived(NamedTuple):
     """A derived attribute: its number, its term, and the attributes that the term reads."""
 
     number: int
@@ -112,21 +112,22 @@ class DerivedAttributes:
             elif is_derived(name):
                 own[name] = number
         terms, self._repeated = shared([*map(term_of, own), *wanted])
-        self._derived = []
-        self._elements: list[tuple[_Derived, Elements]] = []
-        self._machine = Machine(terms[: len(own)])
+        #: Terms, and arrays whose elements are looked for.
+        self.terms: list[Derived] = []
+        self.elements: list[tuple[Derived, Elements]] = []
+        self.machine = Machine(terms[: len(own)])
         self._known: dict[tuple[str, tuple[int, ...]], Known | None] = {}
         names: dict[str, list[Term]] = {}
         for (name, number), term in zip(own.items(), terms, strict=False):
             unknown = tuple(unknown_functions(term))
             reads, strict = tuple(attributes_of(term)), is_strict(term)
-            self._derived.append(_Derived(number, name, term, reads, unknown, strict))
+            self.terms.append(Derived(number, name, term, reads, unknown, strict))
         for constants, term in zip(wanted.values(), terms[len(own) :], strict=True):
             reads, strict = tuple(attributes_of(term)), is_strict(term)
-            of_array = _Derived(-1, constants[0][0], term, reads, (), strict)
+            of_array = Derived(-1, constants[0][0], term, reads, (), strict)
             elements = Elements([(number, constant) for _, number, constant in constants])
-            self._elements.append((of_array, elements))
-        for derived in (*self._derived, *(array for array, _ in self._elements)):
+            self.elements.append((of_array, elements))
+        for derived in (*self.terms, *(array for array, _ in self.elements)):
             for read in derived.reads:
                 names.setdefault(read, []).append(derived.term)
         self._fields = [named_fields(terms) for terms in names.values()]
@@ -141,7 +142,7 @@ class DerivedAttributes:
 
     def are_all_in(self, computed: Mapping[str, pa.Array]) -> bool:
         """Whether Spark has computed every term, so that nothing has to be gathered."""
-        return not self._elements and all(each.name in computed for each in self._derived)
+        return not self.elements and all(each.name in computed for each in self.terms)
 
     def add(
         self,
@@ -170,7 +171,7 @@ class DerivedAttributes:
             reasons = computed[REASONS].to_pylist()
             failures = [(row, why) for row, why in enumerate(reasons) if why is not None]
         waiting: dict[Repeated | None, list[int]] = {}
-        for place, derived in enumerate(self._derived):
+        for place, derived in enumerate(self.terms):
             if derived.name in computed:
                 sink.add_column(derived.number, read_column(computed[derived.name]))
             elif not derived.unknown:
@@ -185,18 +186,14 @@ class DerivedAttributes:
                 continue
             for place, rows, array in self._values(places, columns, scope, failed):
                 mark = sink.mark()
-                sink.add_column(self._derived[place].number, read_column(plain(array)))
+                sink.add_column(self.terms[place].number, read_column(plain(array)))
                 if rows is not None:
                     sink.move_rows(mark, rows)
         for place in sorted(failed):
             failures += failed[place]
-        for of_array, elements in self._elements:
-            for rows, arrays in _evaluated(of_array, columns, scope, failures):
-                if (why := elements.complaint(arrays)) is not None:
-                    there = np.flatnonzero(arrays.is_valid().to_numpy(zero_copy_only=False))
-                    _list(failures, there, rows, of_array.name, why)
-                attributes, found = elements.found(arrays)
-                sink.add_present(attributes, found if rows is None else rows[found])
+        for of_array, elements in self.elements:
+            for rows, arrays in evaluated(of_array, columns, scope, failures):
+                add_elements(of_array, elements, arrays, rows, sink, failures)
         return failures
 
     def _add_repeated(
@@ -210,13 +207,13 @@ class DerivedAttributes:
 
         Returns which values fail, by the place of the term.
         """
-        (name,) = self._derived[places[0]].reads
+        (name,) = self.terms[places[0]].reads
         values, known = repeats.scope.columns[name], None
 
         def add(scope: Scope) -> dict[int, Failures]:
             failed: dict[int, Failures] = {}
             for place, _, array in self._values(places, columns, scope, failed):
-                sink.add_column(self._derived[place].number, read_column(plain(array)))
+                sink.add_column(self.terms[place].number, read_column(plain(array)))
             return failed
 
         if isinstance(sink, PairBatch):
@@ -242,8 +239,8 @@ class DerivedAttributes:
         """What is known of the values of an attribute; named sets may change meanwhile."""
         key = name, tuple(places)
         if key not in self._known:
-            numbers = [self._derived[place].number for place in places]
-            asks = sets_in(self._derived[place].term for place in places)
+            numbers = [self.terms[place].number for place in places]
+            asks = sets_in(self.terms[place].term for place in places)
             self._known[key] = None if asks else sink.known(numbers)
         known = self._known[key]
         return known if known is not None and known.has_room(n_values) else None
@@ -261,14 +258,14 @@ class DerivedAttributes:
         """
         done = set[int]()
         if scope.n_rows >= LEAST_ROWS:
-            alike = [place for place in places if not _mixed(self._derived[place], columns)]
-            for place, array in self._machine.values(alike, scope):
+            alike = [place for place in places if not _mixed(self.terms[place], columns)]
+            for place, array in self.machine.values(alike, scope):
                 done.add(place)
                 yield place, None, array
         for place in places:
             if place not in done:
                 own = failed[place] = []
-                for rows, array in _evaluated(self._derived[place], columns, scope, own):
+                for rows, array in evaluated(self.terms[place], columns, scope, own):
                     yield place, rows, array
 
 
@@ -309,8 +306,24 @@ def _in_python(value: pa.Scalar) -> Any:
         return pa.array([value]).to_numpy(zero_copy_only=False)[0]
 
 
-def _evaluated(
-    derived: _Derived, columns: Mapping[str, TypedColumn], scope: Scope, failures: Failures
+def add_elements(
+    of_array: Derived,
+    elements: Elements,
+    arrays: pa.Array,
+    rows: EventRows | None,
+    sink: RepeatingSink,
+    failures: Failures,
+) -> None:
+    """Tell a sink which elements that are looked for the arrays in these rows have."""
+    if (why := elements.complaint(arrays)) is not None:
+        there = np.flatnonzero(arrays.is_valid().to_numpy(zero_copy_only=False))
+        _list(failures, there, rows, of_array.name, why)
+    attributes, found = elements.found(arrays)
+    sink.add_present(attributes, found if rows is None else rows[found])
+
+
+def evaluated(
+    derived: Derived, columns: Mapping[str, TypedColumn], scope: Scope, failures: Failures
 ) -> list[tuple[EventRows | None, pa.Array]]:
     """The values of a term, in pieces with the rows that they stand in (None: all rows)."""
     mixed = _mixed(derived, columns)
@@ -331,7 +344,7 @@ def _evaluated(
     return found
 
 
-def _mixed(derived: _Derived, columns: Mapping[str, TypedColumn]) -> dict[str, npt.NDArray[Any]]:
+def _mixed(derived: Derived, columns: Mapping[str, TypedColumn]) -> dict[str, npt.NDArray[Any]]:
     """The attributes of a term whose types differ from row to row, and the code of each row."""
     mixed = {}
     for name in derived.reads:
@@ -344,7 +357,7 @@ def _mixed(derived: _Derived, columns: Mapping[str, TypedColumn]) -> dict[str, n
 
 
 def _piece(
-    derived: _Derived, scope: Scope, rows: EventRows | None, failures: Failures
+    derived: Derived, scope: Scope, rows: EventRows | None, failures: Failures
 ) -> list[tuple[EventRows | None, pa.Array]]:
     before, scope.spent = len(scope.failures), Spent(scope.n_rows)
     try:

@@ -215,6 +215,16 @@ def _strings(values: TaggedValues, places: EventRows) -> pa.Array:
     ).cast(pa.string())
 
 
+def one_value(tag: int, value: Any) -> pa.Array:
+    """The array of one value: the payload of an entry, or the bytes of a string."""
+    if tag == tagged.STRING:
+        return pa.array([value], pa.binary()).cast(pa.string())
+    none, tags, bytes_ = np.zeros(1, np.int32), np.array([tag], np.uint8), np.empty(0, np.uint8)
+    entry = TaggedValues(none, none, tags, np.array([value], np.int64), none, bytes_)
+    array: pa.Array = _ARRAYS[tag](entry, np.zeros(1, np.int64))
+    return array
+
+
 _ARRAYS: dict[int, Any] = {
     tagged.INTEGER: _integers,
     tagged.FLOAT: _floats,

@@ -53,6 +53,11 @@ class PresentAttributes:
         sink.add_present(self._numbers[attributes], rows)
         return reader.rejected()
 
+    def in_mapping(self, event: Mapping[Any, Any]) -> list[int]:
+        """The attributes that are there in one event, some perhaps repeated. O(keys)."""
+        found: list[int] = self._numbers[_PresenceReader(self._found_as, ()).keys(event)].tolist()
+        return found
+
 
 def present_names(names: Sequence[str], event: Any) -> set[str]:
     """Of attributes that stand for the presence of others, those that one event has."""
@@ -130,7 +135,7 @@ class _PresenceReader(EventReader):
             if not isinstance(event, Mapping):
                 continue  # nothing, or listed as a reject where values are read
             try:
-                found = self._keys(event)
+                found = self.keys(event)
             except Exception as wrong:  # noqa: BLE001  whatever is in an event, the others count
                 self.rejects.append((row, f"unreadable: {wrong!r}"))
                 continue
@@ -138,7 +143,7 @@ class _PresenceReader(EventReader):
             attributes += found
         self._add(np.array(rows, dtype=np.int64), np.array(attributes, dtype=np.int64))
 
-    def _keys(self, event: Mapping[Any, Any]) -> list[int]:
+    def keys(self, event: Mapping[Any, Any]) -> list[int]:
         """The attributes that a mapping has."""
         numbers, prefixes = self._names.numbers, self._names.prefixes
         found: list[int] = []

@@ -40,14 +40,15 @@ class Machine:
         types = tuple((name, array.type) for name, array in scope.columns.items())
         for first in range(0, len(numbers), _MOST_TERMS):
             own = tuple(numbers[first : first + _MOST_TERMS])
-            translation = self._translated(own, types)
+            translation = self.translated(own, types)
             if translation.terms:
                 for place, array in _run(translation, scope):
                     yield own[place], array
 
-    def _translated(
+    def translated(
         self, numbers: tuple[int, ...], types: tuple[tuple[str, pa.DataType], ...]
     ) -> Translation:
+        """Instructions for those of some terms that have any, over columns of these types."""
         found = self._translations.get((numbers, types))
         if found is None:
             if len(self._translations) >= _MOST_KEPT:
