@@ -1,9 +1,14 @@
-"""Names of arrays by what they hold, starts and stretches of what lies in one, and bytes."""
+"""Arrays: types by what they hold, the names that they are saved under, stretches, and bytes.
+
+The fields of a NamedTuple of arrays are the one declaration of what a structure consists of. It is
+saved as ``prefixed("lists.", arrays)``, ``{"lists.offsets": ..., "lists.items": ...}``, and opened
+as ``record_of(Lists, under(saved, "lists."))``.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +20,24 @@ Float64s: TypeAlias = NDArray[np.float64]
 Mask: TypeAlias = NDArray[np.bool_]
 
 _PACKAGE = __name__.removesuffix("arrays")
+_Record = TypeVar("_Record", bound=tuple[Any, ...])
+
+
+def prefixed(prefix: str, arrays: Mapping[str, Any] | NamedTuple) -> dict[str, NDArray[Any]]:
+    """Arrays by name, or those of a NamedTuple, under names that begin with ``prefix``."""
+    named = arrays if isinstance(arrays, Mapping) else arrays._asdict()
+    return {prefix + name: array for name, array in named.items()}
+
+
+def under(arrays: Mapping[str, NDArray[Any]], prefix: str) -> dict[str, NDArray[Any]]:
+    """The arrays whose names begin with ``prefix``, named without it."""
+    return {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
+
+
+def record_of(record: type[_Record], arrays: Mapping[str, NDArray[Any]]) -> _Record:
+    """The NamedTuple of the arrays that are named as its fields are."""
+    fields: tuple[str, ...] = getattr(record, "_fields")  # noqa: B009  a bound cannot say so
+    return record(*(arrays[name] for name in fields))
 
 
 def starts_of(counts: NDArray[Any] | Sequence[int], dtype: Any = np.int64) -> NDArray[Any]:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import bittern
+from bittern.arrays import under
 from bittern.engine.expected import expected_events
 from bittern.errors import OptionError
 from bittern.literature.betree.index import BETree
@@ -15,7 +16,6 @@ from bittern.literature.counting.index import Counting
 from bittern.literature.opindex.index import OpIndex, OpIndexBS
 from bittern.matching.contract import ChangingIndex, Refused
 from bittern.matching.registry import STRATEGIES, strategy
-from bittern.model.rank.space import under
 from bittern.service import cli
 from bittern.stabbing.registry import build_named
 from subscription_contract import (

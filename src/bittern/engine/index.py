@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from bittern.arrays import prefixed, under
 from bittern.engine.asked import known_schema, read_sets
 from bittern.engine.expected import expected_events
 from bittern.engine.snapshot.folder import read_snapshot, write_snapshot
@@ -33,16 +34,15 @@ from bittern.errors import (
 from bittern.language.literals import TERM
 from bittern.language.shapes import Shapes
 from bittern.language.templates import Template
+from bittern.matching import registry
 from bittern.matching.compile import compile_catalog
 from bittern.matching.contract import Refused, SubscriptionIndex
 from bittern.matching.expand import ShapePlan
-from bittern.matching.registry import given_parameters
-from bittern.matching.registry import strategy as strategy_named
 from bittern.model.events.encoder import Encoder
 from bittern.model.ids import Ids, arrow_text
 from bittern.model.matches import Subscribers
 from bittern.model.patterns.packed import check_sets, pack_sets, unpack_sets
-from bittern.model.rank.space import COUNT, PATTERN, RankSpace, under
+from bittern.model.rank.space import COUNT, PATTERN, RankSpace
 from bittern.model.strings import arrow_strings
 from bittern.options import one_of
 from bittern.terms.unknown import EMBEDDED, SPARK
@@ -150,7 +150,7 @@ class Index:
         >>> len(index)
         2
         """
-        given = given_parameters(
+        given = registry.given_parameters(
             strategy, parameters, stabbing=stabbing, stabbing_memory=stabbing_memory
         )
         one_of("functions", functions, (EMBEDDED, SPARK))
@@ -224,7 +224,7 @@ class Index:
             check_catalog(compiled.rank.attribute_names(), catalog, sets)
         mass = expected_events(compiled, sample, sets or _NO_SETS)
         try:
-            subscriptions, numbers = strategy_named(strategy).build(
+            subscriptions, numbers = registry.strategy(strategy).build(
                 compiled.classes, mass, compiled.rank, **(parameters or {})
             )
         except Refused as refused:
@@ -317,20 +317,20 @@ class Index:
 
     def _matching_arrays(self) -> dict[str, npt.NDArray[Any]]:
         """The arrays that matching touches."""
-        out = {f"rank.{k}": v for k, v in self.rank.to_arrays().items()}
-        out |= {f"patterns.{k}": v for k, v in pack_sets(self._patterns).items()}
-        out |= {f"index.{k}": v for k, v in self.subscriptions.arrays().items()}
+        out = prefixed("rank.", self.rank.to_arrays())
+        out |= prefixed("patterns.", pack_sets(self._patterns))
+        out |= prefixed("index.", self.subscriptions.arrays())
         out["class_starts"] = self.subscribers.starts
         out["subscribers"] = self.subscribers.subscribers
         for number, members in enumerate(self.sets.values()):
-            out |= {f"sets.{number}.{k}": v for k, v in members.arrays().items()}
+            out |= prefixed(f"sets.{number}.", members.arrays())
         return out
 
     def _other_arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Ids, texts and weights: needed to show results, explain and rebuild."""
         data, offsets, _ = arrow_strings(self._texts)
         start, end = int(offsets[0]), int(offsets[-1])
-        out = {f"ids.{k}": v for k, v in self._ids.arrays().items()}
+        out = prefixed("ids.", self._ids.arrays())
         out["texts.data"], out["texts.offsets"] = data[start:end], offsets - start
         if self.weights is not None:
             out["weights"] = self.weights
@@ -388,7 +388,7 @@ class Index:
             weights=arrays.get("weights"),
             rank=RankSpace.from_arrays(under(arrays, "rank.")),
             patterns=unpack_sets(under(arrays, "patterns.")),
-            subscriptions=strategy_named(meta["strategy"]).from_arrays(
+            subscriptions=registry.strategy(meta["strategy"]).from_arrays(
                 under(arrays, "index."), meta["parameters"]
             ),
             subscribers=Subscribers(arrays["class_starts"], arrays["subscribers"]),

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bittern.arrays import ranges, starts_of
+from bittern.arrays import prefixed, ranges, record_of, starts_of, under
 from bittern.jit import i4r, i4r2, i4w, i8, i8w, kernel
 from bittern.matching.classes import Classes
 from bittern.matching.output import Output
@@ -134,12 +134,12 @@ class Always(NamedTuple):
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Everything, to be saved."""
-        return {f"always.{name}": array for name, array in self._asdict().items()}
+        return prefixed("always.", self)
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Always:
         """The same again, from an index's arrays."""
-        return cls(*(arrays[f"always.{name}"] for name in cls._fields))
+        return record_of(cls, under(arrays, "always."))
 
     def check(self, n_classes: int, n_channels: int, n_cells: int) -> None:
         """Programs tile the rows, tests and jumps go where there is something, numbers exist."""

@@ -16,11 +16,10 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from bittern.arrays import Int32s, stretches
+from bittern.arrays import Int32s, prefixed, stretches, under
 from bittern.errors import OptionError, brief
 from bittern.jit import b1, i4r, i4w, i8r, kernel
 from bittern.matching.contract import SubscriptionIndex
-from bittern.model.rank.space import under
 from bittern.stabbing.contract import StabbingIndex
 from bittern.stabbing.registry import AUTO, build_named, check_name, structure
 
@@ -103,7 +102,7 @@ class Chosen:
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """The structure's arrays, under ``stabbing.``."""
-        return {f"stabbing.{name}": array for name, array in self.index.arrays().items()}
+        return prefixed("stabbing.", self.index.arrays())
 
     @property
     def parameters(self) -> dict[str, Any]:

@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from bittern.arrays import starts_of
+from bittern.arrays import record_of, starts_of
 from bittern.errors import EventError, SnapshotError
 from bittern.jit import (
     folded_product,
@@ -281,7 +281,7 @@ class StringTable:
     @classmethod
     def from_arrays(cls, arrays: dict[str, np.ndarray]) -> StringTable:
         """The table that ``arrays`` described; copies nothing, looks at sizes only."""
-        table = cls(StringTableArrays(*(arrays[name] for name in StringTableArrays._fields)))
+        table = cls(record_of(StringTableArrays, arrays))
         count, slots = len(table), len(table.as_tuple.slots)
         _demand(len(table.as_tuple.offsets) == count + 1, "offsets and groups disagree")
         _demand(slots >= 2 and slots & (slots - 1) == 0, "slots are not a power of two")

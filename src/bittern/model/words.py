@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bittern.arrays import Int64s, Mask
+from bittern.arrays import Int64s, Mask, record_of
 from bittern.errors import SnapshotError
 from bittern.jit import b1, b1w, frozen, i8, i8r, i8w, inline, kernel, tuple_type, u8r, void
 from bittern.model.hashing import hash_word, multiplier_of
@@ -115,7 +115,7 @@ class WordTable:
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> WordTable:
         """The table again, in place; looks at sizes only."""
-        table = cls(WordArrays(*(arrays[name] for name in WordArrays._fields)))
+        table = cls(record_of(WordArrays, arrays))
         slots, head, key = table._arrays
         n = len(slots)
         _demand(n >= 2 and n & (n - 1) == 0, "slots are not a power of two")

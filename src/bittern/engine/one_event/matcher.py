@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from bittern.arrays import under
 from bittern.engine.one_event.kernel import (
     AGAIN,
     COMPUTE,
@@ -41,7 +42,7 @@ from bittern.model.events.entries import longest_name
 from bittern.model.events.json_tokens import NUMBER_TEXT
 from bittern.model.events.mappings import Heads
 from bittern.model.rank.encoded import SMALL_MATRIX
-from bittern.model.rank.space import HEAD, SINGLE_KINDS, under
+from bittern.model.rank.space import HEAD, SINGLE_KINDS
 from bittern.model.tagged import BOOLEAN, FLOAT, INTEGER, OTHER, STRING, TIMESTAMP
 from bittern.stabbing.cei import GROUP_BITS
 from bittern.terms.unknown import EMBEDDED

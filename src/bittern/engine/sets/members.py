@@ -16,11 +16,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from bittern.arrays import prefixed, under
 from bittern.engine.sets.content import Content, content_of, parts_of, plural
 from bittern.errors import OptionError, SnapshotError
 from bittern.model.events.columns import plain, read_column
 from bittern.model.ids import arrow_text
-from bittern.model.rank.space import BOOLEAN, NUMBER, STRING, TIME, under
+from bittern.model.rank.space import BOOLEAN, NUMBER, STRING, TIME
 from bittern.model.strings import StringTable, arrow_strings
 from bittern.model.words import WordTable
 from bittern.stabbing.values import Values, canonical, cheapest
@@ -179,9 +180,9 @@ class Members:
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """To be saved."""
-        out = {f"integers.{name}": array for name, array in self._integers.arrays().items()}
-        out |= {f"floats.{name}": array for name, array in self._floats.arrays().items()}
-        out |= {f"texts.{name}": array for name, array in self._texts.arrays().items()}
+        out = prefixed("integers.", self._integers.arrays())
+        out |= prefixed("floats.", self._floats.arrays())
+        out |= prefixed("texts.", self._texts.arrays())
         out["kind"] = np.array([_NO_KIND if self.kind is None else self.kind], np.uint8)
         return out
 

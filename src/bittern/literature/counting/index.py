@@ -41,7 +41,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from bittern.arrays import Int32s, occupied, starts_of
+from bittern.arrays import Int32s, occupied, prefixed, starts_of, under
 from bittern.errors import OptionError
 from bittern.literature.counting.checking import DELETED, check_counters, check_lists
 from bittern.literature.counting.clauses import Filed
@@ -63,7 +63,7 @@ from bittern.matching.growing import GrowingColumn
 from bittern.matching.output import Output
 from bittern.matching.stabbed import Chosen, StabbedIndex
 from bittern.model.rank.encoded import EncodedEvents
-from bittern.model.rank.space import RankSpace, under
+from bittern.model.rank.space import RankSpace
 
 
 class Counting(StabbedIndex, ChangingIndex):
@@ -214,7 +214,7 @@ class Counting(StabbedIndex, ChangingIndex):
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Own arrays, the lists', the always-candidates' and the stabbing index's."""
-        lists = {f"lists.{name}": array for name, array in self._lists.arrays().items()}
+        lists = prefixed("lists.", self._lists.arrays())
         own: dict[str, npt.NDArray[Any]] = {
             "bases": self._bases,
             "keys": self._intervals.share(),

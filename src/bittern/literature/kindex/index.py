@@ -36,7 +36,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from bittern.arrays import occupied
+from bittern.arrays import occupied, prefixed, under
 from bittern.errors import OptionError
 from bittern.jit import frozen, read_only
 from bittern.literature.kindex.checking import check_postings
@@ -58,7 +58,7 @@ from bittern.matching.contract import (
 )
 from bittern.matching.output import Output
 from bittern.model.rank.encoded import EncodedEvents, event_entries
-from bittern.model.rank.space import RankSpace, under
+from bittern.model.rank.space import RankSpace
 
 #: What an index may occupy. Ranges are multiplied before they are filled in, so it is known before.
 MOST_BYTES = 8 << 30
@@ -245,7 +245,7 @@ class KIndex(ChangingIndex):
             "first": self._directory.first,
             "code_items": self._code_items.copy(),
         }
-        out |= {f"lists.{name}": array for name, array in self._lists.arrays().items()}
+        out |= prefixed("lists.", self._lists.arrays())
         return out | self._items.to_arrays() | self._always.arrays()
 
     @classmethod

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
+from bittern.arrays import prefixed, record_of, under
 from bittern.jit import frozen, i4r, tuple_type, u1r
 from bittern.matching.growing import GrowingColumn
 
@@ -85,12 +86,12 @@ class Items:
     def to_arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Everything, to be saved; later changes do not show in it."""
         shared = (column.share() for column in self._columns)
-        return {f"items.{k}": array for k, array in zip(ItemArrays._fields, shared, strict=True)}
+        return prefixed("items.", ItemArrays(*shared))
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Self:
         """The same again, from an index's arrays."""
-        return cls(ItemArrays(*(arrays[f"items.{name}"] for name in ItemArrays._fields)))
+        return cls(record_of(ItemArrays, under(arrays, "items.")))
 
     def check(self) -> None:
         """Every class has items; classes ascend. O(items)."""

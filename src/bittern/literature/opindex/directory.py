@@ -28,7 +28,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from bittern.arrays import Int32s
+from bittern.arrays import Int32s, record_of
 from bittern.jit import frozen, i4r, i8, inline, kernel, tuple_type, u1r, u8r, u8w, void
 from bittern.literature.opindex.filing import Filings
 from bittern.literature.opindex.operators import N_OPERATORS, POINT
@@ -171,7 +171,7 @@ class PivotDirectory:
         cls, arrays: Mapping[str, npt.NDArray[Any]], segments: int, n_bits: int
     ) -> Self:
         """The same again, searched in place."""
-        own = DirectoryArrays(*(arrays[field] for field in DirectoryArrays._fields))
+        own = record_of(DirectoryArrays, arrays)
         return cls(own, segments, n_bits)
 
     def check(self, n_channels: int, n_lists: int) -> None:

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from bittern.arrays import Int32s, occupied
+from bittern.arrays import Int32s, occupied, prefixed, under
 from bittern.errors import OptionError
 from bittern.jit import read_only
 from bittern.literature.opindex.checking import check_entries
@@ -54,7 +54,7 @@ from bittern.matching.contract import (
 from bittern.matching.growing import GrowingColumn
 from bittern.matching.output import Output
 from bittern.model.rank.encoded import EncodedEvents, event_entries
-from bittern.model.rank.space import RankSpace, under
+from bittern.model.rank.space import RankSpace
 
 #: What a class that was taken out has in place of the number of its entries.
 DELETED = -1
@@ -255,7 +255,7 @@ class Partitioned(ChangingIndex):
             ("lists", self._lists),
             ("counters", self._counters),
         ):
-            out |= {f"{name}.{key}": array for key, array in part.arrays().items()}
+            out |= prefixed(f"{name}.", part.arrays())
         return out | self._always.arrays()
 
     @classmethod

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bittern.arrays import Int32s
+from bittern.arrays import Int32s, prefixed, under
 from bittern.literature.opindex.trie import Trie
 from bittern.matching.checks import check_channels
-from bittern.model.rank.space import RankSpace, under
+from bittern.model.rank.space import RankSpace
 
 #: Bits that the sum of all frequencies has: finer than logs of events, coarser than what rounding
 #: leaves of a running sum.
@@ -51,7 +51,7 @@ class Space(NamedTuple):
             "kinds": self.kinds,
             "frequencies": self.frequencies,
         }
-        return out | {f"trie.{name}": array for name, array in self.trie.arrays().items()}
+        return out | prefixed("trie.", self.trie.arrays())
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Space:

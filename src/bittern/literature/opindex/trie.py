@@ -41,7 +41,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from bittern.arrays import Int32s
+from bittern.arrays import Int32s, record_of
 from bittern.jit import (
     b1,
     frozen,
@@ -200,7 +200,7 @@ class Trie:
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Self:
         """The trie again, searched in place."""
-        return cls(TrieArrays(*(arrays[name] for name in TrieArrays._fields)))
+        return cls(record_of(TrieArrays, arrays))
 
     def check(self, n_cells: int) -> None:
         """Verify every invariant: O(nodes)."""

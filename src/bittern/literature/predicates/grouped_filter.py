@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from bittern.arrays import Int32s, Int64s
+from bittern.arrays import Int32s, Int64s, prefixed, under
 from bittern.jit import i4w, i8, i8r, i8w, kernel, void
 from bittern.literature.predicates.contract import (
     AT_LEAST,
@@ -62,7 +62,6 @@ from bittern.literature.predicates.red_black_nodes import (
     neighbour,
 )
 from bittern.literature.predicates.sides import PredicateStabbing
-from bittern.model.rank.space import under
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -270,9 +269,9 @@ class GroupedPredicates(PredicateIndex):
     def arrays(self) -> dict[str, NDArray[Any]]:
         """The arrays of the parts, each under its name."""
         return {
-            f"{name}.{field}": array
-            for name, part in self._parts()
-            for field, array in part.arrays().items()
+            name: array
+            for side, part in self._parts()
+            for name, array in prefixed(f"{side}.", part.arrays()).items()
         }
 
     @classmethod

@@ -28,12 +28,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from bittern.arrays import Int32s, Int64s, ranges
+from bittern.arrays import Int32s, Int64s, prefixed, ranges, under
 from bittern.errors import OptionError
 from bittern.jit import i4r, i4w, i8r, kernel, read_only, void
 from bittern.literature.predicates.contract import AT_LEAST, AT_MOST, EQUAL, PredicateIndex
 from bittern.literature.predicates.two_sided import TwoSided
-from bittern.model.rank.space import under
 from bittern.stabbing.contract import MAX_DOMAIN, Located, StabbingIndex, as_int32, unfit
 
 if TYPE_CHECKING:
@@ -193,8 +192,8 @@ class PredicateStabbing(StabbingIndex):
             "cuts": self.cuts,
             "ids": ids,
             "others": others,
-            **{f"one.{name}": array for name, array in self.one.arrays().items()},
-            **{f"two.{name}": array for name, array in self.two.index.arrays().items()},
+            **prefixed("one.", self.one.arrays()),
+            **prefixed("two.", self.two.index.arrays()),
         }
 
     @classmethod

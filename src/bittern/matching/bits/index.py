@@ -42,7 +42,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from bittern.arrays import Int32s, Int64s
+from bittern.arrays import Int32s, Int64s, prefixed, record_of, under
 from bittern.jit import frozen
 from bittern.matching.bits.groups import (
     GroupArrays,
@@ -70,7 +70,7 @@ from bittern.matching.contract import Found, SubscriptionIndex
 from bittern.matching.output import Output
 from bittern.matching.program import programs
 from bittern.model.rank.encoded import EncodedEvents
-from bittern.model.rank.space import RankSpace, under
+from bittern.model.rank.space import RankSpace
 from bittern.options import whole_number
 
 #: Bytes of lines per class: 38 lines for each of 20 channels.
@@ -181,9 +181,9 @@ class Bits(SubscriptionIndex):
         """Programs, groups, and lines under ``blocks.`` and ``unions.``."""
         own = self._arrays
         out = {"starts": own.starts, "rows": own.rows, "channels": self._channels}
-        out |= {f"groups.{name}": array for name, array in self._groups._asdict().items()}
-        out |= {f"blocks.{name}": array for name, array in own.blocks._asdict().items()}
-        out |= {f"unions.{name}": array for name, array in own.unions._asdict().items()}
+        out |= prefixed("groups.", self._groups)
+        out |= prefixed("blocks.", own.blocks)
+        out |= prefixed("unions.", own.unions)
         return out
 
     @classmethod
@@ -192,12 +192,12 @@ class Bits(SubscriptionIndex):
     ) -> Self:
         """Search these arrays in place."""
         own = BitsArrays(
-            Lines(**under(arrays, "blocks.")),
-            Lines(**under(arrays, "unions.")),
+            record_of(Lines, under(arrays, "blocks.")),
+            record_of(Lines, under(arrays, "unions.")),
             arrays["starts"],
             arrays["rows"],
         )
-        groups = GroupArrays(**under(arrays, "groups."))
+        groups = record_of(GroupArrays, under(arrays, "groups."))
         return cls(own, groups, arrays["channels"], parameters["memory"])
 
     @property

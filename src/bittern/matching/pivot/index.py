@@ -41,7 +41,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from bittern.arrays import stretches
+from bittern.arrays import record_of, stretches
 from bittern.jit import frozen
 from bittern.matching.always import run_programs
 from bittern.matching.classes import Classes
@@ -205,7 +205,7 @@ class Pivot(StabbedIndex):
         cls, arrays: Mapping[str, npt.NDArray[Any]], parameters: Mapping[str, Any]
     ) -> Self:
         """Search these arrays in place."""
-        own = PivotArrays(*(arrays[field] for field in PivotArrays._fields))
+        own = record_of(PivotArrays, arrays)
         chosen = Chosen.from_arrays(arrays, parameters)
         index = cls(own, arrays["owners"], arrays["repeats"], chosen)
         index.may_use_bits = parameters.get("bits", True)

@@ -20,14 +20,14 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from bittern.arrays import Int32s, Mask
+from bittern.arrays import Int32s, Mask, prefixed, under
 from bittern.matching.bits.index import MEMORY, Bits
 from bittern.matching.classes import Classes
 from bittern.matching.contract import Found, SubscriptionIndex
 from bittern.matching.pivot.choice import cheaper_in_bits
 from bittern.matching.pivot.index import Pivot
 from bittern.model.rank.encoded import EncodedEvents
-from bittern.model.rank.space import RankSpace, under
+from bittern.model.rank.space import RankSpace
 
 
 class PivotBits(SubscriptionIndex):
@@ -98,8 +98,8 @@ class PivotBits(SubscriptionIndex):
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Those of each, under ``pivot.`` and ``bits.``."""
-        out = {f"pivot.{name}": array for name, array in self._pivot.arrays().items()}
-        return out | {f"bits.{name}": array for name, array in self._bits.arrays().items()}
+        out = prefixed("pivot.", self._pivot.arrays())
+        return out | prefixed("bits.", self._bits.arrays())
 
     @classmethod
     def from_arrays(

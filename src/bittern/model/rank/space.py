@@ -33,7 +33,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from bittern.arrays import starts_of
+from bittern.arrays import prefixed, record_of, starts_of, under
 from bittern.jit import (
     choose,
     f8r,
@@ -242,9 +242,9 @@ class RankSpace:
         """Everything, by name, to be saved."""
         out = self.arrays._asdict()
         strings = out.pop("strings")
-        out |= {f"strings.{k}": v for k, v in strings._asdict().items()}
-        out |= {f"names.{k}": v for k, v in self.names.arrays().items()}
-        out |= {f"fine.{k}": v for k, v in self.columns._asdict().items()}
+        out |= prefixed("strings.", strings)
+        out |= prefixed("names.", self.names.arrays())
+        out |= prefixed("fine.", self.columns)
         out["channel_attributes"] = self.channel_attributes
         out["channel_kinds"] = self.channel_kinds
         return out
@@ -258,7 +258,7 @@ class RankSpace:
             StringTable.from_arrays(under(arrays, "names.")),
             arrays["channel_attributes"],
             arrays["channel_kinds"],
-            NumberColumns(**under(arrays, "fine.")),
+            record_of(NumberColumns, under(arrays, "fine.")),
             RankArrays(**own, strings=strings.as_tuple),
         )
 
@@ -368,11 +368,6 @@ class RankSpace:
         """The pattern channels, and the attribute of each; an attribute's are adjacent."""
         channels = np.flatnonzero(self.channel_kinds == PATTERN)
         return channels, self.channel_attributes[channels]
-
-
-def under(arrays: Mapping[str, npt.NDArray[Any]], prefix: str) -> dict[str, npt.NDArray[Any]]:
-    """The arrays whose name has this prefix, named without it."""
-    return {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
 
 
 def _direct_tables(
