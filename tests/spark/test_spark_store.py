@@ -727,12 +727,15 @@ os.wait()
     assert not leftovers(root)
 
 
-def test_a_forked_child_does_not_keep_what_its_parent_has_released(root, start):
+@pytest.mark.parametrize("fork", ["os.fork()", "ctypes.PyDLL(None).fork()"])
+def test_a_forked_child_does_not_keep_what_its_parent_has_released(root, start, fork):
+    """The second fork tells Python nothing: so is a child that has not come to do anything yet."""
     parent = start(
-        """
-identity = put(Index.build({"s1": "a = 1"}))
+        f"""
+import ctypes
+identity = put(Index.build({{"s1": "a = 1"}}))
 here, ends = os.pipe()
-child = os.fork()
+child = {fork}
 if child == 0:
     os.close(ends)
     stay()

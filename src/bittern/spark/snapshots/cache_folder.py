@@ -180,7 +180,10 @@ def mark(root: Path, identity: str) -> int:
 
 
 def unmark(descriptor: int) -> None:
-    """Take back a mark that nobody uses the entry under, no child forked meanwhile either."""
+    """Take back a mark under which no forked child uses the entry.
+
+    Closing alone would leave it to a child that has just been forked, until that gives it up.
+    """
     with released(descriptor):
         pass
 

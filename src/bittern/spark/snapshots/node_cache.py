@@ -164,7 +164,7 @@ def release(identity: str) -> None:
     with _mutex:
         use = _published.pop(identity, None)
     if use is not None:
-        os.close(use)
+        unmark(use)
 
 
 def known_id(source: Index | str) -> str | None:
@@ -285,7 +285,7 @@ def _keep_published(identity: str, use: int) -> None:
         while len(_published) > _KEPT_PUBLISHED:
             closing.append(_published.popitem(last=False)[1])
     for descriptor in closing:
-        os.close(descriptor)
+        unmark(descriptor)
 
 
 def _after_fork() -> None:
