@@ -23,9 +23,9 @@ from bittern.history.ordered import OrderedIndex
 from bittern.history.ordered_runs import bitmap_of, places_of
 from bittern.history.outcomes import ANYHOW, APART, OUTCOMES
 from bittern.history.sets import DocumentSets
+from bittern.language.alternatives import Apart, Conjunction, OneSided, PairHolds, entry_of
 from bittern.language.parser import parse
 from bittern.language.syntax import Expression, Join, Pair, Quantified, Window
-from bittern.language.terms import Apart, Conjunction, OneSided, PairHolds, entry_of
 from bittern.model.events.typed import Typed, TypedReader, TypedValue
 
 Document = dict[str, Any]
@@ -174,30 +174,32 @@ def test_check_finds_damage() -> None:
             index.check()
 
 
-# Terms
+# Alternatives
 
 
-def is_member(term: Conjunction, event: Document, document: Document) -> bool:
-    """Whether a document satisfies the parts of a term that speak of it."""
+def is_member(alternative: Conjunction, event: Document, document: Document) -> bool:
+    """Whether a document satisfies the parts of an alternative that speak of it."""
     return (
         all(
             is_true(each.text, document) == each.holds
-            for each in term.document
+            for each in alternative.document
         )
         and all(
-            compared(document.get(j.document), j.operator, event.get(j.event)) for j in term.joins
+            compared(document.get(j.document), j.operator, event.get(j.event))
+            for j in alternative.joins
         )
         and not any(
-            compared(document.get(j.document), j.operator, event.get(j.event)) for j in term.denied
+            compared(document.get(j.document), j.operator, event.get(j.event))
+            for j in alternative.denied
         )
         and all(compared(document.get(a.document), "=", event.get(a.event)) is None
-                for a in term.apart)
+                for a in alternative.apart)
         and all(
             pair_is_true(pair, document if pair.of_document else event) == holds
-            for pair, holds in term.pairs
+            for pair, holds in alternative.pairs
         )
         and all(
-            is_true(each.text, event) == each.holds for each in term.event
+            is_true(each.text, event) == each.holds for each in alternative.event
         )
     )  # fmt: skip
 
@@ -268,14 +270,14 @@ class Model:
         self.sets.expire(before)
 
     def find(
-        self, term: Conjunction, window: Window, event: Document, stop: int, first: int = 0
+        self, alternative: Conjunction, window: Window, event: Document, stop: int, first: int = 0
     ) -> tuple[bool, bool]:
         """What nested loops say, and what the sets say."""
         first_place = max(self.first, first) - self.start
         live = self.documents[first_place : max(first_place, stop - self.start)]
-        right = any(is_member(term, event, d) for d in in_window(window, event, live))
+        right = any(is_member(alternative, event, d) for d in in_window(window, event, live))
         asked = self.asked(event, EVENT_CONDITIONS)
-        return right, self.sets.find(term, window, *asked, stop, first)
+        return right, self.sets.find(alternative, window, *asked, stop, first)
 
     def asked(
         self, event: Document, conditions: Iterable[str]
@@ -301,7 +303,7 @@ def some_of(strategy: st.SearchStrategy[Any], most: int) -> st.SearchStrategy[tu
     return st.lists(strategy, max_size=most, unique=True).map(tuple)
 
 
-terms = st.builds(
+alternatives = st.builds(
     Conjunction,
     some_of(st.builds(OneSided, st.sampled_from(DOCUMENT_CONDITIONS), st.booleans(), st.none()), 2),
     some_of(st.builds(OneSided, st.sampled_from(EVENT_CONDITIONS), st.booleans(), st.none()), 1),
@@ -321,7 +323,7 @@ windows = (
 
 
 @given(st.data())
-def test_terms_are_found_like_nested_loops(data: st.DataObject) -> None:
+def test_alternatives_are_found_like_nested_loops(data: st.DataObject) -> None:
     with small_parts():
         model = Model()
         for _ in range(data.draw(st.integers(1, 5))):
@@ -329,12 +331,12 @@ def test_terms_are_found_like_nested_loops(data: st.DataObject) -> None:
             model.expire(data.draw(st.integers(0, model.end)))
             model.sets.check()
             for _ in range(3):
-                term, window = data.draw(terms), data.draw(windows)
+                alternative, window = data.draw(alternatives), data.draw(windows)
                 event = data.draw(documents_of)
                 stop = data.draw(st.integers(max(0, model.end - 3), model.end))
                 first = data.draw(st.sampled_from([0, model.end // 2]))
-                right, found = model.find(term, window, event, stop, first)
-                assert found == right, (term, window, event)
+                right, found = model.find(alternative, window, event, stop, first)
+                assert found == right, (alternative, window, event)
         model.sets.check()
 
 
@@ -416,17 +418,22 @@ def test_quantified_predicates_against_the_oracle(
     tree = parse(f"{quantifier} d {window}({condition})")
     assert isinstance(tree, Quantified)
     entry = entry_of(tree)
-    texts = {each.text for term in entry.terms for each in term.document}
-    pairs = {pair for term in entry.terms for pair, _ in term.pairs if pair.of_document}
+    texts = {each.text for alternative in entry.alternatives for each in alternative.document}
+    pairs = {
+        pair
+        for alternative in entry.alternatives
+        for pair, _ in alternative.pairs
+        if pair.of_document
+    }
     with small_parts():
         model = Model(texts, pairs)
         model.append(documents)
         model.sets.check()
         for number, event in enumerate(documents):  # each as if it had just arrived
-            texts = {each.text for term in entry.terms for each in term.event}
+            texts = {each.text for alternative in entry.alternatives for each in alternative.event}
             found = any(
-                model.sets.find(term, entry.window, *model.asked(event, texts), number)
-                for term in entry.terms
+                model.sets.find(alternative, entry.window, *model.asked(event, texts), number)
+                for alternative in entry.alternatives
             )
             right = oracle.truth(tree, event, documents[:number])
             assert (found != entry.negated) is right, (event, documents[:number])
@@ -470,9 +477,9 @@ def test_sets_of_thousands_of_documents(monkeypatch: pytest.MonkeyPatch, few: in
     ]
     answers = set()
     for event in random_documents(4, 2):
-        for term, window in asked:
-            right, found = model.find(term, window, event, model.end - 7)
-            assert found == right, (term, window, event)
+        for alternative, window in asked:
+            right, found = model.find(alternative, window, event, model.end - 7)
+            assert found == right, (alternative, window, event)
             answers.add(right)
     assert answers == {True, False}
     model.sets.check()

@@ -35,7 +35,7 @@ from bittern.history import (
 )
 from bittern.history.history import History
 from bittern.history.phases import AUTO, CONSTANTS, JOINS
-from bittern.language import terms
+from bittern.language import alternatives
 from bittern.language.quantifiers import HIDDEN
 from bittern.language.syntax import Quantified
 from semantics import JOINED, Joined
@@ -169,7 +169,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(matcher, "BLOCK", 5)
     monkeypatch.setattr(joins, "_MOST_ANSWERS", 1)
     monkeypatch.setattr(plans, "MOST_ALIKE", 1)
-    monkeypatch.setattr(terms, "MANY_TERMS", 4)
+    monkeypatch.setattr(alternatives, "MANY_ALTERNATIVES", 4)
     monkeypatch.setattr(sets, "FEW", 2)
     monkeypatch.setattr(sets, "FEWEST_EXPIRED", 3)
     monkeypatch.setattr(ordered, "LONGEST_TAIL", 3)
@@ -840,37 +840,37 @@ def test_long_conditions() -> None:
 
 @pytest.mark.parametrize("n", [200, 400])
 def test_alternatives_are_compared_once(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A long OR is a list of terms already: it takes no time that grows with its cube."""
+    """A long OR is a list of alternatives already: it takes no time that grows with its cube."""
     compared = 0
-    pruned = terms._pruned
+    pruned = alternatives._pruned
 
     def counted(alternatives: Any, most: int) -> Any:
         nonlocal compared
         compared += len(alternatives)
         return pruned(alternatives, most)
 
-    monkeypatch.setattr(terms, "_pruned", counted)
+    monkeypatch.setattr(alternatives, "_pruned", counted)
     tree = bittern.parse(f"EXISTS d ({' OR '.join(f'd.a = a{i}' for i in range(n))})")
     assert isinstance(tree, Quantified)
     with contextlib.suppress(ValueError):
-        terms.entry_of(tree)
+        alternatives.entry_of(tree)
     assert compared <= 20 * n
 
 
 def test_products_are_not_made_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     """Most of a product may go again: it is refused, or pruned, before it takes minutes."""
     longest = 0
-    pruned = terms._pruned
+    pruned = alternatives._pruned
 
     def measured(alternatives: Any, most: int) -> Any:
         nonlocal longest
         longest = max(longest, len(alternatives))
         return pruned(alternatives, most)
 
-    monkeypatch.setattr(terms, "_pruned", measured)
+    monkeypatch.setattr(alternatives, "_pruned", measured)
     parts = [" OR ".join(f"d.a = {first + i}" for i in range(260)) for first in (0, 1)]
     tree = bittern.parse(f"EXISTS d (({parts[0]}) AND ({parts[1]}))")
     assert isinstance(tree, Quantified)
     with contextlib.suppress(ValueError):
-        terms.entry_of(tree)
-    assert longest <= 64 * terms.MOST_TERMS
+        alternatives.entry_of(tree)
+    assert longest <= 64 * alternatives.MOST_ALTERNATIVES

@@ -1,8 +1,9 @@
 """Lists: all documents of a group, where a summary of them cannot answer.
 
-A term that has a key and asks two or more other things of one document, ``d.author = author AND
-d.year < year AND d.price < 30``, goes through the documents of the key's group, newest first, until
-one satisfies the rest, or the window ends. What the rest needs of a document stands in the list::
+An alternative that has a key and asks two or more other things of one document,
+``d.author = author AND d.year < year AND d.price < 30``, goes through the documents of the key's
+group, newest first, until one satisfies the rest, or the window ends. What the rest needs of a
+document stands in the list::
 
     steps of a group    7 7 .   number 1999 .   number 25.0 .     document 7: age, number, and
                         9 9 .   number 2004 .   number 12.5 .     kind, word, tie of year and price

@@ -1,4 +1,4 @@
-"""Lookups: terms of entries as questions to summaries.
+"""Lookups: alternatives of entries as questions to summaries.
 
 ``EXISTS d IN LAST 100 (d.isbn = isbn AND d.price > price AND d.shop = 's3')`` is one lookup::
 
@@ -71,7 +71,7 @@ class Lookups(NamedTuple):
     lists: Int64s
     entry_starts: Int64s  # lookups of entry e: entry_starts[e] to entry_starts[e + 1]
     negated: npt.NDArray[np.uint8]  # by entry
-    has_sets: npt.NDArray[np.uint8]  # by entry: some term is left to document sets
+    has_sets: npt.NDArray[np.uint8]  # by entry: some alternative is left to document sets
     filed_starts: Int64s  # by row: lookups that ask nothing of an event without that attribute
     filed: Int64s
     unfiled: Int64s  # lookups that need no attribute

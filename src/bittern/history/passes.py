@@ -10,8 +10,8 @@ needs, and only those are asked::
     entry 0 (EXISTS)   lookup 0           found: holds
     entry 1 (FORALL)   lookups 2, 3       none found: holds
 
-An entry with a term that is left to document sets (``history/sets.py``) is *pending* unless its
-lookups have decided it. What holds comes out as (starts, entries), pending entries likewise.
+An entry with an alternative that is left to document sets (``history/sets.py``) is *pending* unless
+its lookups have decided it. What holds comes out as (starts, entries), pending entries likewise.
 
 Cost for an event: O(log steps) for each lookup asked and each summary that takes the document, and
 a look at each FORALL and each entry with sets, which may hold where nothing is found.

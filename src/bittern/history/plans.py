@@ -1,18 +1,19 @@
-"""From entries to a plan: the summaries that answer them, and the terms for document sets.
+"""From entries to a plan: the summaries that answer them, and the alternatives for document sets.
 
-A term is a lookup in a summary if it joins by equalities and at most one other comparison::
+An alternative is a lookup in a summary if it joins by equalities and at most one other comparison::
 
     d.isbn = isbn AND d.price > price AND d.shop = 's3' AND d.title LIKE '%bird%'
         conditions on the document   title LIKE '%bird%'
         key                          isbn, shop          (looked up with the event's and with 's3')
         question                     MAX of price
 
-Terms that differ in nothing but the names on the event's side, in constants that they compare with,
-or in ``>`` and ``>=``, share a summary. With a key and several other comparisons the summary is a
-list of the group's documents. Terms that differ in other conditions (LIKE, IN) have summaries of
-their own, each with room for all its groups, so only some of a kind have one. Everything else
-(several order comparisons without a key, a pair of attributes, windows that mix with a history that
-forgets) goes to document sets. O(entries), in Python: once for each distinct quantified predicate.
+Alternatives that differ in nothing but the names on the event's side, in constants that they
+compare with, or in ``>`` and ``>=``, share a summary. With a key and several other comparisons the
+summary is a list of the group's documents. Alternatives that differ in other conditions (LIKE, IN)
+have summaries of their own, each with room for all its groups, so only some of a kind have one.
+Everything else (several order comparisons without a key, a pair of attributes, windows that mix
+with a history that forgets) goes to document sets. O(entries), in Python: once for each distinct
+quantified predicate.
 """
 
 from __future__ import annotations
@@ -41,8 +42,8 @@ from bittern.history.lookups import COLUMNS, NO_VALUE, Lookups
 from bittern.history.outcomes import ABOVE, ANYHOW, APART, BELOW, EQUAL, OUTCOMES
 from bittern.history.passes import Pass
 from bittern.history.rows import Rows
+from bittern.language.alternatives import Conjunction, JoinEntry, OneSided
 from bittern.language.syntax import Compare, LiteralValue, Window
-from bittern.language.terms import Conjunction, Entry, OneSided
 from bittern.model.events.typed import Typed, TypedReader
 
 #: Parts of a key: the document's row, and the code of what it equals.
@@ -60,11 +61,11 @@ _QUESTIONS = {
 }
 
 
-class SetTerm(NamedTuple):
-    """A term that document sets answer, and the entry that it belongs to."""
+class SetAlternative(NamedTuple):
+    """An alternative that document sets answer, and the entry that it belongs to."""
 
     entry: int
-    term: Conjunction
+    alternative: Conjunction
     window: Window
 
 
@@ -74,10 +75,10 @@ class JoinPlan(NamedTuple):
     attributes: list[str]  # the rows of the batch's values
     conditions: list[str]  # whatever has to be TRUE, or not, of events and documents
     run: Pass
-    set_terms: list[SetTerm]
+    set_alternatives: list[SetAlternative]
 
 
-def plan_of(entries: Sequence[Entry], *, forgets: bool) -> JoinPlan:
+def plan_of(entries: Sequence[JoinEntry], *, forgets: bool) -> JoinPlan:
     """How to answer these entries; ``forgets``: the history keeps a limited number of documents."""
     maker = _Maker(forgets=forgets)
     for number, entry in enumerate(entries):
@@ -116,7 +117,7 @@ class _Maker:
         # Columns of the table, codes of the key, conditions on the event, residuals.
         self._lookups: list[tuple[list[int], list[int], list[int], list[int]]] = []
         self._needs: list[int] = []  # a row, for each lookup, or -1
-        self._set_terms: list[SetTerm] = []
+        self._set_alternatives: list[SetAlternative] = []
         self._constants: dict[tuple[type, LiteralValue], int] = {}
         self._alike: dict[_Spec, int] = {}
 
@@ -129,31 +130,31 @@ class _Maker:
             2 * numbers.setdefault(each.text, len(numbers)) + int(each.holds) for each in conditions
         )
 
-    def add(self, number: int, entry: Entry) -> None:
-        for term in entry.terms:
-            if not self._look_up(number, term, entry.window):
-                self._set_terms.append(SetTerm(number, term, entry.window))
-                self._name_all(term, entry.window)
+    def add(self, number: int, entry: JoinEntry) -> None:
+        for alternative in entry.alternatives:
+            if not self._look_up(number, alternative, entry.window):
+                self._set_alternatives.append(SetAlternative(number, alternative, entry.window))
+                self._name_all(alternative, entry.window)
 
-    def _name_all(self, term: Conjunction, window: Window) -> None:
+    def _name_all(self, alternative: Conjunction, window: Window) -> None:
         """Document sets want to see these."""
-        self._coded(term.document)
-        self._coded(term.event)
-        for sides in term.sides():
+        self._coded(alternative.document)
+        self._coded(alternative.event)
+        for sides in alternative.sides():
             for attribute in sides:
                 self._row(attribute)
-        for pair, _ in term.pairs:
+        for pair, _ in alternative.pairs:
             self._row(pair.left)
             self._row(pair.right)
         for attribute in (*window.per, *((window.of,) if window.of else ())):
             self._row(attribute)
 
-    def _look_up(self, number: int, term: Conjunction, window: Window) -> bool:
-        """Make lookups of a term, if they can answer it."""
+    def _look_up(self, number: int, alternative: Conjunction, window: Window) -> bool:
+        """Make lookups of an alternative, if they can answer it."""
         is_windowed = window.microseconds is not None or (window.count is not None and window.per)
-        if term.pairs or (is_windowed and self._forgets):
+        if alternative.pairs or (is_windowed and self._forgets):
             return False
-        keys, others, conditions = self._parts(term, window)
+        keys, others, conditions = self._parts(alternative, window)
         if len(others) > 1 and not keys:
             return False
         if len(others) != 1 or others[0].outcomes in _QUESTIONS:
@@ -171,7 +172,7 @@ class _Maker:
         if not all(map(self._has_room, specs)):
             return False
         for spec, choice in zip(specs, choices, strict=True):
-            self._add_lookup(number, spec, *choice, window, self._coded(term.event))
+            self._add_lookup(number, spec, *choice, window, self._coded(alternative.event))
         return True
 
     def _spec(
@@ -215,22 +216,22 @@ class _Maker:
         self._needs.append(next((row for row in needed if row >= 0), -1))
 
     def _parts(
-        self, term: Conjunction, window: Window
+        self, alternative: Conjunction, window: Window
     ) -> tuple[_Keys, list[_Other], list[OneSided]]:
         """Keys (row, code), other comparisons, and conditions that are none."""
         row = self._row
         keys = {(row(name), row(name)) for name in window.per}
-        others = [_Other(row(each.document), APART, row(each.event)) for each in term.apart]
+        others = [_Other(row(each.document), APART, row(each.event)) for each in alternative.apart]
         conditions = []
-        for join in term.joins:
+        for join in alternative.joins:
             if join.operator == "=":
                 keys.add((row(join.document), row(join.event)))
             else:
                 others.append(_Other(row(join.document), OUTCOMES[join.operator], row(join.event)))
-        for join in term.denied:
+        for join in alternative.denied:
             outcomes = ANYHOW ^ OUTCOMES[join.operator]
             others.append(_Other(row(join.document), outcomes, row(join.event)))
-        for condition in term.document:
+        for condition in alternative.document:
             compares = condition.compares
             if compares is None:
                 conditions.append(condition)
@@ -269,7 +270,7 @@ class _Maker:
         self._alike[alike] = self._alike.get(alike, 0) + 1
         return self._alike[alike] <= MOST_ALIKE
 
-    def plan(self, entries: Sequence[Entry]) -> JoinPlan:
+    def plan(self, entries: Sequence[JoinEntry]) -> JoinPlan:
         n_rows, n_conditions = len(self._attributes), len(self._conditions)
         run = Pass(
             self._all_specs(),
@@ -278,7 +279,7 @@ class _Maker:
             _typed([value for _, value in self._constants]),
             n_conditions,
         )
-        return JoinPlan(list(self._attributes), list(self._conditions), run, self._set_terms)
+        return JoinPlan(list(self._attributes), list(self._conditions), run, self._set_alternatives)
 
     def _all_specs(self) -> Specs:
         specs = list(self._specs)
@@ -290,7 +291,7 @@ class _Maker:
         question, axis, axis_of, value = columns
         return Specs(question, axis, axis_of, value, *keys, *listed)
 
-    def _all_lookups(self, entries: Sequence[Entry], n_rows: int) -> Lookups:
+    def _all_lookups(self, entries: Sequence[JoinEntry], n_rows: int) -> Lookups:
         table = np.zeros((len(self._lookups), COLUMNS), dtype=np.int64)
         lists: list[int] = []
         for i, (columns, keys, conditions, residuals) in enumerate(self._lookups):
@@ -299,7 +300,7 @@ class _Maker:
             table[i] = [*columns, ends[0], ends[1], ends[1], ends[2], ends[3], needs]
             lists += keys + conditions + residuals
         has_sets = np.zeros(len(entries), dtype=np.uint8)
-        has_sets[[each.entry for each in self._set_terms]] = 1
+        has_sets[[each.entry for each in self._set_alternatives]] = 1
         negated = np.array([entry.negated for entry in entries], dtype=np.uint8)
         under = np.array(self._needs, dtype=np.int64)
         order = np.argsort(under, kind="stable")

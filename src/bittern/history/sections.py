@@ -22,11 +22,11 @@ from bittern.arrays import Mask
 from bittern.history.groups import empty_groups
 from bittern.history.mapping_rows import readable
 from bittern.history.passes import Answers, live_from
-from bittern.history.plans import JoinPlan, SetTerm, plan_of
+from bittern.history.plans import JoinPlan, SetAlternative, plan_of
 from bittern.history.rows import Rows
 from bittern.history.sets import DocumentSets
+from bittern.language.alternatives import JoinEntry
 from bittern.language.syntax import Pair
-from bittern.language.terms import Entry
 from bittern.model.events.typed import Typed, TypedReader
 
 
@@ -66,7 +66,7 @@ class Section:
     """Some entries of the join table, in order. One thread at a time."""
 
     def __init__(
-        self, entries: Sequence[Entry], conditions_of: ConditionsOf, *, keep: int | None
+        self, entries: Sequence[JoinEntry], conditions_of: ConditionsOf, *, keep: int | None
     ) -> None:
         self.n_entries = len(entries)
         self.plan: JoinPlan = plan_of(entries, forgets=keep is not None)
@@ -74,7 +74,7 @@ class Section:
         texts = self.plan.conditions
         self._conditions = conditions_of(texts) if texts else None
         self._groups = empty_groups(64, 64, 64, 1024)
-        self._sets = _Sets(self.plan) if self.plan.set_terms else None
+        self._sets = _Sets(self.plan) if self.plan.set_alternatives else None
         #: Lookups and searches of document sets so far.
         self.lookups = self.searches = 0
 
@@ -123,7 +123,7 @@ class Section:
             "lookups": len(self.plan.run.lookups.table),
             "groups": groups,
             "steps": steps,
-            "set_terms": len(self.plan.set_terms),
+            "set_terms": len(self.plan.set_alternatives),
             "conditions": len(self.plan.conditions),
             "bytes": self.nbytes(),
         }
@@ -135,21 +135,21 @@ class _Sets:
     def __init__(self, plan: JoinPlan) -> None:
         self._rows = {name: row for row, name in enumerate(plan.attributes)}
         self._texts = plan.conditions
-        self._terms: dict[int, list[SetTerm]] = {}
+        self._alternatives: dict[int, list[SetAlternative]] = {}
         attributes: dict[str, None] = {}
         conditions: dict[str, None] = {}
         pairs: dict[Pair, None] = {}
-        for each in plan.set_terms:
-            self._terms.setdefault(each.entry, []).append(each)
-            term = each.term
-            names = [document for document, _ in term.sides()]
+        for each in plan.set_alternatives:
+            self._alternatives.setdefault(each.entry, []).append(each)
+            alternative = each.alternative
+            names = [document for document, _ in alternative.sides()]
             names += [*each.window.per, *((each.window.of,) if each.window.of else ())]
-            for pair, _ in term.pairs:
+            for pair, _ in alternative.pairs:
                 if pair.of_document:
                     pairs[pair] = None
                     names += [pair.left, pair.right]
             attributes |= dict.fromkeys(names)
-            conditions |= dict.fromkeys(condition.text for condition in term.document)
+            conditions |= dict.fromkeys(condition.text for condition in alternative.document)
         self.sets = DocumentSets(list(attributes), list(conditions), list(pairs))
         self._own_rows = np.array([self._rows[name] for name in attributes], dtype=np.int64)
         own = {text: number for number, text in enumerate(conditions)}
@@ -169,7 +169,7 @@ class _Sets:
     def search(
         self, batch: EventBatch, typed: Typed, true: Rows, pending: Rows
     ) -> npt.NDArray[np.bool_]:
-        """For each pending entry, whether a document satisfies one of its set terms."""
+        """For each pending entry, whether a document satisfies one of its set alternatives."""
         stops = batch.numbers()
         found = np.zeros(len(pending.numbers), dtype=np.bool_)
         events = pending.events()
@@ -184,9 +184,9 @@ class _Sets:
             first = batch.live(stop)
             found[i] = any(
                 self.sets.find(
-                    each.term, each.window, typed, self._rows, event, satisfied, stop, first
+                    each.alternative, each.window, typed, self._rows, event, satisfied, stop, first
                 )
-                for each in self._terms[entry]
+                for each in self._alternatives[entry]
             )
         return found
 

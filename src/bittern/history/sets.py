@@ -1,7 +1,7 @@
-"""Document sets: does some document satisfy a term? The full index, for what no summary answers.
+"""Document sets: does some document satisfy an alternative? For what no summary answers.
 
-A term asks several things of one document at once. Each is a *leaf*, a set of documents that an
-index knows without making it; most of them are never made::
+An alternative asks several things of one document at once. Each is a *leaf*, a set of documents
+that an index knows without making it; most of them are never made::
 
     EXISTS d IN LAST 4 (d.price > price AND d.year != year AND d.sold = TRUE)
 
@@ -13,13 +13,13 @@ index knows without making it; most of them are never made::
     all of it                      x          so: yes
 
 The leaf with the fewest documents goes first. Up to ``FEW`` of its documents are looked at one by
-one, through the columns of values: if one satisfies every other leaf the term is satisfied, and if
-these were all there are it is not. Otherwise leaves become roaring bitmaps and are intersected,
-fewest first, until nothing is left.
+one, through the columns of values: if one satisfies every other leaf the alternative is satisfied,
+and if these were all there are it is not. Otherwise leaves become roaring bitmaps and are
+intersected, fewest first, until nothing is left.
 
 Cost for n documents and k leaves: O(k log n) to count, O(k FEW) to look, and where that does not
-decide, O(k n / 64) words: linear, some 100 microseconds a leaf for a million documents. A term
-with a selective leaf (an equality on a key, a short window) never comes to that: about 50 in all.
+decide, O(k n / 64) words: linear, some 100 microseconds a leaf for a million documents. With a
+selective leaf (an equality on a key, a short window) it never comes to that: about 50 in all.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ from bittern.history.ordered import OrderedIndex, outcome
 from bittern.history.ordered_runs import bitmap_of, bytes_of, places_of
 from bittern.history.outcomes import ANYHOW, APART, EQUAL, OUTCOMES
 from bittern.jit import b1w, i8, i8r, kernel, u1r, void
+from bittern.language.alternatives import Conjunction
 from bittern.language.syntax import Pair, Window
-from bittern.language.terms import Conjunction
 from bittern.model.events.typed import MISSING, TIME, Typed, TypedValue
 
 #: So many documents are looked at one by one before sets are made.
@@ -79,7 +79,7 @@ def _compare_rows(
 
 
 class _Leaf(Protocol):
-    """Documents that satisfy one part of a term; ``Found`` of an ordered index is one."""
+    """Documents that satisfy one part of an alternative; ``Found`` of an ordered index is one."""
 
     count: int
 
@@ -133,7 +133,7 @@ class DocumentSets:
     def __init__(
         self, attributes: Sequence[str], conditions: Sequence[str], pairs: Sequence[Pair]
     ) -> None:
-        """What terms may speak of: attributes, conditions and pairs, all of the document."""
+        """What alternatives may speak of: attributes, conditions and pairs, all of the document."""
         self._attributes = {name: OrderedIndex() for name in attributes}
         self._conditions = {text: BitMap() for text in conditions}
         self._pairs = {pair: BitMap() for pair in pairs}
@@ -196,7 +196,7 @@ class DocumentSets:
 
     def find(
         self,
-        term: Conjunction,
+        alternative: Conjunction,
         window: Window,
         event: Typed,
         event_attributes: Mapping[str, int],
@@ -205,14 +205,14 @@ class DocumentSets:
         stop: int,
         first: int = 0,
     ) -> bool:
-        """Whether a document in the window satisfies the term for the event in this row.
+        """Whether a document in the window satisfies the alternative for the event in this row.
 
         Only documents from number ``first`` up to ``stop`` count. ``event_attributes`` are the rows
         of attributes in ``event``, ``event_conditions`` those that are TRUE for it.
         """
-        if any((each.text in event_conditions) != each.holds for each in term.event):
+        if any((each.text in event_conditions) != each.holds for each in alternative.event):
             return False
-        for pair, holds in term.pairs:
+        for pair, holds in alternative.pairs:
             if not pair.of_document:
                 alone = event.take(np.array([row]))
                 if bool(_pair_holds(pair, alone, event_attributes)[0]) != holds:
@@ -223,11 +223,12 @@ class DocumentSets:
             low = max(low, high - window.count)
         if low >= high:
             return False
-        names = _event_names(term, window)
+        names = _event_names(alternative, window)
         values = {name: TypedValue.of(event, event_attributes[name], row) for name in names}
         leaves = []
         for leaf in chain(
-            self._window_leaves(window, values, low, high), self._term_leaves(term, values)
+            self._window_leaves(window, values, low, high),
+            self._own_leaves(alternative, values),
         ):
             if not leaf.count:
                 return False
@@ -251,20 +252,22 @@ class DocumentSets:
             since = time._replace(kind=kind, word=earliest, tie=0)
             yield self._attributes[window.of].found(OUTCOMES[">="], since)
 
-    def _term_leaves(self, term: Conjunction, values: Mapping[str, TypedValue]) -> Iterator[_Leaf]:
+    def _own_leaves(
+        self, alternative: Conjunction, values: Mapping[str, TypedValue]
+    ) -> Iterator[_Leaf]:
         held = self.end - self._base
-        for join in term.joins:
+        for join in alternative.joins:
             index = self._attributes[join.document]
             yield index.found(OUTCOMES[join.operator], values[join.event])
-        for join in term.denied:
+        for join in alternative.denied:
             index = self._attributes[join.document]
             yield index.found(ANYHOW ^ OUTCOMES[join.operator], values[join.event])
-        for apart in term.apart:
+        for apart in alternative.apart:
             yield self._attributes[apart.document].found(APART, values[apart.event])
-        for condition in term.document:
+        for condition in alternative.document:
             members = self._conditions[condition.text]
             yield _Members(members) if condition.holds else _Others(members, held)
-        for pair, holds in term.pairs:
+        for pair, holds in alternative.pairs:
             if pair.of_document:
                 members = self._pairs[pair]
                 yield _Members(members) if holds else _Others(members, held)
@@ -301,9 +304,9 @@ class DocumentSets:
             assert not members or members.max() < held, "a set has documents that are not there"
 
 
-def _event_names(term: Conjunction, window: Window) -> set[str]:
-    names = {join.event for join in (*term.joins, *term.denied)}
-    names |= {apart.event for apart in term.apart}
+def _event_names(alternative: Conjunction, window: Window) -> set[str]:
+    names = {join.event for join in (*alternative.joins, *alternative.denied)}
+    names |= {apart.event for apart in alternative.apart}
     return names | set(window.per) | ({window.of} if window.of is not None else set())
 
 

@@ -21,8 +21,8 @@ import numpy as np
 from bittern.arrays import Int64s, Mask, starts_of
 from bittern.history.rows import Rows
 from bittern.history.sections import ConditionsOf, EventBatch, Section
+from bittern.language.alternatives import entry_of
 from bittern.language.quantifiers import quantified_of
-from bittern.language.terms import entry_of
 
 #: With more sections than this, all become one.
 MOST_SECTIONS = 6

@@ -26,6 +26,6 @@ Beside the way::
     complaints.py limits.py       what is wrong with a text, and when one is too large
     trees.py                      building and walking trees without recursion
     printer.py term_printer.py    trees and terms to text, one text for all that are equal
-    terms.py                      a quantifier as alternatives, for ``history``
+    alternatives.py               a quantifier as alternatives, for ``history``
     conversions.py                texts with the casts that a schema asks for
 """

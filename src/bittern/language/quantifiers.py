@@ -22,6 +22,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from bittern.errors import LimitError
+from bittern.language.alternatives import entry_of
 from bittern.language.lexer import is_bare, is_quantifier
 from bittern.language.literals import HIDDEN, HIDDEN_WORD
 from bittern.language.normalize import normal_form
@@ -48,7 +49,6 @@ from bittern.language.syntax import (
     Quantified,
     Window,
 )
-from bittern.language.terms import entry_of
 from bittern.language.trees import flat, walk
 
 if TYPE_CHECKING:

@@ -13,6 +13,6 @@ same functions are put together in one kernel, which finds everything by address
     matcher    the events that are served, in the form that the kernel reads; what falls back
 
 It serves an index of the strategy ``pivot`` (with or without bits) over ``cei``, unless it has
-functions that only Spark knows. What it cannot do, it leaves to the batch: ``OneEvent.of`` says so of an
-index, and the kernel by its result of an event. So there is one definition of what matches.
+functions that only Spark knows. What it cannot do, it leaves to the batch: ``OneEvent.of`` says so
+of an index, and the kernel by its result of an event. So there is one definition of what matches.
 """

@@ -26,11 +26,11 @@ from bittern.model.events.batch import Constants, PairBatch, cells_of
 from bittern.model.events.columns import plain, read_column
 from bittern.model.events.derived import (
     DerivedAttributes,
-    Failures,
     add_elements,
     evaluated,
 )
 from bittern.model.events.gathered import TypedColumn, one_value
+from bittern.model.events.known import Failures
 from bittern.model.rank.space import NUMBER, STRING, TIME
 from bittern.model.tagged import BOOLEAN, FLOAT, INTEGER, TIMESTAMP
 from bittern.model.tagged import STRING as TEXT

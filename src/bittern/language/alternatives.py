@@ -1,20 +1,21 @@
 """A quantifier as alternatives, each a conjunction: the entries of the join table.
 
 ``FORALL d (P)`` means "there is no document for which P is not TRUE". So both quantifiers ask
-whether some document satisfies one of a few *terms*; the universal one then negates the answer::
+whether some document satisfies one of a few *alternatives*; FORALL then negates the answer::
 
     EXISTS d (d.isbn = isbn AND (d.price > price OR d.sold))
-        term 1   joins d.isbn = isbn, d.price > price
-        term 2   joins d.isbn = isbn      document sold = TRUE
+        1   joins d.isbn = isbn, d.price > price
+        2   joins d.isbn = isbn      document sold = TRUE
 
     FORALL d (isbn != d.isbn)             no document with
-        term 1   joins d.isbn = isbn
-        term 2   apart (isbn, isbn)       one of them is missing, or they are of different kinds
+        1   joins d.isbn = isbn
+        2   apart (isbn, isbn)       one of them is missing, or they are of different kinds
 
 Negations are pushed to the leaves first, which three-valued logic allows. There, a comparison "is
-not TRUE" if its opposite holds or its two sides cannot be compared. If that makes too many terms, a
-comparison that must not be TRUE is left as it is (``denied``), which only document sets can answer.
-If there are still too many terms, the condition is refused. O(terms squared x their length).
+not TRUE" if its opposite holds or its two sides cannot be compared. If that makes too many
+alternatives, a comparison that must not be TRUE is left as it is (``denied``), which only document
+sets can answer. If there are still too many, the condition is refused. O(alternatives squared x
+their length).
 """
 
 from __future__ import annotations
@@ -37,10 +38,10 @@ from bittern.language.syntax import (
     Window,
 )
 
-#: With more terms than this, comparisons that must not be TRUE are denied, not split in two.
-MANY_TERMS = 32
-#: A condition with more terms than this is refused: each is looked up on its own.
-MOST_TERMS = 1024
+#: With more alternatives than this, comparisons that must not be TRUE are denied, not split in two.
+MANY_ALTERNATIVES = 32
+#: A condition with more alternatives than this is refused: each is looked up on its own.
+MOST_ALTERNATIVES = 1024
 #: Products that are this many times as long are not made to see what is left of them.
 _PRODUCT = 16
 
@@ -86,11 +87,14 @@ class Conjunction(NamedTuple):
         return joins + [(apart.document, apart.event) for apart in self.apart]
 
 
-class Entry(NamedTuple):
-    """A quantified predicate: a document in the window (or none, if negated) satisfies a term."""
+class JoinEntry(NamedTuple):
+    """A quantified predicate: some document in the window (if negated: none) is what is asked for.
+
+    It satisfies one of the alternatives.
+    """
 
     negated: bool
-    terms: tuple[Conjunction, ...]
+    alternatives: tuple[Conjunction, ...]
     window: Window
 
 
@@ -99,53 +103,53 @@ _Alternatives: TypeAlias = list[frozenset[_Literal]]
 
 
 class _TooManyError(Exception):
-    """There are more terms than wanted."""
+    """There are more alternatives than wanted."""
 
 
-def entry_of(quantified: Quantified) -> Entry:
-    """The entry of a quantified predicate; ``ValueError`` if it has too many terms."""
+def entry_of(quantified: Quantified) -> JoinEntry:
+    """The entry of a quantified predicate; ``ValueError`` if it has too many alternatives."""
     tree = normal_form(quantified.condition)
     wanted = not quantified.universal
     try:
-        alternatives = _alternatives(tree, is_true=wanted, split=True, most=MANY_TERMS)
+        found = _alternatives(tree, is_true=wanted, split=True, most=MANY_ALTERNATIVES)
     except _TooManyError:
         try:
-            alternatives = _alternatives(tree, is_true=wanted, split=False, most=MOST_TERMS)
+            found = _alternatives(tree, is_true=wanted, split=False, most=MOST_ALTERNATIVES)
         except _TooManyError:
             raise ValueError(
-                f"the condition of a quantifier has more than {MOST_TERMS:,} alternatives once "
-                "AND and OR are multiplied out"
+                f"the condition of a quantifier has more than {MOST_ALTERNATIVES:,} alternatives "
+                "once AND and OR are multiplied out"
             ) from None
-    terms = tuple(sorted(map(_term, alternatives), key=repr))
-    return Entry(quantified.universal, terms, quantified.window or Window())
+    alternatives = tuple(sorted(map(_conjunction, found), key=repr))
+    return JoinEntry(quantified.universal, alternatives, quantified.window or Window())
 
 
 def _alternatives(tree: Expression, *, is_true: bool, split: bool, most: int) -> _Alternatives:
-    """The terms for which a normal form is TRUE, or is not. Its depth is limited by the parser."""
+    """What makes a normal form TRUE, or not TRUE. Its depth is limited by the parser."""
     if isinstance(tree, And | Or):
         parts = (
             _alternatives(operand, is_true=is_true, split=split, most=most)
             for operand in tree.operands
         )
         if isinstance(tree, And) != is_true:
-            return _pruned([term for part in parts for term in part], most)
-        terms: _Alternatives = [frozenset()]
+            return _pruned([alternative for part in parts for alternative in part], most)
+        alternatives: _Alternatives = [frozenset()]
         for part in parts:
-            if len(terms) * len(part) > _PRODUCT * most:
+            if len(alternatives) * len(part) > _PRODUCT * most:
                 raise _TooManyError
-            terms = _pruned([one | other for one in terms for other in part], most)
-        return terms
+            alternatives = _pruned([one | other for one in alternatives for other in part], most)
+        return alternatives
     if isinstance(tree, BooleanConstant):
         return [frozenset()] if (tree.value is True) == is_true else []
     return [frozenset([literal]) for literal in _literals(tree, is_true=is_true, split=split)]
 
 
-def _pruned(terms: _Alternatives, most: int) -> _Alternatives:
-    """The terms without those that ask for all that another asks for, and more."""
+def _pruned(alternatives: _Alternatives, most: int) -> _Alternatives:
+    """The alternatives without those that ask for all that another asks for, and more."""
     kept: _Alternatives = []
-    for term in sorted(set(terms), key=len):
-        if not any(other <= term for other in kept):
-            kept.append(term)
+    for alternative in sorted(set(alternatives), key=len):
+        if not any(other <= alternative for other in kept):
+            kept.append(alternative)
             if len(kept) > most:
                 raise _TooManyError
     return kept
@@ -170,8 +174,8 @@ def _literals(leaf: Expression, *, is_true: bool, split: bool) -> list[_Literal]
     return [("joins", opposite), ("apart", Apart(inner.document, inner.event))]
 
 
-def _term(literals: frozenset[_Literal]) -> Conjunction:
-    """A term of these literals, in an order that equal terms share."""
+def _conjunction(literals: frozenset[_Literal]) -> Conjunction:
+    """The conjunction of these literals, in an order that equal ones share."""
     places: dict[str, list[object]] = {}
     for place, literal in sorted(literals, key=repr):
         places.setdefault(place, []).append(literal)
