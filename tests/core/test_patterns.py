@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import string
 from itertools import pairwise
 from pathlib import Path
@@ -13,8 +14,11 @@ import re2
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from bittern.errors import SnapshotError
 from bittern.model.patterns import CONTAINS, LIKE, REGEX
 from bittern.model.patterns import regexes as regex_module
+from bittern.model.patterns import windows as windows_module
+from bittern.model.patterns.automaton import END, PAUSE, START
 from bittern.model.patterns.covers import EITHER, MAX_FRAGMENT, room_for_covers
 from bittern.model.patterns.filing import read_patterns
 from bittern.model.patterns.likes import (
@@ -30,6 +34,7 @@ from bittern.model.patterns.regex.programs import room_to_make
 from bittern.model.patterns.regex.tokens import room_for_tokens
 from bittern.model.patterns.sets import PatternSet
 from bittern.model.patterns.substrings import Substrings
+from bittern.model.patterns.windows import find_literals
 from effort import examples
 from oracle import _is_like, _like_items
 
@@ -494,11 +499,99 @@ def test_substrings_of_any_bytes(literals, value):
     agree([CONTAINS] * len(literals), [x.decode() for x in literals], [value.decode()])
 
 
-@given(st.lists(few, max_size=12), st.lists(few, max_size=6))
-def test_few_dense_rows_change_nothing(texts, values):
+@contextlib.contextmanager
+def few_dense_rows():
+    """Have small sets read values as large ones do: by windows, or else mostly without rows."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("bittern.model.patterns.substrings.DENSE_ENTRIES", 6)
-        agree([CONTAINS] * len(texts), texts, values)
+        yield
+
+
+@given(
+    st.lists(
+        st.one_of(
+            st.tuples(st.just(CONTAINS), st.text("ab", min_size=1, max_size=9)),
+            st.tuples(st.just(LIKE), like_texts),
+            st.tuples(st.just(LIKE), st.text("ab%", max_size=9)),
+            st.tuples(st.just(REGEX), regexes),
+        ),
+        max_size=10,
+    ),
+    st.lists(st.one_of(some, st.text("abAB", max_size=20)), max_size=6),
+)
+@example([(LIKE, "ab%"), (LIKE, "%ab"), (LIKE, "ab_b"), (REGEX, "^ab|ba$")], ["ab", "abab", "ba"])
+def test_few_dense_rows_change_nothing(pairs, values):
+    with few_dense_rows():
+        agree([kind for kind, _ in pairs], [text for _, text in pairs], values)
+
+
+# Literals as fragments are: anchored, of few letters and of more, shorter and longer than what the
+# filter and the table know, many with one beginning.
+literals = st.lists(
+    st.tuples(
+        st.sampled_from([b"", b"", bytes([START])]),
+        st.one_of(
+            st.integers(1, 12).map(b"a".__mul__),
+            st.text("ab", min_size=1, max_size=12).map(str.encode),
+            st.sampled_from("abcdefgh").map(lambda c: b"http" + c.encode()),
+            st.sampled_from([b"https", b"http", b"htt", b"ht", b"ab\xc3\xa9", b"ABab"]),
+        ),
+        st.sampled_from([b"", b"", bytes([END])]),
+    ).map(b"".join),
+    min_size=1,
+    max_size=20,
+    unique=True,
+)
+pieces = st.sampled_from(
+    [b"a", b"b", b"ab", b"aaaaaaa", b"http", b"https", b"\xc3\xa9", b"B", b"-"]
+)
+
+
+def found_in(literals, values, *, fold, windows):
+    """What is found in each value, and where first and last, by windows or the automaton alone."""
+    with few_dense_rows():
+        substrings = Substrings.build(literals, fold=fold)
+    finding = substrings.finding(np.array([len(each) for each in literals], np.int32))
+    if windows:
+        assert len(finding.slots)
+    else:
+        finding = finding._replace(slots=finding.slots[:0])
+    found = []
+    for number, value in enumerate(values):
+        text = np.frombuffer(b"?" + value + b"?", np.uint8)
+        find_literals(substrings.automaton, finding, text, 1, len(text) - 1, number, 1 << 40)
+        own = finding.found[: finding.counts[0]].tolist()
+        found.append(sorted((i, finding.firsts[i], finding.lasts[i]) for i in own))
+    return found, finding
+
+
+@given(literals, st.lists(st.lists(pieces, max_size=12).map(b"".join), max_size=4), st.booleans())
+def test_windows_find_what_the_automaton_finds(literals, values, fold):
+    literals = [*literals, b"never found"]  # which takes more states than there are dense rows
+    values = [*values, b"ab" * 300 + b"https"]  # more than a stretch
+    by_windows, _ = found_in(literals, values, fold=fold, windows=True)
+    assert by_windows == found_in(literals, values, fold=fold, windows=False)[0]
+
+
+def test_a_value_that_takes_windows_long_is_read_by_the_automaton():
+    literals = [b"a" * n for n in (*range(1, 40), 3_000)]
+    values = [b"a" * 9_000, b"ab" * 20, b"ba" + b"a" * 2_999]
+    by_windows, finding = found_in(literals, values, fold=False, windows=True)
+    by_automaton, _ = found_in(literals, values, fold=False, windows=False)
+    assert by_windows == by_automaton
+    # After that, what follows is read by the automaton as well, for a while.
+    assert finding.counts[PAUSE] == windows_module._PAUSE - sum(map(len, values[1:]))
+
+
+def test_windows_of_damaged_states_say_so():
+    arrays = PatternSet.build([CONTAINS], ["abcdefghij"]).arrays()
+    for wrong in (-1, 1 << 20):
+        nodes = arrays["plain_nodes"].copy()
+        nodes[5] = wrong << 8  # the degree of the second state
+        dense = arrays["plain_dense"][: arrays["plain_classes"].max() + 1]
+        opened = PatternSet.from_arrays(arrays | {"plain_nodes": nodes, "plain_dense": dense})
+        with pytest.raises(SnapshotError, match="damaged"):
+            opened.match(*pack(["abc"]))
 
 
 def test_every_fan_out_is_searched_right_without_dense_rows(monkeypatch):

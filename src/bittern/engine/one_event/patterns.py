@@ -24,6 +24,7 @@ import numpy.typing as npt
 
 from bittern.engine.one_event.table import FOUND, N_SLOTS, PATTERNS, VALUES
 from bittern.jit import array_at, i8, inline, kernel
+from bittern.model.patterns.automaton import Automaton, Finding
 from bittern.model.patterns.candidates import (
     FIELDS,
     FIRST,
@@ -37,7 +38,6 @@ from bittern.model.patterns.candidates import (
 from bittern.model.patterns.filing import RUN
 from bittern.model.patterns.likes import holds_like
 from bittern.model.patterns.regex.programs import HOLDS, NOT_TEXT, run_program
-from bittern.model.patterns.substrings import Automaton, Finding
 from bittern.model.tagged import STRING
 
 if TYPE_CHECKING:
@@ -169,6 +169,10 @@ def _candidates(
             array_at(sets[at + 10, 0], (sets[at + 10, 1],), np.int32),
             array_at(sets[at + 11, 0], (sets[at + 11, 1],), np.int32),
             array_at(sets[at + 12, 0], (sets[at + 12, 1],), np.int64),
+            array_at(sets[at + 13, 0], (sets[at + 13, 1],), np.uint64),
+            array_at(sets[at + 14, 0], (sets[at + 14, 1],), np.uint64),
+            array_at(sets[at + 15, 0], (sets[at + 15, 1],), np.uint64),
+            array_at(sets[at + 16, 0], (sets[at + 16, 1],), np.uint64),
         )
         more, length = find_fragments(
             automaton, finding, filing, data, begin, end, value, half, spare

@@ -16,10 +16,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bittern.jit import apart, i4r, i4w, i8, i8r, i8w, kernel, tuple_type, u1r, u8r
+from bittern.model.patterns.automaton import AUTOMATON, FINDING, N_FOUND, NOBODY_ASKS, TOO_MANY
 from bittern.model.patterns.filing import RUN, SEARCH
 from bittern.model.patterns.likes import holds_like
 from bittern.model.patterns.regex.programs import HOLDS, NOT_TEXT, run_program
-from bittern.model.patterns.substrings import AUTOMATON, FINDING, NOBODY_ASKS, find_literals
+from bittern.model.patterns.windows import find_literals
 
 #: Fields of what is filed under a literal.
 PATTERN, BEFORE, SECOND, IS_LEFT = 0, 1, 2, 3
@@ -105,7 +106,7 @@ def find_fragments(
     else:
         find_literals(automaton, finding, data, begin, end, value, spare)
     most = np.int64(0)
-    for k in range(finding.counts[0]):
+    for k in range(finding.counts[N_FOUND]):
         literal = finding.found[k]
         most += filing.offsets[literal + 1] - filing.offsets[literal]
     return most, np.int64(length)
@@ -131,8 +132,8 @@ def add_candidates(
     filed, actions = filing.filed, filing.actions
     marks, firsts, lasts, lengths = finding.marks, finding.firsts, finding.lasts, finding.lengths
     asks_places = filing.texts.shape[0] > 0
-    is_placed = length < 0 and finding.counts[1] == 0
-    for k in range(finding.counts[0]):
+    is_placed = length < 0 and finding.counts[TOO_MANY] == 0
+    for k in range(finding.counts[N_FOUND]):
         literal = finding.found[k]
         first = last = behind = np.int32(0)
         if asks_places:

@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bittern.jit import apart, i8w, inline, tuple_type, u1w
+from bittern.model.patterns.automaton import END, START
 from bittern.model.patterns.likes import ANY_ONE, ANY_RUN
 from bittern.model.patterns.regex.classes import FOLDED, KELVIN, LONG_S
 from bittern.model.patterns.regex.tokens import (
@@ -40,7 +41,6 @@ from bittern.model.patterns.regex.tokens import (
     UNKNOWN,
     count_of,
 )
-from bittern.model.patterns.substrings import END, START
 
 #: Longer literals are cut into several fragments: the automaton stays small.
 MAX_FRAGMENT = 64

@@ -41,6 +41,7 @@ import numpy as np
 from bittern.arrays import starts_of
 from bittern.jit import read_only
 from bittern.model.patterns import LIKE
+from bittern.model.patterns.automaton import Finding
 from bittern.model.patterns.candidates import (
     BEFORE,
     FIELDS,
@@ -64,7 +65,7 @@ from bittern.model.patterns.likes import ANY_RUN, like_program, room_needed
 from bittern.model.patterns.regex.programs import check_program, room_to_make
 from bittern.model.patterns.regex.tokens import room_for_tokens
 from bittern.model.patterns.regexes import Texts, compiled
-from bittern.model.patterns.substrings import Finding, Substrings
+from bittern.model.patterns.substrings import Substrings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
