@@ -31,7 +31,7 @@ from bittern.language.printer import print_expression
 from bittern.language.shapes import Shapes
 from bittern.language.syntax import Between, Compare, Expression, In, IsNull, Literal
 from bittern.matching.classes import Classes
-from bittern.matching.compile import Compiled, compile_catalog
+from bittern.matching.compile import Compiled, compile_subscriptions
 from bittern.matching.contract import ChangingIndex, Refused, SubscriptionIndex
 from bittern.matching.scan import Scan
 from bittern.model.events.encoder import Encoder
@@ -59,7 +59,7 @@ def compiled(texts: Sequence[str]) -> Compiled:
     """The classes of these expressions, as an index gets them, and ``class_of`` each."""
     shapes = Shapes()
     catalog = read_subscriptions(dict(enumerate(texts)), shapes, on_error="raise", progress=None)
-    return compile_catalog(shapes.templates, catalog.shape_ids, catalog.parameters)
+    return compile_subscriptions(shapes.templates, catalog.shape_ids, catalog.parameters)
 
 
 @contextlib.contextmanager

@@ -52,7 +52,7 @@ from bittern.literature.betree.nodes import (
     USED_NODES,
     USED_ROWS,
 )
-from bittern.matching.compile import Compiled, compile_catalog
+from bittern.matching.compile import Compiled, compile_subscriptions
 from bittern.matching.scan import Scan
 from bittern.model.events.encoder import Encoder
 from bittern.model.rank import encoded as encoded_module
@@ -289,7 +289,7 @@ def test_points_of_one_attribute_are_clustered_down_to_the_capacity() -> None:
 def compiled(texts: Mapping[Any, str]) -> Compiled:
     shapes = Shapes()
     catalog = read_subscriptions(texts, shapes, on_error="raise", progress=None)
-    return compile_catalog(shapes.templates, catalog.shape_ids, catalog.parameters)
+    return compile_subscriptions(shapes.templates, catalog.shape_ids, catalog.parameters)
 
 
 def found_pairs(

@@ -35,7 +35,7 @@ from bittern.language.literals import TERM
 from bittern.language.shapes import Shapes
 from bittern.language.templates import Template
 from bittern.matching import registry
-from bittern.matching.compile import compile_catalog
+from bittern.matching.compile import compile_subscriptions
 from bittern.matching.contract import Refused, SubscriptionIndex
 from bittern.matching.expand import ShapePlan
 from bittern.model.events.encoder import Encoder
@@ -159,7 +159,7 @@ class Index:
         named = None if sets is None else read_sets(sets)
         started = time.perf_counter()
         shapes = Shapes()
-        catalog = read_subscriptions(
+        held = read_subscriptions(
             subscriptions,
             shapes,
             on_error=on_error,
@@ -169,9 +169,9 @@ class Index:
         )
         mistakes: list[Unknown] = []
         if known is not None and unknown != "ignore":
-            catalog, mistakes = known.judge(catalog, shapes.templates, refuse=unknown == "raise")
-            if catalog.bad and on_error == "raise":
-                raise SubscriptionError(catalog.bad)
+            held, mistakes = known.judge(held, shapes.templates, refuse=unknown == "raise")
+            if held.bad and on_error == "raise":
+                raise SubscriptionError(held.bad)
         read = time.perf_counter()
         if progress:
             progress("build", 0, 1)
@@ -184,11 +184,11 @@ class Index:
             sets=named,
         )
         try:
-            index = compiled(catalog)
+            index = compiled(held)
         except SubscriptionError as refused:
             if on_error == "raise":
                 raise
-            index = compiled(catalog.without(refused.bad, shapes.templates))
+            index = compiled(held.without(refused.bad, shapes.templates))
         index.timings = {"read": read - started, "build": time.perf_counter() - read}
         index.unknown = mistakes
         if known is not None and unknown == "warn":
@@ -202,7 +202,7 @@ class Index:
     @classmethod
     def of_subscriptions(
         cls,
-        catalog: Subscriptions,
+        held: Subscriptions,
         templates: Sequence[Template | ShapePlan],
         *,
         sample: Any = None,
@@ -217,29 +217,29 @@ class Index:
         ``SubscriptionError`` lists all subscriptions that the strategy cannot hold, or that name a
         set which is not in ``sets`` (None: they may name any).
         """
-        compiled = compile_catalog(templates, catalog.shape_ids, catalog.parameters)
+        compiled = compile_subscriptions(templates, held.shape_ids, held.parameters)
         if sets is not None:
-            from bittern.engine.sets.named import check_catalog  # noqa: PLC0415  only for sets
+            from bittern.engine.sets.named import check_subscriptions  # noqa: PLC0415  only for sets
 
-            check_catalog(compiled.rank.attribute_names(), catalog, sets)
+            check_subscriptions(compiled.rank.attribute_names(), held, sets)
         mass = expected_events(compiled, sample, sets or _NO_SETS)
         try:
             subscriptions, numbers = registry.strategy(strategy).build(
                 compiled.classes, mass, compiled.rank, **(parameters or {})
             )
         except Refused as refused:
-            raise SubscriptionError(catalog.refused(compiled.class_of, refused.reasons)) from None
+            raise SubscriptionError(held.refused(compiled.class_of, refused.reasons)) from None
         index = cls(
-            ids=Ids.of(catalog.ids, text=text_ids),
-            texts=catalog.texts,
-            weights=catalog.weights,
+            ids=Ids.of(held.ids, text=text_ids),
+            texts=held.texts,
+            weights=held.weights,
             rank=compiled.rank,
             patterns=compiled.patterns,
             subscriptions=subscriptions,
             subscribers=Subscribers.of(numbers[compiled.class_of], len(compiled.classes)),
             operators=compiled.operators,
         )
-        index.bad = catalog.bad
+        index.bad = held.bad
         index.sets = sets or _NO_SETS
         terms = compiled.rank.names_with(TERM)
         if terms:

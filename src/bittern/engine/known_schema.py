@@ -126,14 +126,14 @@ class KnownSchema:
                 self._changes[own] = True
         return self._changes[own]
 
-    def unknown(self, catalog: Subscriptions, templates: Sequence[Template]) -> list[Unknown]:
+    def unknown(self, subscriptions: Subscriptions, templates: Sequence[Template]) -> list[Unknown]:
         """The mistakes of subscriptions, in their order. O(parameters)."""
         sizes = np.array([len(template.kinds) for template in templates] or [0])
-        starts = np.cumsum(sizes[catalog.shape_ids]) - sizes[catalog.shape_ids]
-        words = catalog.parameters.dictionary
-        codes = catalog.parameters.indices.to_numpy()
-        order = np.argsort(catalog.shape_ids, kind="stable")
-        shapes, firsts = np.unique(catalog.shape_ids[order], return_index=True)
+        starts = np.cumsum(sizes[subscriptions.shape_ids]) - sizes[subscriptions.shape_ids]
+        words = subscriptions.parameters.dictionary
+        codes = subscriptions.parameters.indices.to_numpy()
+        order = np.argsort(subscriptions.shape_ids, kind="stable")
+        shapes, firsts = np.unique(subscriptions.shape_ids[order], return_index=True)
         found: set[tuple[int, str, str]] = set()
         for shape, rows in zip(shapes.tolist(), np.split(order, firsts[1:]), strict=False):
             for leaf in leaves(templates[shape]):
@@ -142,7 +142,9 @@ class KnownSchema:
                     for name, reason in self._mistakes(leaf, words[code].as_py()):
                         for row in rows[own == code].tolist():
                             found.add((row, name, reason))
-        return [Unknown(catalog.ids[row], name, reason) for row, name, reason in sorted(found)]
+        return [
+            Unknown(subscriptions.ids[row], name, reason) for row, name, reason in sorted(found)
+        ]
 
     def read(
         self,
@@ -190,26 +192,27 @@ class KnownSchema:
         return self._reasons[name]
 
     def judge(
-        self, catalog: Subscriptions, templates: list[Template], *, refuse: bool
+        self, subscriptions: Subscriptions, templates: list[Template], *, refuse: bool
     ) -> tuple[Subscriptions, list[Unknown]]:
         """The subscriptions and their mistakes; if those are refused, what has some is bad."""
-        mistakes = self.unknown(catalog, templates)
-        return self._without(catalog, templates, mistakes) if refuse else catalog, mistakes
+        mistakes = self.unknown(subscriptions, templates)
+        kept = self._without(subscriptions, templates, mistakes) if refuse else subscriptions
+        return kept, mistakes
 
     def _without(
-        self, catalog: Subscriptions, templates: list[Template], unknown: Sequence[Unknown]
+        self, subscriptions: Subscriptions, templates: list[Template], unknown: Sequence[Unknown]
     ) -> Subscriptions:
         """The subscriptions without those that have mistakes, which are bad. O(parameters)."""
         first: dict[str | int | None, Unknown] = {}
         for each in unknown:
             first.setdefault(each.id, each)
-        rows = [row for row, id_ in enumerate(catalog.ids) if id_ in first] if first else []
+        rows = [row for row, id_ in enumerate(subscriptions.ids) if id_ in first] if first else []
         bad = []
         for row in rows:
-            id_, (_, attribute, reason) = catalog.ids[row], first[catalog.ids[row]]
-            at = _position(catalog.texts[row].as_py(), attribute)
+            id_, (_, attribute, reason) = subscriptions.ids[row], first[subscriptions.ids[row]]
+            at = _position(subscriptions.texts[row].as_py(), attribute)
             bad.append(BadSubscription(id_, at, reason))
-        return catalog.without(bad, templates) if bad else catalog
+        return subscriptions.without(bad, templates) if bad else subscriptions
 
     def _mistakes(self, leaf: Predicate, word: str) -> list[tuple[str, str]]:
         """What is wrong with a predicate on an attribute: names and reasons."""

@@ -314,7 +314,7 @@ CLASSES = tuple_type(ClassArrays, i4r, i4r, i4r, i8r, i4r, i4r, STRUCTURES)
 
 @dataclass(frozen=True)
 class Classes:
-    """The distinct expressions of a catalog, in rank space."""
+    """The distinct expressions of all subscriptions, in rank space."""
 
     channels: npt.NDArray[np.int32]
     lows: npt.NDArray[np.int32]

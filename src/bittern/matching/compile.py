@@ -50,7 +50,7 @@ _MAX_CELLS = 2**30
 
 
 class Compiled(NamedTuple):
-    """A catalog in rank space."""
+    """Subscriptions in rank space."""
 
     rank: RankSpace
     patterns: dict[int, PatternSet]  # by attribute
@@ -70,7 +70,7 @@ class _Plans(NamedTuple):
     columns: dict[str, Int32s]  # one array per field of a test template
 
 
-def compile_catalog(
+def compile_subscriptions(
     templates: Sequence[Template | ShapePlan], shape_ids: Int32s, parameters: pa.DictionaryArray
 ) -> Compiled:
     """Compile texts read by ``Shapes`` (no bad ones among them).
@@ -323,7 +323,7 @@ def _rank(
     if int(2 * counts.sum() + len(counts)) > _MAX_CELLS:
         raise OptionError(
             f"the subscriptions use {counts.sum():,} distinct constants; one index holds at most "
-            f"{_MAX_CELLS // 2:,}: split the catalog"
+            f"{_MAX_CELLS // 2:,}: split the subscriptions"
         )
     ordered = np.zeros(len(channel_kinds), dtype=np.uint8)
     ordered[channels[field["ordered"] == 1]] = 1

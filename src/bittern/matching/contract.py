@@ -173,5 +173,5 @@ def check_size(what: str, n: int) -> None:
     if n > MOST_ROWS:
         raise OptionError(
             f"the subscriptions have {n:,} {what}; one index holds at most {MOST_ROWS:,}: "
-            "split the catalog"
+            "split the subscriptions"
         )

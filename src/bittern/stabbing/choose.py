@@ -18,7 +18,7 @@ would be by error.
 Without a limit given, an index may take 16 MiB and 64 bytes per interval: enough for each
 structure that shares entries, not for one that writes an id into every cell of long intervals.
 The choice depends on the intervals and that limit alone, not on the machine or its load: the same
-catalog gets the same structure everywhere.
+intervals get the same structure everywhere.
 """
 
 from __future__ import annotations

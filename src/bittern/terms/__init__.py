@@ -1,8 +1,8 @@
 """Terms: scalar expressions over the attributes of one event, with Spark's meaning.
 
 ``lower(brand)``, ``price * quantity``, ``CAST(code AS INT)``, ``coalesce(discount, 0)``: each
-distinct term of a catalog is a *derived attribute*, computed once per batch for all subscriptions,
-in whole columns. Comparing it with a constant is a predicate like any other.
+distinct term is a *derived attribute*, computed once per batch for all subscriptions, in whole
+columns. Comparing it with a constant is a predicate like any other.
 
 A term's way: ``language/scalars`` reads its text into a tree (nodes.py), and coercions.py adds the
 casts that Spark would, where a schema tells the types. ``model/events/derived.py`` hands tree and

@@ -130,7 +130,7 @@ class Compaction(threading.Thread):
         self._done(self)
 
     def make(self) -> None:
-        """Run the child and open what it wrote. O(catalog), seconds."""
+        """Run the child and open what it wrote. O(subscriptions), seconds."""
         try:
             self._hand_over()
             self._child.run(self.work)

@@ -250,7 +250,7 @@ def index_rows(rows: list[Row]) -> Index:
     shapes = {key: shape for shape, key in enumerate(plans)}
     parameters = [parameter for row in rows for parameter in row.parameters]
     weighted = any(row.weight is not None for row in rows)
-    catalog = Subscriptions(
+    subscriptions = Subscriptions(
         [row.id for row in rows],
         pa.array([row.text for row in rows], type=pa.large_string()),
         np.array([1.0 if row.weight is None else row.weight for row in rows]) if weighted else None,
@@ -258,7 +258,7 @@ def index_rows(rows: list[Row]) -> Index:
         pa.array(parameters, type=pa.large_string()).dictionary_encode(),
         [],
     )
-    return Index.of_subscriptions(catalog, list(plans.values()))
+    return Index.of_subscriptions(subscriptions, list(plans.values()))
 
 
 def new_delta(rows: list[Row]) -> Segment:

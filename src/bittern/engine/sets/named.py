@@ -102,8 +102,8 @@ def check_subscription(
             raise SubscriptionError([_missing(id_, Use(0, name, position_of(text, name)))])
 
 
-def check_catalog(
-    attributes: Iterable[str], catalog: Subscriptions, sets: Mapping[str, Any]
+def check_subscriptions(
+    attributes: Iterable[str], subscriptions: Subscriptions, sets: Mapping[str, Any]
 ) -> None:
     """``SubscriptionError`` if subscriptions, which have these attributes, name other sets.
 
@@ -111,8 +111,10 @@ def check_catalog(
     """
     others = [name for name in sets_of(attributes) if name not in sets]
     if others:
-        found = {use.row: use for use in reversed(list(uses(catalog.texts, others)))}
-        raise SubscriptionError([_missing(catalog.ids[row], found[row]) for row in sorted(found)])
+        found = {use.row: use for use in reversed(list(uses(subscriptions.texts, others)))}
+        raise SubscriptionError(
+            [_missing(subscriptions.ids[row], found[row]) for row in sorted(found)]
+        )
 
 
 def uses(texts: pa.Array, names: Sequence[str] | None = None) -> Iterator[Use]:

@@ -1,4 +1,4 @@
-"""Chunks of a catalog: their pivots, as points to cut at, and as parts and regions after the cut.
+"""Chunks of subscriptions: their pivots as points to cut at, and as parts and regions after that.
 
 A chunk is compiled and filed as an index of its own would be, up to the postings::
 
@@ -10,7 +10,7 @@ A chunk is compiled and filed as an index of its own would be, up to the posting
 compares the ruler of the cut with the chunk's constants, which maps the chunk's cells to the
 ruler's, and gives each subscription its part and each part its regions. An event that satisfies a
 subscription satisfies one of its pivots, so it is in a region of the subscription's part. That
-holds whichever chunk the subscription came with, and even if the cut was made for another catalog.
+holds whichever chunk the subscription came with, and even if the cut was made for others.
 
 Cost: reading and compiling, about 7 us for each subscription; the rest is some array operations and
 a few microseconds for each attribute.
@@ -46,7 +46,7 @@ from bittern.engine.sharding.regions import (
 )
 from bittern.engine.subscriptions import Subscriptions
 from bittern.language.templates import Template
-from bittern.matching.compile import compile_catalog
+from bittern.matching.compile import compile_subscriptions
 from bittern.matching.pivot.filing import file_classes
 from bittern.model.numbers import Number, NumberColumns
 from bittern.model.rank.space import COUNT, FINE, FIRST, STRING, RankSpace
@@ -66,8 +66,12 @@ class Assigned(NamedTuple):
 class Chunk:
     """Some subscriptions and their pivots. ``sample`` is a batch of typical events, or None."""
 
-    def __init__(self, catalog: Subscriptions, templates: list[Template], sample: Any) -> None:
-        compiled = compile_catalog(templates, catalog.shape_ids, catalog.parameters)
+    def __init__(
+        self, subscriptions: Subscriptions, templates: list[Template], sample: Any
+    ) -> None:
+        compiled = compile_subscriptions(
+            templates, subscriptions.shape_ids, subscriptions.parameters
+        )
         self._rank = compiled.rank
         filed, numbers = file_classes(
             compiled.classes, expected_events(compiled, sample), self._rank.n_channels
@@ -76,7 +80,7 @@ class Chunk:
         self._class_of = numbers[compiled.class_of]
         n_tests = np.zeros(len(numbers), dtype=np.int64)
         n_tests[numbers] = compiled.classes.counts
-        sizes = np.asarray(pc.binary_length(catalog.texts)).astype(np.float64)
+        sizes = np.asarray(pc.binary_length(subscriptions.texts)).astype(np.float64)
         sizes += _SUBSCRIPTION_BYTES + _TEST_BYTES * n_tests[self._class_of]
         #: Of each class: its subscriptions, and their bytes.
         self._counts = np.bincount(self._class_of, minlength=len(numbers))

@@ -165,7 +165,7 @@ def combined(points: pa.Table, width: float) -> pa.Table:
 def cut(
     points: pa.Table, n_shards: int, presence: Presence | None = None, *, marks: int = MARKS
 ) -> Cut:
-    """Cut a catalog whose pivots lie at these points (``POINTS``).
+    """Cut subscriptions whose pivots lie at these points (``POINTS``).
 
     ``presence`` tells how many events carry an attribute. Without it, attributes with many pivots
     are assumed to be in many events.

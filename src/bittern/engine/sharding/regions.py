@@ -1,8 +1,8 @@
 """Regions: roughly, the part of the value space that a shard's subscriptions look at.
 
-Chunks of a catalog are compiled separately, each in its own rank space. They share the *ruler*: for
-every attribute and kind a few *marks*, which are constants of the catalog. Marks cut the values
-into cells just as constants do (``model/rank/space.py``), but there are far fewer::
+Chunks of subscriptions are compiled separately, each in its own rank space. They share the *ruler*:
+for every attribute and kind a few *marks*, which are constants of theirs. Marks cut the values into
+cells just as constants do (``model/rank/space.py``), but there are far fewer::
 
     key     price, numbers            color, strings         size, present
     marks   9.5         20            'red'

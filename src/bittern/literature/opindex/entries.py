@@ -66,7 +66,7 @@ def check_slots(n_slots: int, bits: Int32s) -> None:
     if n_slots > _MOST_SLOTS_OF_BITS and (bits >= 0).any():
         raise OptionError(
             f"one attribute is the pivot of more than {_MOST_SLOTS_OF_BITS:,} classes, some of "
-            "them in conjunctive form: split the catalog"
+            "them in conjunctive form: split the subscriptions"
         )
 
 

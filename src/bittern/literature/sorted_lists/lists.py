@@ -278,7 +278,7 @@ class SortedLists:
         if size > MAX_PAIRS:
             raise OptionError(
                 f"changing {n_pairs:,} of {self.n_pairs:,} list entries takes more room than one "
-                "index has: make fewer changes at once, or split the catalog"
+                "index has: make fewer changes at once, or split the subscriptions"
             )
         begins, ends, limits = (np.empty(self.n_lists, np.int32) for _ in range(3))
         keys, values = np.empty(size, np.int32), np.empty(size, np.int32)
@@ -361,5 +361,6 @@ def _each_once(offsets: Int32s, keys: Int32s, values: Int32s) -> tuple[Int32s, I
 
 def _too_many(n: int) -> str:
     return (
-        f"{n:,} list entries are too many for one index (at most {MAX_PAIRS:,}): split the catalog"
+        f"{n:,} list entries are too many for one index (at most {MAX_PAIRS:,}): "
+        "split the subscriptions"
     )
