@@ -23,7 +23,6 @@ from hypothesis import strategies as st
 import bittern
 from answers import build, expected
 from bittern.engine import index as index_module
-from bittern.engine import subscriptions as subscriptions_module
 from bittern.engine.snapshot.folder import read_snapshot, write_snapshot
 from bittern.errors import (
     BadSubscription,
@@ -129,7 +128,7 @@ def test_sources_that_make_no_sense(source: Any) -> None:
 
 
 def test_progress_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(subscriptions_module, "_CHUNK", 10)
+    monkeypatch.setattr("bittern.engine.given.CHUNK", 10)
     told: list[tuple[str, int, int]] = []
     catalog = {n: f"a = {n % 7} AND b = 'x{n}'" for n in range(35)}
     index = build(catalog, progress=lambda *news: told.append(news))

@@ -2,7 +2,9 @@
 
 ::
 
-    subscriptions.py  subscriptions of any form, checked and put into columns
+    given.py          subscriptions of any form, in chunks
+    subscriptions.py  these checked and put into columns
+    texts/            columns of texts, read by kernels where their shape is known
     known_schema.py   what they mean for events of a known schema, and what can never hold
     asked.py          schemas and sets, read where some are given
     index.py          an immutable index of them       snapshot/  as it is saved and mapped

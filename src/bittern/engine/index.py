@@ -144,7 +144,7 @@ class Index:
 
         All subscriptions that are bad, or that the strategy cannot hold, are raised as one
         ``SubscriptionError``. With ``on_error="skip"`` they are left out and listed in
-        ``index.bad``. O(total text), about 5 us for each subscription.
+        ``index.bad``. O(total text), half a microsecond to some for each subscription.
 
         >>> index = Index.build({"cheap": "price < 10", "red": "color = 'red'"})
         >>> len(index)

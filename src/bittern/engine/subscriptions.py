@@ -9,35 +9,40 @@ process had read them in that order::
     joined   ids 1 2 3  templates T U    shapes 0 1 0  parameters p 7 q 'x' p 9
              bad 2, "this id was given before"         dictionary p 7 q 'x' 9
 
-Cost: about 5 us to read a subscription, a fraction of one to join it.
+Cost: about 5 us to read a subscription, or half of one where ``texts/`` knows its shape; a fraction
+of one to join it.
 """
 
 from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import compress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from bittern.errors import BadSubscription, ExpressionError, OptionError, SubscriptionError, brief
+from bittern.engine.given import Chunk, given_chunks, rows_of
+from bittern.errors import BadSubscription, ExpressionError, SubscriptionError, brief
 from bittern.language.shapes import Shapes
 from bittern.language.templates import Template
-from bittern.model.events.columns import from_frame, plain
 from bittern.model.ids import Ids, id_problem, normal_id
+from bittern.model.numbers import INT64_MAX, INT64_MIN
 from bittern.model.strings import arrow_of
 from bittern.options import one_of
 from bittern.terms.unknown import EMBEDDED, SPARK, any_function
 
 if TYPE_CHECKING:
     from bittern.engine.known_schema import KnownSchema
+    from bittern.engine.texts.columns import ColumnReader
 
 #: Called with (stage, done, total); total is 0 where it is not known.
 OnProgress = Callable[[str, int, int], None]
-_CHUNK = 50_000
+#: From so many on it pays to load what reads columns.
+_MANY = 2_000
 #: What is said of an id that stands there twice.
 REPEATED = "this id was given before; ids are unique"
 
@@ -74,79 +79,6 @@ class Subscriptions(NamedTuple):
         return [BadSubscription(self.ids[i], 0, reasons[int(class_of[i])]) for i in which.tolist()]
 
 
-GivenRows = Iterator[tuple[Any, Any, Any]]
-
-
-def given_rows(source: Any) -> tuple[int, GivenRows]:
-    """How many subscriptions there are (0: not known), and (id, expression, weight) of each."""
-    if isinstance(source, Mapping):
-        return len(source), ((k, v, None) for k, v in source.items())
-    if hasattr(source, "__dataframe__") and not isinstance(source, pa.Table | pa.RecordBatch):
-        try:
-            source = from_frame(source)
-        except ValueError as wrong:
-            raise OptionError(str(wrong)) from None
-    if isinstance(source, pa.Table | pa.RecordBatch):
-        check_columns(source.schema.names, "table")
-        return source.num_rows, _table_rows(source)
-    if isinstance(source, str | bytes) or not isinstance(source, Iterable):
-        raise OptionError(
-            "subscriptions must be a mapping from id to expression, pairs (id, expression), or a "
-            f"table with the columns id and expression, not {type(source).__name__}"
-        )
-    total = len(source) if isinstance(source, Sized) else 0
-    return total, _pair_rows(source)
-
-
-def check_columns(names: list[str], what: str) -> None:
-    """Raise unless a table (or ``what`` it is) with these columns can hold subscriptions."""
-    twins = [name for name in ("id", "expression", "weight") if names.count(name) > 1]
-    if twins:
-        raise OptionError(f"the {what} of subscriptions has two columns named {twins[0]!r}")
-    missing = [name for name in ("id", "expression") if name not in names]
-    if missing:
-        raise OptionError(
-            f"a {what} of subscriptions needs the columns id, expression and optionally weight; "
-            f"{' and '.join(missing)} missing from {', '.join(names) or 'no columns'}"
-        )
-
-
-def _table_rows(table: pa.Table | pa.RecordBatch) -> GivenRows:
-    weighted = "weight" in table.schema.names
-    for start in range(0, table.num_rows, _CHUNK):
-        part = table.slice(start, _CHUNK)
-        weights = part["weight"].to_pylist() if weighted else [None] * part.num_rows
-        yield from zip(_values(part["id"]), _values(part["expression"]), weights, strict=True)
-
-
-def _values(column: pa.Array | pa.ChunkedArray) -> list[Any]:
-    """The column's values. Bytes that are not UTF-8 become half surrogates, which are refused."""
-    try:
-        return column.to_pylist()  # type: ignore[no-any-return]
-    except UnicodeDecodeError:
-        raws = plain(column).cast(pa.large_binary()).to_pylist()
-        return [raw if raw is None else raw.decode(errors="surrogateescape") for raw in raws]
-
-
-def given_ids(source: Any) -> list[Any]:
-    """Ids from any iterable, or from an Arrow or pandas column."""
-    if isinstance(source, pa.Array | pa.ChunkedArray):
-        return _values(source)
-    if isinstance(source, str | bytes) or not isinstance(source, Iterable):
-        raise OptionError(f"ids must be a list or a column, not {type(source).__name__}")
-    return list(source)
-
-
-def _pair_rows(pairs: Iterable[Any]) -> GivenRows:
-    for pair in pairs:
-        if not isinstance(pair, tuple | list) or len(pair) not in (2, 3):
-            raise OptionError(
-                f"each subscription must be (id, expression) or (id, expression, weight), "
-                f"not {brief(pair)}"
-            )
-        yield (*pair, None) if len(pair) == 2 else tuple(pair)
-
-
 def read_subscriptions(
     source: Any,
     shapes: Shapes,
@@ -162,39 +94,81 @@ def read_subscriptions(
     types of the events.
     """
     one_of("on_error", on_error, ("raise", "skip"))
-    total, rows = given_rows(source)
+    total, chunks = given_chunks(source)
     reader = _Reader(shapes, known)
     with any_function(allowed=functions == SPARK):
-        for n, (id_, text, weight) in enumerate(rows, start=1):
-            reader.add(id_, text, weight)
-            if n % _CHUNK == 0:
-                reader.flush()
-                if progress:
-                    progress("read", n, total)
-    reader.flush()
-    if progress:
-        progress("read", len(reader.ids) + len(reader.bad), total)
+        for chunk in chunks:
+            reader.add_chunk(chunk)
+            if progress:
+                progress("read", len(reader.ids) + len(reader.bad), total)
     if reader.bad and on_error == "raise":
         raise SubscriptionError(reader.bad)
     return reader.subscriptions()
 
 
 class _Reader:
+    """Reads rows one by one, and long columns of them by kernels (``texts/columns.py``)."""
+
     def __init__(self, shapes: Shapes, known: KnownSchema | None) -> None:
         self._shapes = shapes
         self._known = known
         self.ids: list[str | int] = []
         self.bad: list[BadSubscription] = []
         self._seen: set[str | int] = set()
-        self._chunk_texts: list[str] = []
-        self._chunk_parameters: list[str] = []
+        self._columns: ColumnReader | None = None
+        # Of the rows that were read one by one since the last flush.
+        self._row_texts: list[str] = []
+        self._row_parameters: list[tuple[str, ...]] = []
+        self._row_shape_ids: list[int] = []
+        self._row_weights: list[float] = []
+        # By chunk.
         self._texts: list[pa.Array] = []
-        self._parameters: list[pa.Array] = []
-        self._shape_ids: list[int] = []
-        self._weights: list[float] = []
-        self._weighted = False
+        self._parameters: list[pa.DictionaryArray] = []
+        self._shape_ids: list[npt.NDArray[np.int32]] = []
+        self._weights: list[npt.NDArray[np.float64] | None] = []
 
-    def add(self, id_: Any, text: Any, weight: Any) -> None:
+    def add_chunk(self, chunk: Chunk) -> None:
+        """Read some rows."""
+        ids, texts, weights = chunk
+        if self._columns is None and self._known is None and len(ids) >= _MANY and not self._texts:
+            from bittern.engine.texts.columns import ColumnReader  # noqa: PLC0415  only for many
+
+            self._columns = ColumnReader(self._shapes)
+        if self._columns is None or not self._are_plain(ids, weights) or not _are_texts(texts):
+            for row in rows_of(chunk):
+                self._add(*row)
+            self._flush()
+            return
+        column = texts if isinstance(texts, pa.Array) else arrow_of(texts)
+        shape_ids, wrong = self._columns.read(column)
+        self._seen.update(ids)
+        if wrong:
+            self.bad += [BadSubscription(ids[i], own.position, own.message) for i, own in wrong]
+            good = shape_ids >= 0
+            self._seen.difference_update([ids[i] for i, _ in wrong])
+            ids = list(compress(ids, good.tolist()))
+            weights = weights and list(compress(weights, good.tolist()))
+            column, shape_ids = column.filter(pa.array(good)), shape_ids[good]
+        self.ids += ids
+        self._texts.append(column)
+        self._shape_ids.append(shape_ids)
+        self._weights.append(None if weights is None else np.array(weights, dtype=np.float64))
+
+    def _are_plain(self, ids: list[Any], weights: list[Any] | None) -> bool:
+        """Whether nothing is to be said of any id and weight, or changed in it."""
+        kinds = set(map(type, ids))
+        if kinds == {int}:
+            if not INT64_MIN <= min(ids) <= max(ids) <= INT64_MAX:
+                return False
+        elif kinds != {str} or not _is_unicode(ids):
+            return False
+        if weights is not None and (
+            not set(map(type, weights)) <= {int, float} or any(map(weight_problem, weights))
+        ):
+            return False
+        return len(set(ids)) == len(ids) and self._seen.isdisjoint(ids)
+
+    def _add(self, id_: Any, text: Any, weight: Any) -> None:
         id_ = normal_id(id_)
         problem = id_problem(id_)
         if problem is None and id_ in self._seen:
@@ -217,27 +191,52 @@ class _Reader:
             return
         self._seen.add(id_)
         self.ids.append(id_)
-        self._chunk_texts.append(text)
-        self._chunk_parameters += parameters
-        self._shape_ids.append(shape_id)
-        self._weights.append(1.0 if weight is None else float(weight))
-        self._weighted |= weight is not None
+        self._row_texts.append(text)
+        self._row_parameters.append(parameters)
+        self._row_shape_ids.append(shape_id)
+        self._row_weights.append(math.nan if weight is None else float(weight))
 
-    def flush(self) -> None:
-        """Put the chunk into columns, so that the parameters' many strings can be freed."""
-        self._texts.append(arrow_of(self._chunk_texts))
-        self._parameters.append(arrow_of(self._chunk_parameters).dictionary_encode())
-        self._chunk_texts, self._chunk_parameters = [], []
+    def _flush(self) -> None:
+        """Put the rows into columns, so that the parameters' many strings can be freed."""
+        self._texts.append(arrow_of(self._row_texts))
+        if self._columns is not None:
+            self._columns.take(self._row_parameters)
+        else:
+            each = [parameter for row in self._row_parameters for parameter in row]
+            self._parameters.append(arrow_of(each).dictionary_encode())
+        self._shape_ids.append(np.array(self._row_shape_ids, dtype=np.int32))
+        weights = np.array(self._row_weights)
+        self._weights.append(None if np.isnan(weights).all() else np.nan_to_num(weights, nan=1.0))
+        self._row_texts, self._row_parameters = [], []
+        self._row_shape_ids, self._row_weights = [], []
 
     def subscriptions(self) -> Subscriptions:
+        """Everything that was read."""
+        if not self._texts:
+            self._flush()
+        columns = self._columns
         return Subscriptions(
             self.ids,
             pa.concat_arrays(self._texts),
-            np.array(self._weights) if self._weighted else None,
-            np.array(self._shape_ids, dtype=np.int32),
-            _unified(self._parameters),
+            _joined_weights(self._weights, list(map(len, self._shape_ids))),
+            np.concatenate(self._shape_ids),
+            _unified(self._parameters) if columns is None else columns.parameters(),
             self.bad,
         )
+
+
+def _are_texts(texts: list[Any] | pa.Array) -> bool:
+    """Whether all are plain strings that Arrow can hold."""
+    return isinstance(texts, pa.Array) or (set(map(type, texts)) == {str} and _is_unicode(texts))
+
+
+def _is_unicode(texts: list[str]) -> bool:
+    """Whether no text has half a surrogate pair."""
+    try:
+        "".join(texts).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _unified(chunks: Sequence[pa.DictionaryArray]) -> pa.DictionaryArray:
@@ -266,7 +265,7 @@ def join_subscriptions(
     joined = Subscriptions(
         [id_ for part in columns for id_ in part.ids],
         pa.concat_arrays([part.texts for part in columns]),
-        _joined_weights(columns),
+        _joined_weights([part.weights for part in columns], [len(part.ids) for part in columns]),
         np.concatenate(shape_ids),
         _unified([part.parameters for part in columns]),
         [],
@@ -295,12 +294,14 @@ def select_rows(
     )
 
 
-def _joined_weights(parts: list[Subscriptions]) -> npt.NDArray[np.float64] | None:
-    if all(part.weights is None for part in parts):
+def _joined_weights(
+    parts: Sequence[npt.NDArray[np.float64] | None], counts: Sequence[int]
+) -> npt.NDArray[np.float64] | None:
+    """The weights of parts with so many subscriptions; None: all of a part are 1."""
+    if all(part is None for part in parts):
         return None
-    return np.concatenate(
-        [np.ones(len(part.ids)) if part.weights is None else part.weights for part in parts]
-    )
+    each = zip(parts, counts, strict=True)
+    return np.concatenate([np.ones(count) if part is None else part for part, count in each])
 
 
 def _repeated(ids: list[str | int]) -> npt.NDArray[np.bool_]:

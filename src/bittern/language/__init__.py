@@ -6,12 +6,13 @@ texts, ``parse`` takes one. A text of a new shape goes all the way down::
 
     shapes.py cuts.py         is the shape known? then a split and a look-up per word, and no more
     conjuncts.py              a conjunction of a new shape is cut before it is parsed
+    conditions.py             what nests AND, OR and NOT is put together from known predicates
     lexer.py                  text -> tokens
     parser.py predicates.py   tokens -> AND, OR, NOT and quantifiers, and the predicates in them
     scalars/ constants.py     tokens -> terms, such as ``price * 2``
     syntax.py                 the tree that the readers make
     normalize.py              tree -> normal form: negations at the leaves, constants folded
-    templates.py              normal form -> template
+    templates.py              normal form -> template; slot_parser.py: its slots
 
 What an event does not simply carry becomes an attribute on the way, under a name that no text can
 write. So the rooms to the right know only attributes and constants::

@@ -35,13 +35,13 @@ TERM_WORDS = frozenset(
     "FROM FOR AS TO X TIMESTAMP_NTZ TIMESTAMP_LTZ SET".split()
 )
 #: Keywords only in front of a string, so that they can also name attributes.
-_TYPES = frozenset(("DATE", "TIMESTAMP"))
+TYPES = frozenset(("DATE", "TIMESTAMP"))
 #: A keyword only behind IS and IS NOT.
 MISSING = "MISSING"
 #: Keywords only in front of a bare name, which is then the document's.
 QUANTIFIERS = frozenset(("EXISTS", "FORALL"))
 #: What may be more than a name.
-_NOT_ONLY_NAMES = KEYWORDS | TERM_WORDS | QUANTIFIERS | frozenset((*_TYPES, MISSING))
+_NOT_ONLY_NAMES = KEYWORDS | TERM_WORDS | QUANTIFIERS | frozenset((*TYPES, MISSING))
 #: Any so many digits fit in 64 bits.
 _PLAIN_DIGITS = 18
 
@@ -192,7 +192,7 @@ def _is_behind_is(found: list[Token]) -> bool:
 
 def is_type(raw: str) -> bool:
     """Whether a word in front of a string makes the string a date or a timestamp."""
-    return raw.isascii() and raw.upper() in _TYPES
+    return raw.isascii() and raw.upper() in TYPES
 
 
 def word_kind(raw: str) -> str:

@@ -29,7 +29,6 @@ an attribute that stands for it (``quantifiers.py``), of kind *join* and letter 
 from __future__ import annotations
 
 import contextlib
-import operator
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from bittern.errors import ExpressionError, LimitError
@@ -39,7 +38,6 @@ from bittern.language.lexer import (
     QUANTIFIERS,
     TERM_WORDS,
     WORD,
-    Token,
     is_complete,
     is_missing,
     is_quantifier,
@@ -58,15 +56,18 @@ from bittern.language.literals import (
     timestamp_literal,
 )
 from bittern.language.normalize import normal_form
-from bittern.language.parser import Parser, check_text, parse, parse_with_terms
+from bittern.language.parser import check_text, parse, parse_with_terms
 from bittern.language.presence import name_presences
-from bittern.language.quantifiers import HIDDEN_WORD, hidden_word, hide, is_hidden
-from bittern.language.templates import Slot, SlotMaker, Template
+from bittern.language.quantifiers import HIDDEN_WORD, hidden_word, hide
+from bittern.language.slot_parser import SlotParser
+from bittern.language.templates import SlotMaker, Template
 from bittern.language.trees import flat, map_leaves
-from bittern.terms.pattern_texts import LikeParts, compile_regex, like_parts
+from bittern.terms.pattern_texts import compile_regex, like_parts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
+
+    from bittern.language.conditions import Conditions
 
 #: Parameter texts remembered as fine; beyond it the memory starts anew.
 _MAX_REMEMBERED = 4_000_000
@@ -86,59 +87,18 @@ _BACKSLASH = r"r'\'"
 _Value = TypeVar("_Value")
 
 
-class _Known(NamedTuple):
+class KnownKey(NamedTuple):
     """What a key stands for: which of its words are parameters, and its shape.
 
     There is one shape per combination of forms of LIKE patterns, most often the empty one.
     ``checks`` lists the parameters whose text matters beyond being of its kind.
     """
 
-    pick: Callable[[list[str]], tuple[str, ...]]
+    pick: Callable[[Sequence[Any]], tuple[Any, ...]]
     shape_id: int  # -1 if it takes checks to tell
     checks: tuple[tuple[int, str], ...]  # (slot, date or timestamp or regex)
     likes: tuple[tuple[int, int], ...]  # (slot of the pattern, slot of the escape or -1)
     shape_ids: dict[tuple[Any, ...], int]  # by the forms and escapes of the likes
-
-
-class _SlotParser(Parser):
-    """The parser, with a slot in place of every parameter."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__(text)
-        self.parameters = [token.text for token in self._tokens if token.number >= 0]
-        self.kinds = [token.kind for token in self._tokens if token.number >= 0]
-        self.checks: list[tuple[int, str]] = []
-        self.likes: list[tuple[int, int]] = []
-
-    def _name(self, token: Token, name: str) -> Any:
-        if is_hidden(name):
-            self.kinds[token.number] = "join"
-        return Slot(token.number, self.kinds[token.number])
-
-    def _presence(self, token: Token, name: Any) -> Any:  # noqa: ARG002
-        return self._fail(token, "NULL")  # a name of its own stands for it, where it is plain
-
-    def _value(self, token: Token, kind: str, value: Any) -> Any:  # noqa: ARG002
-        self.kinds[token.number] = kind
-        if kind in _CHECKS:
-            self.checks.append((token.number, kind))
-        return Slot(token.number, kind)
-
-    def _like(self, token: Token, escape: Token | None, parts: LikeParts) -> Any:
-        self.likes.append((token.number, escape.number if escape else -1))
-        return Slot(token.number, "string", parts.form)
-
-    def _regex(self, token: Token, pattern: str) -> Any:  # noqa: ARG002
-        self.checks.append((token.number, "regex"))
-        return Slot(token.number, "string")
-
-    def picker(self) -> Callable[[list[str]], tuple[str, ...]]:
-        """Make the function that picks the parameters out of a text's words."""
-        words = [token for token in self._tokens if token.kind.isalpha()]
-        places = [place for place, token in enumerate(words) if token.number >= 0]
-        if len(places) > 1:
-            return operator.itemgetter(*places)
-        return lambda words: tuple(words[place] for place in places)
 
 
 class Shapes:
@@ -148,7 +108,7 @@ class Shapes:
         #: The templates, by shape id.
         self.templates: list[Template] = []
         self._ids: dict[tuple[Any, ...], int] = {}
-        self._keys: dict[str, _Known] = {}
+        self._keys: dict[str, KnownKey] = {}
         # Word -> letter of its kind or keyword; quantified predicate -> word that stands for it;
         # (check, parameter) -> what it found. Only what is fine is remembered.
         self._letters: dict[str, str] = {}
@@ -157,6 +117,7 @@ class Shapes:
         # Key -> where the terms are, if that is all that is not plain, else nowhere; term -> word.
         self._cuts: dict[str, tuple[OperandCut, ...]] = {}
         self._words: dict[str, str] = {}
+        self._conditions: Conditions | None = None
 
     def add(self, template: Template) -> int:
         """The shape id of a template, a new one if there is no equal template. O(nodes)."""
@@ -194,6 +155,15 @@ class Shapes:
             return self._read_quantified(text, parts)
         return self._look_up(text, parts, words, letters)
 
+    @property
+    def has_many_keys(self) -> bool:
+        """Whether conjunctions of new keys are read in sorted order."""
+        return len(self._keys) >= _MANY_KEYS
+
+    def known_key(self, key: str) -> KnownKey | None:
+        """What a key stands for, if a text has been read with it."""
+        return self._keys.get(key)
+
     def _look_up(
         self, text: str, parts: list[str], words: list[str], letters: list[Any]
     ) -> tuple[int, tuple[str, ...]]:
@@ -211,12 +181,12 @@ class Shapes:
                     # It has more than terms that is not plain, or a mistake, which is then found
                     # where the user made it.
                     return self._parse(text, None)
-            if len(self._keys) < _MANY_KEYS:
+            if not self.has_many_keys:
                 return self._parse(text, key)
             return self._read_sorted(text, parts, words, letters)
         parameters = known.pick(words)
         shape_id = known.shape_id
-        if shape_id < 0 and (shape_id := self._choose(known, parameters)) < 0:
+        if shape_id < 0 and (shape_id := self.choose(known, parameters)) < 0:
             return self._parse(text, key)
         return shape_id, parameters
 
@@ -275,7 +245,7 @@ class Shapes:
 
         pieces = conjuncts(parts, letters)
         if pieces is None:
-            return self._parse(text, None)
+            return self._read_condition(text, parts, words, letters)
         pieces.sort()
         key = "\1".join([piece for piece, _, _ in pieces])
         ordered: list[str] = []
@@ -288,7 +258,7 @@ class Shapes:
             parameters = known.pick(ordered)
             shape_id = known.shape_id
             if shape_id < 0:
-                shape_id = self._choose(known, parameters)
+                shape_id = self.choose(known, parameters)
             if shape_id >= 0:
                 return shape_id, parameters
         parts[1::2] = words
@@ -301,6 +271,20 @@ class Shapes:
             # A mistake, which is then found where the user made it, or terms, whose order counts:
             # in ``a BETWEEN 1 AND b AND c IS NULL`` there is no predicate b.
             return self._parse(text, None)
+
+    def _read_condition(
+        self, text: str, parts: list[str], words: list[str], letters: list[Any]
+    ) -> tuple[int, tuple[str, ...]]:
+        """Read a text of a new shape from predicates that were read in other texts."""
+        if self._conditions is None:
+            from bittern.language.conditions import Conditions  # noqa: PLC0415  only for many
+
+            self._conditions = Conditions()
+        found = self._conditions.read(parts, words, letters)
+        if found is None:
+            return self._parse(text, None)
+        template, parameters = found
+        return self.add(template), parameters
 
     def _letter(self, word: str) -> str | None:
         """The letter of a word's kind, or a keyword itself, if its text is valid."""
@@ -329,7 +313,7 @@ class Shapes:
             letter = word.upper() if special else kind[0]
         return _remembered(self._letters, word, letter)
 
-    def _choose(self, known: _Known, parameters: tuple[str, ...]) -> int:
+    def choose(self, known: KnownKey, parameters: tuple[str, ...]) -> int:
         """Find the shape of a text among those of its key, -1 if only the parser can tell."""
         for slot, check in known.checks:
             if self._passes(check, parameters[slot]) is None:
@@ -375,13 +359,15 @@ class Shapes:
 
     def _parse_plain(self, text: str, key: str | None) -> tuple[int, tuple[str, ...]]:
         """The same for a text without terms."""
-        parser = _SlotParser(text)
+        parser = SlotParser(text)
         tree = normal_form(parser.parse())
         kinds, parameters = tuple(parser.kinds), tuple(parser.parameters)
         shape_id = self.add(Template(tree, kinds))
         if key is not None:
             checks, likes = tuple(parser.checks), tuple(parser.likes)
-            first = _Known(parser.picker(), -1 if checks or likes else shape_id, checks, likes, {})
+            first = KnownKey(
+                parser.picker(), -1 if checks or likes else shape_id, checks, likes, {}
+            )
             known = self._keys.setdefault(key, first)
             known.shape_ids[self._forms(likes, parameters)] = shape_id
         return shape_id, parameters

@@ -28,7 +28,7 @@ from bittern.errors import OptionError
 from bittern.language.literals import attribute_name
 from bittern.language.templates import Template
 from bittern.matching.classes import Classes, StructureArrays, classify
-from bittern.matching.expand import ABSENT, FIRST_READER, PLAN_COLUMNS, READERS, Expanded, ShapePlan
+from bittern.matching.expand import ABSENT, FIRST_READER, PLAN_COLUMNS, READERS, ShapePlan
 from bittern.matching.structure import Structure
 from bittern.model.numbers import NumberColumns
 from bittern.model.rank.space import (
@@ -60,9 +60,8 @@ class Compiled(NamedTuple):
 
 
 class _Plans(NamedTuple):
-    """All used templates expanded, their tests one after the other."""
+    """The tests of all plans, one after the other."""
 
-    expanded: list[Expanded]
     counts: Int64s  # tests of each shape
     starts: Int64s
     structure_of: Int32s
@@ -101,7 +100,7 @@ def compile_subscriptions(
     low, high, rank = _rank(
         field, codes, base, raws, channels, channel_attributes, channel_kinds, names
     )
-    never = np.array([e.never for e in plan.expanded] or [False])[shape_ids]
+    never = np.array([each.is_never for each in plans] or [False])[shape_ids]
     channels, low, high, counts32 = _with_never(channels, low, high, counts, never)
     classes, class_of = classify(
         channels,
@@ -114,9 +113,9 @@ def compile_subscriptions(
     )
     times_used = np.bincount(shape_ids, minlength=len(plans))
     operators: Counter[str] = Counter()
-    for expanded, n in zip(plan.expanded, times_used.tolist(), strict=True):
-        for operator, times in expanded.operators.items():
-            operators[operator] += times * n
+    for each, n in zip(plans, times_used.tolist(), strict=True):
+        for operator in each.operators:
+            operators[operator] += n
     sets = _pattern_sets(patterns, channel_patterns, channel_attributes)
     return Compiled(rank, sets, classes, class_of, operators)
 
@@ -136,7 +135,6 @@ def _plans(plans: Sequence[ShapePlan]) -> _Plans:
     tests = np.ascontiguousarray(np.concatenate([none, *(plan.tests for plan in plans)]).T)
     counts = np.array([len(plan.tests) for plan in plans] or [0], dtype=np.int64)
     return _Plans(
-        [plan.expanded for plan in plans],
         counts,
         starts_of(counts)[:-1],
         structure_of,

@@ -16,8 +16,8 @@ Expanding is done once per template, so it costs nothing per subscription.
 from __future__ import annotations
 
 import itertools
-from collections import Counter
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -74,15 +74,6 @@ class TestTemplate(NamedTuple):
     ordered: bool = False  # needs the order of its channel's strings, not only equality
 
 
-class Expanded(NamedTuple):
-    """A template as tests and their Boolean structure; ``never`` if it cannot match anything."""
-
-    nested: Nested
-    tests: list[TestTemplate]
-    operators: Counter[str]
-    never: bool = False
-
-
 def _successor(prefix: bytes) -> bytes:
     """The least string above all that begin with a (non-empty, UTF-8) prefix."""
     return prefix[:-1] + bytes([prefix[-1] + 1])
@@ -104,29 +95,48 @@ _next_reader = itertools.count(FIRST_READER)
 
 
 class ShapePlan(NamedTuple):
-    """A template expanded, once for all texts that have it."""
+    """A template expanded, once for all texts that have it: tests and their Boolean structure."""
 
     template: Template
-    expanded: Expanded
     #: A row for each test, with columns as ``PLAN_COLUMNS`` names them.
     tests: npt.NDArray[np.int32]
     #: None if it is a plain conjunction.
     structure: Structure | None
+    #: What each predicate is called in statistics.
+    operators: tuple[str, ...]
+    #: Whether it cannot match anything.
+    is_never: bool
 
     @classmethod
     def of(cls, template: Template) -> ShapePlan:
-        """Expand a template. O(nodes)."""
-        expanded = _Expander().expand(template)
-        rows = [
-            (test.attribute, test.kind, test.ordered, *test.low, *test.high, *test.pattern)
-            for test in expanded.tests
-        ]
-        tests = np.array(rows, dtype=np.int32).reshape(len(rows), len(PLAN_COLUMNS))
-        nested = expanded.nested
-        plain = nested == TEST or (
-            isinstance(nested, tuple) and nested[0] == AND and all(c == TEST for c in nested[1])
+        """Expand a template: tests in the order of the structure. O(nodes), no recursion."""
+        if isinstance(template.tree, BooleanConstant):
+            return cls(template, _NO_TESTS, None, (), not template.tree.value)
+        tests: list[npt.NDArray[np.int32]] = []
+        operators: list[str] = []
+        root: list[Nested] = []
+        stack: list[tuple[Expression, int, list[Nested]]] = [(template.tree, TEST, root)]
+        while stack:
+            node, parent, siblings = stack.pop()
+            if isinstance(node, And | Or):
+                children: list[Nested] = []
+                operator = AND if isinstance(node, And) else OR
+                siblings.append((operator, children))
+                stack.extend([(operand, operator, children) for operand in node.operands[::-1]])
+                continue
+            name, nested, own = _leaf_plan(node)
+            operators.append(name)
+            if isinstance(nested, tuple) and nested[0] == parent:
+                siblings.extend(nested[1])
+            else:
+                siblings.append(nested)
+            tests.append(own)
+        whole = root[0]
+        plain = whole == TEST or (
+            isinstance(whole, tuple) and whole[0] == AND and all(c == TEST for c in whole[1])
         )
-        return cls(template, expanded, tests, None if plain else Structure.of(nested))
+        structure = None if plain else Structure.of(whole)
+        return cls(template, np.concatenate(tests), structure, tuple(operators), False)
 
 
 PLAN_COLUMNS = (
@@ -137,8 +147,24 @@ PLAN_COLUMNS = (
 )
 
 
+_NO_TESTS = np.empty((0, len(PLAN_COLUMNS)), dtype=np.int32)
+
+
+@lru_cache(maxsize=1 << 16)
+def _leaf_plan(node: Expression) -> tuple[str, Nested, npt.NDArray[np.int32]]:
+    """A predicate's name, structure and tests; templates share the few that there are."""
+    negated = isinstance(node, Not)
+    leaf: Any = node.operand if isinstance(node, Not) else node
+    nested, tests = _Expander().expand(leaf, negated=negated)
+    rows = [
+        (test.attribute, test.kind, test.ordered, *test.low, *test.high, *test.pattern)
+        for test in tests
+    ]
+    return _operator_name(leaf, negated=negated), nested, np.array(rows, dtype=np.int32)
+
+
 class _Expander:
-    """Expands templates."""
+    """Expands predicates."""
 
     def _reader(self, key: Any, read: Callable[[str], Any]) -> int:
         found = _reader_ids.get(key)
@@ -148,34 +174,8 @@ class _Expander:
             found = _reader_ids.setdefault(key, number)
         return found
 
-    def expand(self, template: Template) -> Expanded:
-        """Tests in the order of the structure. O(nodes), no recursion."""
-        if isinstance(template.tree, BooleanConstant):
-            return Expanded((AND, []), [], Counter(), never=not template.tree.value)
-        tests: list[TestTemplate] = []
-        operators: Counter[str] = Counter()
-        root: list[Nested] = []
-        stack: list[tuple[Expression, int, list[Nested]]] = [(template.tree, TEST, root)]
-        while stack:
-            node, parent, siblings = stack.pop()
-            if isinstance(node, And | Or):
-                children: list[Nested] = []
-                operator = AND if isinstance(node, And) else OR
-                siblings.append((operator, children))
-                stack.extend((operand, operator, children) for operand in reversed(node.operands))
-                continue
-            negated = isinstance(node, Not)
-            leaf: Any = node.operand if isinstance(node, Not) else node
-            operators[_operator_name(leaf, negated=negated)] += 1
-            nested, own = self._leaf(leaf, negated=negated)
-            if isinstance(nested, tuple) and nested[0] == parent:
-                siblings.extend(nested[1])
-            else:
-                siblings.append(nested)
-            tests += own
-        return Expanded(root[0], tests, operators)
-
-    def _leaf(self, leaf: Predicate, *, negated: bool) -> tuple[Nested, list[TestTemplate]]:
+    def expand(self, leaf: Predicate, *, negated: bool) -> tuple[Nested, list[TestTemplate]]:
+        """Tests in the order of their structure."""
         slot: Any = leaf.attribute
         attribute = slot.number
         if isinstance(leaf, IsNull):

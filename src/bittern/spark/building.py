@@ -41,9 +41,10 @@ from pyspark.sql.types import (
     VarcharType,
 )
 
+from bittern.engine.given import check_columns
 from bittern.engine.index import Index
 from bittern.engine.known_schema import KnownSchema, Unknown, tell_unknown
-from bittern.engine.subscriptions import OnProgress, check_columns
+from bittern.engine.subscriptions import OnProgress
 from bittern.errors import BadSubscription, OptionError, SubscriptionError, brief
 from bittern.model.event_schema import EventSchema
 from bittern.options import one_of

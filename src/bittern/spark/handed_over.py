@@ -17,7 +17,8 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from bittern.engine.subscriptions import given_rows, weight_problem
+from bittern.engine.given import given_rows
+from bittern.engine.subscriptions import weight_problem
 from bittern.errors import BadSubscription, OptionError, SubscriptionError
 from bittern.model.ids import id_problem, normal_id
 

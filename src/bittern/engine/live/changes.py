@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from bittern.engine.asked import known_schema
+from bittern.engine.given import given_ids, given_rows
 from bittern.engine.index import Index
 from bittern.engine.live.delta import (
     Held,
@@ -34,7 +35,6 @@ from bittern.engine.live.delta import (
     sealed,
 )
 from bittern.engine.live.reading import RowReader
-from bittern.engine.subscriptions import given_ids, given_rows
 from bittern.errors import (
     BadSubscription,
     SubscriptionError,
