@@ -13,6 +13,7 @@ SPARK_BENCH_ARGS :=
 STREAMING_BENCH_ARGS :=
 HISTORY_BENCH_ARGS :=
 PB_TREE_BENCH_ARGS :=
+RIVALS_ARGS :=
 TEST_ARGS :=
 FAST := tests/core tests/spark -m "smoke or not spark"
 PLAIN := core/test_cei core/test_dlist core/test_json_text core/test_patterns core/test_strings \
@@ -22,7 +23,7 @@ export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: help demo ready test test-all test-plain check kafka-jars judge-jars clean
 .PHONY: bench bench-papers bench-seed-003 bench-spark bench-streaming bench-history bench-pb-tree
-.PHONY: conformance
+.PHONY: conformance rivals
 
 help:
 	@echo "make demo    a shop's stream on Spark: price changes, 200,000 wishes that change, alerts"
@@ -50,6 +51,7 @@ help:
 	@echo "             join predicates over a million documents, beside nested loops and DuckDB"
 	@echo "make bench-pb-tree"
 	@echo "             the predicate index on disk, beside SQLite, LMDB and structures in memory"
+	@echo "make rivals  beside event-ruler, Quamina, RE2's set and Hyperscan: the page (RIVALS_ARGS)"
 	@echo "make conformance"
 	@echo "             how much of Spark's own SQL tests is accepted and answered alike: the page"
 	@echo "make clean   remove everything that these made"
@@ -127,6 +129,13 @@ bench-pb-tree: $(VENV)/.has-bench
 	$(RUN) -m benchmarks.pb_tree.run $(PB_TREE_BENCH_ARGS)
 	$(RUN) -m benchmarks.pb_tree.report
 
+# Other engines are built first; what cannot be built is left out, and said.
+rivals: $(VENV)/.has-bench
+	@scripts/rivals.sh .rivals $(VENV)/bin/python
+	java_home=$$(scripts/java.sh) && PATH=$$java_home/bin:$$PATH \
+	  $(RUN) -m benchmarks.rivals.run --patterns --ranges $(RIVALS_ARGS)
+	$(RUN) -m benchmarks.rivals.report
+
 conformance: $(VENV)/.has-dev
 	java_home=$$(scripts/java.sh) && JAVA_HOME=$$java_home $(RUN) -m benchmarks.conformance.run
 	$(RUN) -m benchmarks.conformance.report
@@ -134,5 +143,5 @@ conformance: $(VENV)/.has-dev
 clean:
 	rm -rf $(VENV) build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	rm -rf spark-warehouse metastore_db derby.log artifacts demo-output .jvm
-	rm -rf .kafka .kafka.partial .judges .judges.partial
+	rm -rf .kafka .kafka.partial .judges .judges.partial .rivals .rivals.partial
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
