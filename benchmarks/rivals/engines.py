@@ -19,11 +19,11 @@ BUILT = Path(".rivals")
 
 
 class Engine(NamedTuple):
-    """How an engine is started, and whether it knows ranges of numbers."""
+    """How an engine is started, and which workloads it can hold."""
 
     name: str
     command: list[str]
-    has_ranges: bool
+    workloads: tuple[str, ...]
     place: Path  # is there if it was built
 
 
@@ -31,10 +31,10 @@ ENGINES = (
     Engine(
         "event-ruler",
         ["java", "-Xmx16g", "-XX:+UseSerialGC", "-cp", f"{BUILT}/ruler:{BUILT}/ruler/*", "Ruler"],
-        has_ranges=True,
+        workloads=("equality", "shop"),
         place=BUILT / "ruler",
     ),
-    Engine("quamina", [str(BUILT / "quamina")], has_ranges=False, place=BUILT / "quamina"),
+    Engine("quamina", [str(BUILT / "quamina")], workloads=("equality",), place=BUILT / "quamina"),
 )
 
 
@@ -52,14 +52,6 @@ def patterns_of(made: Conjunctions) -> list[str]:
         json.dumps(dict(alone[code] for code in codes[begin:end]))
         for begin, end in itertools.pairwise(offsets)
     ]
-
-
-def has_ranges(made: Conjunctions) -> bool:
-    """Whether some predicate is more than an equality."""
-    codes = made.codes
-    return bool(
-        (np.asarray(made.vocabulary.low)[codes] != np.asarray(made.vocabulary.high)[codes]).any()
-    )
 
 
 def _plain(values: Any) -> list[Any]:

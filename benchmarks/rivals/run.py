@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any
 
 import bittern
 from benchmarks import workloads
-from benchmarks.rivals.engines import ENGINES, Running, has_ranges, patterns_of
+from benchmarks.rivals.engines import ENGINES, Running, patterns_of
 from benchmarks.run import environment
 from benchmarks.single import mappings, texts
 
@@ -69,8 +69,8 @@ def compare(name: str, size: int, options: argparse.Namespace, *, curve: bool) -
     running: list[Running] = []
     with contextlib.ExitStack() as ends, tempfile.TemporaryDirectory() as folder:
         for engine in ENGINES:
-            knows = engine.has_ranges or not has_ranges(made)
-            if knows and engine.place.exists() and size <= options.most_elsewhere:
+            can = name in engine.workloads and size <= options.most_elsewhere
+            if can and engine.place.exists():
                 running.append(Running(engine, patterns_of(made), lines, Path(folder)))
                 ends.callback(running[-1].close)
         for each in running:

@@ -26,9 +26,7 @@ for _ in sys.stdin:
 def test_patterns_say_what_subscriptions_say():
     equality = workloads.get("equality", "small").conjunctions()
     assert json.loads(engines.patterns_of(equality)[0]).keys() == {"street", "block"}
-    assert not engines.has_ranges(equality)
     shop = workloads.get("shop", "small").conjunctions()
-    assert engines.has_ranges(shop)
     some = [value for each in engines.patterns_of(shop) for value in json.loads(each).values()]
     assert {"numeric": [">=", 1, "<=", 7]} in [value[0] for value in some]
 
@@ -38,8 +36,8 @@ def test_a_run_becomes_a_page(tmp_path, monkeypatch, capsys, is_right):
     program = tmp_path / "engine.py"
     program.write_text(PROGRAM if is_right else PROGRAM.replace("if holds(each, event)", ""))
     command = [sys.executable, str(program)]
-    own = engines.Engine("slow", command, has_ranges=False, place=program)
-    gone = engines.Engine("gone", [], has_ranges=True, place=tmp_path / "nothing")
+    own = engines.Engine("slow", command, workloads=("equality",), place=program)
+    gone = engines.Engine("gone", [], workloads=("shop",), place=tmp_path / "nothing")
     monkeypatch.setattr(run, "ENGINES", (own, gone))
     out = tmp_path / "figures.json"
     given = ["equality", "shop", "--small", "--events=300", "--rounds=1", f"--output={out}"]

@@ -45,7 +45,7 @@ from bittern.terms.types import INTEGERS
 #: The tag of a value, and its payload or the bytes of a string; None: there is none.
 Given: TypeAlias = tuple[int, Any] | None
 #: An attribute, and the tag and the payload of its value.
-Entry: TypeAlias = tuple[int, int, int]
+TermValue: TypeAlias = tuple[int, int, int]
 #: Values of these are told from each other by their payloads.
 TAGS = frozenset((INTEGER, FLOAT, BOOLEAN, TIMESTAMP, TEXT))
 _SET_KINDS = {INTEGER: NUMBER, TIMESTAMP: TIME, TEXT: STRING}
@@ -110,7 +110,7 @@ class OneRow:
     def _none_kept(self, sets: NamedSets) -> _Kept:
         return _Kept(sets, [{} for _ in self._groups])
 
-    def of(self, given: Sequence[Given], sets: NamedSets) -> tuple[list[Entry], list[int]]:
+    def of(self, given: Sequence[Given], sets: NamedSets) -> tuple[list[TermValue], list[int]]:
         """The values of terms, and for others their channels and cells in turn.
 
         ``given`` has the value of each attribute that terms read. ``LeftError`` if the batch has to
@@ -120,7 +120,7 @@ class OneRow:
         if kept.sets is not sets or self._n_kept > _MOST_KEPT:
             kept = self._kept = self._none_kept(sets)
             self._n_kept = 0
-        entries: list[Entry] = []
+        entries: list[TermValue] = []
         cells: list[int] = []
         for group, known in zip(self._groups, kept.cells, strict=True):
             values = tuple([given[read] for read in group.reads])
@@ -236,7 +236,7 @@ def _tag_of(kind: pa.DataType) -> int:
     return INTEGER if kind in INTEGERS else TIMESTAMP
 
 
-def _run(plan: _Plan, values: Sequence[Given], entries: list[Entry]) -> list[int]:
+def _run(plan: _Plan, values: Sequence[Given], entries: list[TermValue]) -> list[int]:
     """Add what the machine finds; returns the places of terms that it leaves to columns."""
     translation = plan.translation
     assert translation is not None
