@@ -25,7 +25,7 @@ from bittern.imports import cesql_operators as operators
 from bittern.imports import cesql_values as values
 from bittern.imports import conditions as say
 from bittern.imports.cesql_functions import called, computed
-from bittern.imports.cesql_values import Value
+from bittern.imports.cesql_values import CesqlValue
 from bittern.imports.constructs import said
 from bittern.imports.jms_selectors import place_in
 
@@ -112,7 +112,7 @@ class _Reader:
         token = self.tokens[self.at]
         return "the end" if token.kind == "end" else brief(token.text)
 
-    def read(self) -> Value:
+    def read(self) -> CesqlValue:
         """The value of the whole text."""
         found = self._logic()
         token = self.tokens[self.at]
@@ -122,15 +122,15 @@ class _Reader:
             self._refuse(f"{self._shown()} is not expected here")
         return found
 
-    def _made(self, position: int, make: Any, *arguments: Any, **options: Any) -> Value:
+    def _made(self, position: int, make: Any, *arguments: Any, **options: Any) -> CesqlValue:
         """What is made of these parts; a reason to refuse it gets its place."""
         try:
-            value: Value = make(*arguments, **options)
+            value: CesqlValue = make(*arguments, **options)
         except RuleError as wrong:
             self._refuse(wrong.reason, position)
         return value
 
-    def _logic(self) -> Value:
+    def _logic(self) -> CesqlValue:
         found, joined_by = self._comparison(), ""
         while True:
             position = self.tokens[self.at].position
@@ -146,7 +146,7 @@ class _Reader:
             joined_by = operator
             found = self._made(position, _JOINED[operator], found, self._comparison())
 
-    def _comparison(self) -> Value:
+    def _comparison(self) -> CesqlValue:
         start = self.at
         found = self._compared()
         last = self.tokens[self.at - 1]
@@ -155,7 +155,7 @@ class _Reader:
             said(case.when, text)
         return found
 
-    def _compared(self) -> Value:
+    def _compared(self) -> CesqlValue:
         found = self._sum()
         while True:
             position = self.tokens[self.at].position
@@ -169,7 +169,7 @@ class _Reader:
             else:
                 found = self._made(position, operators.ordered, found, operator, right)
 
-    def _sum(self) -> Value:
+    def _sum(self) -> CesqlValue:
         found = self._product()
         while True:
             position = self.tokens[self.at].position
@@ -178,7 +178,7 @@ class _Reader:
                 return found
             found = self._made(position, computed, found, operator, self._product())
 
-    def _product(self) -> Value:
+    def _product(self) -> CesqlValue:
         found = self._among()
         while True:
             position = self.tokens[self.at].position
@@ -187,7 +187,7 @@ class _Reader:
                 return found
             found = self._made(position, computed, found, operator, self._among())
 
-    def _among(self) -> Value:
+    def _among(self) -> CesqlValue:
         """``IN`` and ``LIKE``, which bind more than arithmetic."""
         found = self._like(self._signed())
         while True:
@@ -204,7 +204,7 @@ class _Reader:
             found = self._made(position, operators.among, found, elements, negated=negated)
             found = self._like(found)
 
-    def _like(self, found: Value) -> Value:
+    def _like(self, found: CesqlValue) -> CesqlValue:
         while True:
             start = self.at
             position = self.tokens[start].position
@@ -219,7 +219,7 @@ class _Reader:
             pattern = _unquoted(token.text)
             found = self._made(position, operators.like, found, pattern, negated=negated)
 
-    def _signed(self) -> Value:
+    def _signed(self) -> CesqlValue:
         position = self.tokens[self.at].position
         sign = self._takes("NOT", "-")
         if not sign:
@@ -237,7 +237,7 @@ class _Reader:
             self._refuse(f"an expression has at most {MAX_DEPTH} levels of parentheses and signs")
         return self.depth - 1
 
-    def _arguments(self) -> list[Value]:
+    def _arguments(self) -> list[CesqlValue]:
         """Values up to the closing parenthesis, with commas between."""
         if self._takes(")"):
             return []
@@ -249,7 +249,7 @@ class _Reader:
         self.depth = depth
         return found
 
-    def _single(self) -> Value:
+    def _single(self) -> CesqlValue:
         token = self.tokens[self.at]
         if self._takes("("):
             depth = self._deeper()

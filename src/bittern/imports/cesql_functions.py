@@ -17,8 +17,8 @@ from bittern.imports.cesql_values import (
     MAX_CASES,
     NOTHING,
     Case,
+    CesqlValue,
     Type,
-    Value,
     cast,
     joined,
     to_boolean,
@@ -35,8 +35,8 @@ _SPACES = (
 
 
 def _combined(
-    types: Sequence[Type], make: Callable[..., Sequence[Case]], arguments: Sequence[Value]
-) -> Value:
+    types: Sequence[Type], make: Callable[..., Sequence[Case]], arguments: Sequence[CesqlValue]
+) -> CesqlValue:
     """What a function makes of each choice of one case per argument."""
     sides = [joined(value, kind) for value, kind in zip(arguments, types, strict=True)]
     found: list[Case] = []
@@ -71,7 +71,7 @@ _OPERATORS: dict[str, tuple[Callable[[int, int], int | None], str]] = {
 }
 
 
-def computed(left: Value, operator: str, right: Value) -> Value:
+def computed(left: CesqlValue, operator: str, right: CesqlValue) -> CesqlValue:
     """Arithmetic of two Integers."""
     fold, form = _OPERATORS[operator]
 
@@ -158,7 +158,7 @@ def _substring(when: str, text: Case, place: Case, length: Case | None = None) -
 # Casts
 
 
-def _is(to: Callable[[Case], Any], value: Value) -> Value:
+def _is(to: Callable[[Case], Any], value: CesqlValue) -> CesqlValue:
     """Whether each case can be cast."""
     holds: list[str] = []
     fails: list[str] = []
@@ -180,8 +180,8 @@ def _is_not(to: Callable[[Case], Any], case: Case) -> str:
     return say.any_of([f"NOT ({digits})", too_large])
 
 
-def _cast_to(kind: Type) -> Callable[[Value], Value]:
-    def make(value: Value) -> Value:
+def _cast_to(kind: Type) -> Callable[[CesqlValue], CesqlValue]:
+    def make(value: CesqlValue) -> CesqlValue:
         lacks = value.lacks if kind == "String" else None
         return value_of(cast(value, kind), value, lacks=lacks)
 
@@ -191,24 +191,24 @@ def _cast_to(kind: Type) -> Callable[[Value], Value]:
 # By name
 
 
-def _concat(*values: Value) -> Value:
+def _concat(*values: CesqlValue) -> CesqlValue:
     if not values:
         return value_of([Case("String", say.TRUE, "")], lacks=NOTHING)
     return _combined(["String"] * len(values), _text("concat({})"), values)
 
 
-def _concat_ws(*values: Value) -> Value:
+def _concat_ws(*values: CesqlValue) -> CesqlValue:
     return _combined(["String"] * len(values), _text("concat_ws({})"), values)
 
 
-def _of(types: Sequence[Type], make: Callable[..., Sequence[Case]]) -> Callable[..., Value]:
+def _of(types: Sequence[Type], make: Callable[..., Sequence[Case]]) -> Callable[..., CesqlValue]:
     return lambda *values: _combined(types, make, values)
 
 
 _PLACES: tuple[Type, ...] = ("String", "Integer", "Integer")
 _TRIM = "btrim({}, " + say.constant(_SPACES) + ")"
 #: Functions by name, with the numbers of arguments that they take.
-FUNCTIONS: dict[str, tuple[range, Callable[..., Value]]] = {
+FUNCTIONS: dict[str, tuple[range, Callable[..., CesqlValue]]] = {
     "LENGTH": (range(1, 2), _of(["String"], _length)),
     "CONCAT": (range(1 << 16), _concat),
     "CONCAT_WS": (range(1, 1 << 16), _concat_ws),
@@ -230,7 +230,7 @@ FUNCTIONS: dict[str, tuple[range, Callable[..., Value]]] = {
 }
 
 
-def called(name: str, arguments: Sequence[Value]) -> Value:
+def called(name: str, arguments: Sequence[CesqlValue]) -> CesqlValue:
     """A call of a function; its name in capitals."""
     if name not in FUNCTIONS:
         raise RuleError(f"there is no function {name}: one of {', '.join(sorted(FUNCTIONS))}")

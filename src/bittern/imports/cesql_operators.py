@@ -9,7 +9,7 @@ from itertools import product
 from typing import Any
 
 from bittern.imports import conditions as say
-from bittern.imports.cesql_values import NOTHING, Case, Value, cast, joined, to_integer, truth
+from bittern.imports.cesql_values import NOTHING, Case, CesqlValue, cast, joined, to_integer, truth
 
 _OPPOSITE = {"=": "!=", "!=": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 _FLIPPED = {"=": "=", "!=": "!=", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
@@ -47,7 +47,7 @@ def _number_as_text(left: Case, number: Case, operator: str, right: Case) -> str
     return say.all_of([left.when, right.when]) if operator == "!=" else say.FALSE
 
 
-def equals(left: Value, right: Value, *, negated: bool = False) -> Value:
+def equals(left: CesqlValue, right: CesqlValue, *, negated: bool = False) -> CesqlValue:
     """``=``: the left side is cast to the type of the right one."""
     found: dict[str, list[str]] = {"=": [], "!=": []}
     for one in right.cases:
@@ -60,7 +60,7 @@ def equals(left: Value, right: Value, *, negated: bool = False) -> Value:
     return truth(*((fails, holds) if negated else (holds, fails)), left, right, lacks=lacks)
 
 
-def _union(*parts: Value) -> frozenset[str] | None:
+def _union(*parts: CesqlValue) -> frozenset[str] | None:
     found: frozenset[str] = NOTHING
     for part in parts:
         if part.lacks is None:
@@ -69,7 +69,7 @@ def _union(*parts: Value) -> frozenset[str] | None:
     return found
 
 
-def ordered(left: Value, operator: str, right: Value) -> Value:
+def ordered(left: CesqlValue, operator: str, right: CesqlValue) -> CesqlValue:
     """``<`` and the like: both sides are Integers."""
     fixed = _is_constant(left) or _is_constant(right)  # then an attribute is compared as it is
     one, other = (
@@ -83,7 +83,7 @@ def ordered(left: Value, operator: str, right: Value) -> Value:
     return truth(holds, fails, left, right)
 
 
-def among(left: Value, elements: list[Value], *, negated: bool = False) -> Value:
+def among(left: CesqlValue, elements: list[CesqlValue], *, negated: bool = False) -> CesqlValue:
     """``IN``: the elements are cast to the type of the left side, one by one up to an equal one.
 
     An element that cannot be cast is an error, unless an equal one comes before.
@@ -104,11 +104,11 @@ def among(left: Value, elements: list[Value], *, negated: bool = False) -> Value
     return truth(*found, left, lacks=left.lacks if texts and constants else None)
 
 
-def _is_constant(value: Value) -> bool:
+def _is_constant(value: CesqlValue) -> bool:
     return len(value.cases) == 1 and not value.cases[0].term and value.cases[0].when == say.TRUE
 
 
-def _among(case: Case, elements: list[Value]) -> tuple[str, str]:
+def _among(case: Case, elements: list[CesqlValue]) -> tuple[str, str]:
     """When the case equals an element, and when it equals none."""
     holds, fails = say.FALSE, say.TRUE
     for run in reversed(list(_runs(case, elements))):
@@ -117,7 +117,7 @@ def _among(case: Case, elements: list[Value]) -> tuple[str, str]:
     return holds, fails
 
 
-def _runs(case: Case, elements: list[Value]) -> Iterator[tuple[str, str]]:
+def _runs(case: Case, elements: list[CesqlValue]) -> Iterator[tuple[str, str]]:
     """For each element when it is equal, and when not; constants that come together are one IN."""
     constants: list[Any] = []
     for element in elements:
@@ -142,7 +142,7 @@ def _is_one_of(case: Case, constants: list[Any]) -> tuple[str, str]:
     return same, f"NOT ({same})"
 
 
-def like(value: Value, pattern: str, *, negated: bool = False) -> Value:
+def like(value: CesqlValue, pattern: str, *, negated: bool = False) -> CesqlValue:
     """``LIKE``, of the value as text."""
     pieces = _pieces(pattern)
     holds: list[str] = []
@@ -187,7 +187,7 @@ def _may_be_number(pieces: list[Any]) -> bool:
 # Logic: AND and OR look at the right side only if the left one does not tell
 
 
-def both(left: Value, right: Value) -> Value:
+def both(left: CesqlValue, right: CesqlValue) -> CesqlValue:
     """``AND``."""
     holds = say.all_of([left.when(True), right.when(True)])
     rest = right.when(False)
@@ -196,7 +196,7 @@ def both(left: Value, right: Value) -> Value:
     return _logical(holds, say.any_of([left.when(False), rest]), left, right)
 
 
-def either(left: Value, right: Value) -> Value:
+def either(left: CesqlValue, right: CesqlValue) -> CesqlValue:
     """``OR``."""
     fails = say.all_of([left.when(False), right.when(False)])
     rest = right.when(True)
@@ -205,22 +205,22 @@ def either(left: Value, right: Value) -> Value:
     return _logical(say.any_of([left.when(True), rest]), fails, left, right)
 
 
-def _is_told(left: Value, right: Value) -> bool:
+def _is_told(left: CesqlValue, right: CesqlValue) -> bool:
     """Whether the left side has no error wherever the right one has none."""
     return _is_boolean(left) and left.lacks is not None and left.lacks <= right.needs
 
 
-def _is_boolean(value: Value) -> bool:
+def _is_boolean(value: CesqlValue) -> bool:
     return all(each.type == "Boolean" for each in value.cases)
 
 
-def _logical(holds: str, fails: str, left: Value, right: Value) -> Value:
+def _logical(holds: str, fails: str, left: CesqlValue, right: CesqlValue) -> CesqlValue:
     alike = _is_boolean(left) and _is_boolean(right)
     found = truth(holds, fails, left, lacks=_union(left, right) if alike else None)
     return replace(found, needs=left.needs)
 
 
-def differ(left: Value, right: Value) -> Value:
+def differ(left: CesqlValue, right: CesqlValue) -> CesqlValue:
     """``XOR``, which looks at both sides."""
     yes, no = left.when(True), left.when(False)
     other, none = right.when(True), right.when(False)
@@ -232,7 +232,7 @@ def differ(left: Value, right: Value) -> Value:
     )
 
 
-def negated(value: Value) -> Value:
+def negated(value: CesqlValue) -> CesqlValue:
     """``NOT``."""
     lacks = value.lacks if _is_boolean(value) else None
     return truth(value.when(False), value.when(True), value, lacks=lacks)

@@ -1,8 +1,8 @@
 """What an expression of CloudEvents SQL is worth: by types, with the conditions under which it is.
 
 A value of CESQL is a String, an Integer or a Boolean, and which one may only be told by the event.
-A ``Value`` is therefore a few *cases*, of which at most one applies to an event; where none does,
-CESQL has an error, and no rule matches by that::
+A ``CesqlValue`` is therefore a few *cases*, of which at most one applies to an event; where none
+does, CESQL has an error, and no rule matches by that::
 
     sequence        String   sequence >= ''                       sequence
                     Integer  (sequence < 0 OR sequence >= 0)      sequence
@@ -59,7 +59,7 @@ class Case:
 
 
 @dataclass(frozen=True)
-class Value:
+class CesqlValue:
     """The cases, and which attributes they hang on.
 
     Without an attribute of ``needs`` there is always an error. If ``lacks`` is no ``None``, there
@@ -81,8 +81,11 @@ NOTHING: frozenset[str] = frozenset()
 
 
 def value_of(
-    cases: Iterable[Case], *parts: Value, lacks: frozenset[str] | None = None, attribute: str = ""
-) -> Value:
+    cases: Iterable[Case],
+    *parts: CesqlValue,
+    lacks: frozenset[str] | None = None,
+    attribute: str = "",
+) -> CesqlValue:
     """A value of these cases, which needs all that its parts do; bounded."""
     found = tuple(each for each in cases if each.when != say.FALSE)
     if len(found) > MAX_CASES:
@@ -90,15 +93,15 @@ def value_of(
     if sum(len(each.when) + len(each.term) for each in found) > MAX_LENGTH:
         raise RuleError(f"the expression that it becomes has more than {MAX_LENGTH:,} characters")
     needs = frozenset[str]().union(*(part.needs for part in parts))
-    return Value(found, needs, lacks, attribute)
+    return CesqlValue(found, needs, lacks, attribute)
 
 
-def literal(constant: str | int | bool) -> Value:  # noqa: FBT001
+def literal(constant: str | int | bool) -> CesqlValue:  # noqa: FBT001
     """A constant."""
-    return Value((Case(_type_of(constant), say.TRUE, constant),), lacks=NOTHING)
+    return CesqlValue((Case(_type_of(constant), say.TRUE, constant),), lacks=NOTHING)
 
 
-def attribute(name: str) -> Value:
+def attribute(name: str) -> CesqlValue:
     """An attribute of the event: a text, or for an extension any of the three types."""
     quoted, own = say.path(name), frozenset({name})
     cases = [Case("String", say.is_kind(quoted, "string"), term=quoted, plain=True)]
@@ -106,7 +109,7 @@ def attribute(name: str) -> Value:
         number = Case("Integer", say.is_kind(quoted, "number"), term=quoted, plain=True)
         cases += [number, *(Case("Boolean", f"{quoted} = {each}", each) for each in (True, False))]
     required = name in REQUIRED
-    return Value(
+    return CesqlValue(
         tuple(cases),
         NOTHING if required else own,
         NOTHING if required else own,
@@ -114,7 +117,7 @@ def attribute(name: str) -> Value:
     )
 
 
-def exists(name: str) -> Value:
+def exists(name: str) -> CesqlValue:
     """Whether the event has an attribute."""
     if name in REQUIRED:
         return literal(True)
@@ -122,7 +125,9 @@ def exists(name: str) -> Value:
     return truth(f"{quoted} IS NOT NULL", say.is_null(quoted), lacks=NOTHING)
 
 
-def truth(holds: str, fails: str, *parts: Value, lacks: frozenset[str] | None = None) -> Value:
+def truth(
+    holds: str, fails: str, *parts: CesqlValue, lacks: frozenset[str] | None = None
+) -> CesqlValue:
     """A Boolean: when it is TRUE, and when it is FALSE."""
     cases = (Case("Boolean", holds, True), Case("Boolean", fails, False))
     return value_of(cases, *parts, lacks=lacks)
@@ -194,13 +199,13 @@ CASTS: dict[Type, Callable[[Case], Iterator[Case]]] = {
 }
 
 
-def cast(value: Value, to: Type) -> Iterator[Case]:
+def cast(value: CesqlValue, to: Type) -> Iterator[Case]:
     """The cases of a value as one type."""
     for each in value.cases:
         yield from CASTS[to](each)
 
 
-def joined(value: Value, to: Type) -> list[Case]:
+def joined(value: CesqlValue, to: Type) -> list[Case]:
     """The same, with one case for all types of an attribute, where a function takes it."""
     name = value.attribute
     if not name or to == "Boolean":
