@@ -18,6 +18,9 @@ import pytest
 ROOT = Path(__file__).parent.parent
 JARS, WANTED = ROOT / ".judges", ROOT / "scripts" / "judge-jars.xml"
 
+#: What every CloudEvent has.
+REQUIRED = {"id": "1", "source": "/shop", "specversion": "1.0", "type": "com.shop.sold"}
+
 
 class Judges:
     """What the foreign systems answer."""
@@ -56,6 +59,36 @@ class Judges:
         """Whether ActiveMQ takes the selector at all."""
         try:
             self._jvm.org.apache.activemq.selector.SelectorParser.parse(text)
+        except self.error:
+            return False
+        return True
+
+    def cloud_event(self, attributes: dict[str, Any]) -> Any:
+        """An event of the CloudEvents SDK: its four required attributes, and these."""
+        builder = self._jvm.io.cloudevents.core.builder.CloudEventBuilder.v1()
+        for name, value in {**REQUIRED, **attributes}.items():
+            if name == "source":
+                builder.withSource(self._jvm.java.net.URI.create(value))
+            elif name in ("id", "type", "subject"):
+                getattr(builder, f"with{name.title()}")(value)
+            elif name != "specversion":
+                builder.withExtension(name, value)
+        return builder.build()
+
+    def passes(self, expression: str, event: Any) -> bool:
+        """Whether the SDK says TRUE of an event of ``cloud_event``, and fails nowhere."""
+        parsed = self._jvm.io.cloudevents.sql.Parser.parseDefault(expression)
+        try:
+            return parsed.tryEvaluate(event) is True
+        except self.error as wrong:
+            if "EvaluationException" not in str(wrong.java_exception.toString()):
+                raise
+            return False
+
+    def accepts_expression(self, text: str) -> bool:
+        """Whether the SDK takes the expression at all."""
+        try:
+            self._jvm.io.cloudevents.sql.Parser.parseDefault(text)
         except self.error:
             return False
         return True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,7 +12,10 @@ from typing import Any
 import pytest
 
 import bittern
+import bittern.imports
 from bittern.errors import OptionError
+from bittern.imports.constructs import with_constructs
+from bittern.imports.formats import FORMATS
 from bittern.imports.rule_files import read_rules
 from bittern.service.cli import main
 
@@ -169,3 +173,54 @@ def test_terminals_are_safe_from_rules(tmp_path: Path, capsys: pytest.CaptureFix
     (tmp_path / "r.json").write_text(json.dumps(rule))
     assert main(["import", "eventbridge", str(tmp_path / "r.json"), "--dry-run"]) == 0
     assert "\x1b" not in capsys.readouterr().out
+
+
+RULES: dict[str, Any] = {
+    "eventbridge": {"a": ["x", {"prefix": "y"}], "b": {"c": [{"numeric": ["<", 5]}]}},
+    "sns": {"a": [{"anything-but": "x"}]},
+    "jms": "NOT (price * 2 > 5 AND b) OR name LIKE 'a%'",
+    "cesql": "type = 'x' AND NOT (sequence > 5)",
+    "sigma": "title: t\nlogsource: {category: c}\ndetection:\n  s: {A|endswith: [x, y], B: 5}\n"
+    "  condition: not s\n",
+    "json_logic": {"and": [{"===": [{"var": "a"}, 5]}, {"!": {"var": "b"}}]},
+    "mongo": {"a": {"$ne": 5}, "$or": [{"b": "x"}, {"c": {"$exists": True}}]},
+    "elasticsearch": {"bool": {"must": [{"term": {"a": "x"}}], "must_not": [{"term": {"b": 5}}]}},
+}
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in FORMATS if name != "sigma" or find_spec("sigma")]
+)
+def test_every_predicate_says_what_it_was_in_the_rule(name: str) -> None:
+    options = {"lists": ()} if name in ("eventbridge", "sns", "mongo", "elasticsearch") else {}
+    translate = getattr(bittern.imports, name)
+    expression, constructs = with_constructs(translate, RULES[name], **options)
+    assert expression == translate(RULES[name], **options)
+    index = bittern.Index.build({"r": expression})
+    metadata = {"imported": {"constructs": constructs}}
+    steps = bittern.explain(index, {}, "r", metadata=metadata).predicates()
+    assert all(step.construct for step in steps), constructs
+    assert not any(step.construct for step in bittern.explain(index, {}, "r").predicates())
+
+
+def test_what_was_imported_is_kept_and_explained(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    catalog, snapshot = str(tmp_path / "shop.db"), str(tmp_path / "shop.bittern")
+    arguments = ["import", "eventbridge", str(folder), "--lists=", "--catalog", catalog, "--quiet"]
+    assert main(arguments) == 0
+    with bittern.Catalog(catalog) as opened:
+        assert opened.get("lines:4").metadata == {
+            "imported": {
+                "format": "eventbridge",
+                "source": f"{folder / 'lines.ndjson'}, line 4",
+                "rule": '{"a": [5]}',
+                "constructs": {"a = 5": '{"a": [5]}'},
+            }
+        }
+        bittern.Index.build(opened.at()).write(snapshot)
+    capsys.readouterr()
+    assert main(["explain", snapshot, "lines:4", '{"a": 6}', "--catalog", catalog]) == 0
+    assert 'a = 5: false, a is 6  <- {"a": [5]}' in capsys.readouterr().out
+    assert main(arguments) == 0
+    assert bittern.Catalog(catalog).version() == 1

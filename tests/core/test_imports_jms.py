@@ -18,7 +18,7 @@ from judges import Judges
 VALUES: dict[str, list[Any]] = {
     "n": [0, 1, 2, 5, -3],
     "x": [0.5, 1.5, 2.0, -0.25],
-    "s": ["a", "ab", "a_b", "A", "a%b", "a\nb", "", "x.y", "ü"],
+    "s": ["a", "ab", "a_b", "A", "a%b", "a\nb", "", "x.y", "ü", "5", "true"],
     "b": [True, False],
 }
 ANY = [each for values in VALUES.values() for each in values]

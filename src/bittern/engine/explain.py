@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, NamedTuple, Protocol
 
@@ -82,6 +82,8 @@ class Step:
     truth: Truth
     found: str = ""
     parts: tuple[Step, ...] = ()
+    #: What it was in the rule that the expression was made of, if that is known.
+    construct: str = ""
 
     def predicates(self) -> Iterator[Step]:
         """The predicates below this node, in order."""
@@ -99,7 +101,8 @@ class Step:
         while stack:
             step, depth = stack.pop()
             found = f", {step.found}" if step.found else ""
-            yield f"{'  ' * depth}{step.text}: {_WORDS[step.truth]}{found}"
+            construct = f"  <- {step.construct}" if step.construct else ""
+            yield f"{'  ' * depth}{step.text}: {_WORDS[step.truth]}{found}{construct}"
             stack.extend((part, depth + 1) for part in reversed(step.parts))
 
 
@@ -139,13 +142,19 @@ class Explanation:
 
 
 def explain(
-    index: HasExpressions, event: Any, id_: str | int, *, sets: Mapping[str, Any] | None = None
+    index: HasExpressions,
+    event: Any,
+    id_: str | int,
+    *,
+    sets: Mapping[str, Any] | None = None,
+    metadata: Mapping[str, Any] | None = None,
 ) -> Explanation:
     """Why ``event`` matches subscription ``id_`` of an index or live matcher, or why it does not.
 
     ``event`` is one mapping, JSON text, or an Arrow table or record batch of one row. A live
     matcher with a history compares it with the current documents, and does not add it to them.
-    ``sets`` are named sets in place of those of the index or matcher.
+    ``sets`` are named sets in place of those of the index or matcher. With the ``metadata`` that a
+    catalog has of a subscription that was imported, predicates show what they were in its rule.
 
     >>> import bittern
     >>> index = bittern.Index.build({"s1": "price < 10 AND color = 'red'"})
@@ -161,7 +170,7 @@ def explain(
     read = _read(tree, mapping, event, known if sets is None else {**known, **read_sets(sets)})
     asked = [node for node in walk(tree) if isinstance(node, Quantified)]
     if not asked or not isinstance(index, LiveMatcher) or index.joins is None:
-        step = _evaluate(tree, read, {})
+        step = _with_constructs(_evaluate(tree, read, {}), metadata)
         left_out = bool(asked) and _needs_history(text)
         return Explanation(id_, text, step, left_out=left_out, found_by=_found_by(index, id_))
     joins, state = index.joins, index.seal()
@@ -170,7 +179,28 @@ def explain(
     found = f"among {n_documents:,} document{'s' * (n_documents != 1)}"
     steps = {each: Step(print_expression(each), answers[each], found) for each in asked}
     outlook = joins.outlook([segment.index for segment in state.segments], float(len(mapping)))
-    return Explanation(id_, text, _evaluate(tree, read, steps), str(outlook))
+    step = _with_constructs(_evaluate(tree, read, steps), metadata)
+    return Explanation(id_, text, step, str(outlook))
+
+
+def _with_constructs(step: Step, metadata: Mapping[str, Any] | None) -> Step:
+    """The steps with what their predicates were in the rule that was imported."""
+    imported = (metadata or {}).get("imported")
+    constructs = imported.get("constructs") if isinstance(imported, Mapping) else None
+    if not isinstance(constructs, Mapping):
+        return step
+    done: list[Step] = []
+    stack = [(step, False)]
+    while stack:
+        each, ready = stack.pop()
+        if each.parts and not ready:
+            stack.append((each, True))
+            stack.extend((part, False) for part in reversed(each.parts))
+            continue
+        parts = tuple(done[len(done) - len(each.parts) :])
+        del done[len(done) - len(each.parts) :]
+        done.append(replace(each, parts=parts, construct=str(constructs.get(each.text, ""))))
+    return done[0]
 
 
 def _found_by(index: HasExpressions, id_: str | int) -> str:

@@ -19,6 +19,7 @@ kind, and its negation has to say so (``conditions.is_not``).
     truths.py       conditions of three values, or two: AND, OR, and NOT that reaches the leaves
     addresses.py    ranges of IP addresses
     answers.py      conditions of two-valued systems, each with its opposite
+    constructs.py   what each predicate came from, for explanations
     regexes.py      regular expressions of Lucene and PCRE in RE2's syntax
     javascript.py   how JavaScript compares constants
     json_rules.py   JSON with the places of mistakes, and limits
@@ -28,6 +29,10 @@ kind, and its negation has to say so (``conditions.is_not``).
     eventbridge_patterns.py           event patterns of EventBridge, filter policies of SNS
     eventbridge_tests.py              what the tests of one field say, kind by kind
     jms_selectors.py                  selectors of JMS; jms_conditions.py is their tree
+    cesql_expressions.py              filters of CloudEvents SQL: the reader
+    cesql_values.py                   what an expression is worth, case by case of its type
+    cesql_operators.py                comparisons, IN, LIKE and logic
+    cesql_functions.py                functions and arithmetic
     sigma_rules.py                    detections of Sigma, through pySigma
     json_logic_rules.py               rules of JSON Logic
     json_logic_operands.py            what their variables lead to, and constants

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import combinations
 from math import comb
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from bittern.errors import RuleError
 from bittern.imports.conditions import (
@@ -34,6 +34,7 @@ from bittern.imports.conditions import (
     printed,
     some_element,
 )
+from bittern.imports.constructs import said
 from bittern.language.limits import MAX_LENGTH
 
 #: Ways to choose the conditions that are to hold, written out one by one.
@@ -84,6 +85,11 @@ def either(answers: Iterable[Answer]) -> Answer:
 def bounded(answer: Answer) -> Answer:
     """The answer with what is too long left out: each of the two may be so without the other."""
     return Answer(*(TOO_LONG if _is_too_long(each) else each for each in answer))
+
+
+def told(answer: Answer, construct: Any) -> Answer:
+    """The answer, after noting the construct that it was made of."""
+    return Answer(said(answer.yes, construct), said(answer.no, construct))
 
 
 def _is_too_long(condition: str) -> bool:

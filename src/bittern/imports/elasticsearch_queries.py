@@ -32,6 +32,7 @@ from bittern.imports.answers import (
     either,
     is_not_true,
     negated,
+    told,
     written,
 )
 from bittern.imports.conditions import (
@@ -60,6 +61,8 @@ _ANALYZED = frozenset(
     "simple_query_string intervals combined_fields common fuzzy more_like_this "
     "span_term span_near span_or span_not span_first span_containing span_within span_multi".split()
 )
+#: Queries of other queries.
+_COMPOUND = frozenset(("bool", "boosting", "constant_score", "dis_max"))
 _BOUNDS = {"gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
 
 
@@ -86,7 +89,8 @@ def _query(query: Any, at: Place, lists: ListPaths) -> Answer:
     if reader is None:
         refuse(f"the query {brief(name)} is not supported: {', '.join(sorted(_QUERIES))} are", at)
     try:
-        return reader(body, at, lists)
+        found = reader(body, at, lists)
+        return found if name in _COMPOUND else told(found, query)
     except RuleError as wrong:
         if wrong.place:
             raise

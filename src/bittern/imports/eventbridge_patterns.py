@@ -27,6 +27,7 @@ from typing import Any, TypeAlias
 
 from bittern.errors import RuleError, brief
 from bittern.imports import conditions as say
+from bittern.imports.constructs import said
 from bittern.imports.eventbridge_tests import (
     KINDS,
     ConditionOn,
@@ -220,7 +221,7 @@ class _Translation:
                 found.append(say.all_of([*apart, f"exists({name}, v -> v IS NULL)"]))
         if tests.absent:
             found.append(self._absent(path))
-        return say.any_of(found)
+        return said(say.any_of(found), _construct({path: tests}))
 
     def _absent(self, path: _Path) -> str:
         """There is no value: TRUE or FALSE."""
@@ -261,8 +262,9 @@ class _Translation:
         for variant in variants:
             if all(_only_absent(tests) for tests in variant.values()):
                 continue  # about all elements: said already
+            fields = {(*path, *own): tests for own, tests in variant.items()}
             for way in self._ways(variant, path):
-                found.append(way)
+                found.append(said(way, _construct(fields)))
                 if len(found) > MAX_ALTERNATIVES:
                     refuse(
                         f"the fields of one element can hold in more than {MAX_ALTERNATIVES} "
@@ -317,6 +319,10 @@ class _Translation:
             ]
             body = say.all_of([*within, *here])
             yield say.all_of([*outside, *nowhere, f"exists({say.path(*path)}, e -> {body})"])
+
+
+def _construct(fields: dict[_Path, Tests]) -> dict[str, Any]:
+    return {".".join(path): list(tests.given) for path, tests in fields.items()}
 
 
 def _is_either(value: Any) -> bool:

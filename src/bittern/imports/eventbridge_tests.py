@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 from bittern.errors import RuleError, brief
 from bittern.imports import conditions as say
-from bittern.imports.addresses import ipv4_pattern
+from bittern.imports.addresses import MAPPED, ipv4_patterns, ipv6_patterns, mapped
 from bittern.imports.json_rules import Place, place_of, refuse
 
 #: A condition on the value of a name.
@@ -32,6 +32,7 @@ class Tests:
     equals: list[Any] = field(default_factory=list)
     null: bool = False
     absent: bool = False
+    given: Sequence[Any] = ()
 
     def add(self, kind: say.Kind, condition: ConditionOn) -> None:
         """Ask for one more condition on values of a kind."""
@@ -63,7 +64,7 @@ def read_tests(values: Sequence[Any], place: Place) -> Tests:
     """Read the array of tests at a place."""
     if not values:
         refuse("an empty array matches nothing: leave the field out", place)
-    tests = Tests()
+    tests = Tests(given=values)
     for number, value in enumerate(values):
         own = (*place, number)
         if value is None:
@@ -227,24 +228,39 @@ def _quoted(text: str) -> str:
 
 
 def _cidr(operand: Any, place: Place) -> ConditionOn:
-    """IPv4: the first octets, the range of the next one, and any others."""
+    """A range of addresses in all their spellings; ``::ffff:a00:1`` is one of IPv4, as in Java."""
     if not isinstance(operand, str) or operand.count("/") != 1:
         refuse("cidr takes an address, a slash and a number of bits", place)
     address, bits = operand.split("/")
-    if ":" in address:
-        refuse("a cidr of IPv6 cannot be said: its addresses are written in many ways", place)
-    parts = address.split(".")
-    if not bits.isdecimal() or not all(part.isdecimal() for part in parts):
-        refuse(f"{brief(operand)} is no range of addresses", place)
+    if not (bits.isascii() and bits.isdecimal()):
+        refuse(f"{brief(operand)} is no range of addresses: the bits are a number", place)
+    parts = address.split("." if ":" not in address else ":")
+    plain = [part.lstrip("0") or "0" if part else "" for part in parts]
     try:
-        plain = ".".join(str(int(part)) for part in parts)
-        network = ipaddress.IPv4Network(f"{plain}/{int(bits)}", strict=False)
+        found = ipaddress.ip_network(
+            f"{(':' if ':' in address else '.').join(plain)}/{int(bits[-9:])}", strict=False
+        )
     except ValueError as wrong:
         refuse(f"{brief(operand)} is no range of addresses: {wrong}", place)
-    if network.prefixlen > 31:
-        refuse("the bits of an IPv4 cidr are fewer than 32: test for the address itself", place)
-    pattern = ipv4_pattern(network)
-    return lambda v: say.matches(v, pattern)
+    if found.prefixlen == found.max_prefixlen:
+        most = found.max_prefixlen
+        refuse(f"the bits of this cidr are fewer than {most}: test for the address itself", place)
+    if isinstance(found, ipaddress.IPv4Network):
+        return _one_of(ipv4_patterns(found, zeros=True) + _ipv6(mapped(found)))
+    if found.subnet_of(MAPPED):
+        refuse(f"{brief(operand)} has addresses of IPv4: write them so", place)
+    own, others = _one_of(_ipv6(found)), _one_of(_ipv6(MAPPED))
+    if not MAPPED.subnet_of(found):
+        return own
+    return lambda v: say.all_of([own(v), f"NOT ({others(v)})"])
+
+
+def _ipv6(network: ipaddress.IPv6Network) -> list[str]:
+    return ipv6_patterns(network, dotted=False, zeros=True)
+
+
+def _one_of(patterns: list[str]) -> ConditionOn:
+    return lambda v: say.any_of(say.matches(v, each) for each in patterns)
 
 
 _TEXTS: dict[str, Callable[[str], ConditionOn]] = {

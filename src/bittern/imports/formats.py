@@ -41,6 +41,9 @@ FORMATS = {
     "jms": RuleFormat(
         "jms_selectors", "lines", (".txt", ".sel", ".ndjson", ".jsonl"), "JMS selectors"
     ),
+    "cesql": RuleFormat(
+        "cesql_expressions", "lines", (".txt", ".cesql", ".ndjson", ".jsonl"), "CloudEvents SQL"
+    ),
     "sigma": RuleFormat("sigma_rules", "yaml", (".yml", ".yaml"), "Sigma rules"),
     "json_logic": RuleFormat("json_logic_rules", "json", _JSON, "JSON Logic"),
     "mongo": RuleFormat("mongo_filters", "json", _JSON, "filters as MongoDB has them"),

@@ -118,11 +118,18 @@ class Compared(Condition):
             return f"({written(left)} {operator} {written(right)})"
         if isinstance(left, JmsConstant):
             left, right, operator = right, left, _FLIPPED[operator]
-        numbers = [
+        kinds = [
             say.is_kind(name, "number")
             for name in dict.fromkeys(_properties(left) + _properties(right))
         ]
-        compared = say.all_of([*numbers, f"({written(left)} {operator} {written(right)})"])
+        if not isinstance(right, JmsConstant) and isinstance(left, Property):
+            # Two terms of different kinds are cast, as Spark does; JMS never casts.
+            kinds = [
+                say.any_of(say.all_of([_is_of(left, kind), _is_of(right, kind)]) for kind in _KINDS)
+            ]
+        elif isinstance(right, Property):
+            kinds.append(say.is_kind(right.name, "number"))
+        compared = say.all_of([*kinds, f"({written(left)} {operator} {written(right)})"])
         return say.any_of([compared, *_different(left, right)]) if differ else compared
 
 

@@ -31,7 +31,7 @@ from bittern.imports.jms_conditions import (
     properties_in,
     written,
 )
-from bittern.imports.truths import Both, Condition, Decided, Opposite
+from bittern.imports.truths import Both, Condition, Decided, Opposite, Told
 
 #: Characters of a selector, and levels of parentheses and NOT.
 MAX_TEXT = 65_536
@@ -133,7 +133,7 @@ class _Reader:
         if isinstance(found, Condition):
             return found
         if isinstance(found, Property):
-            return Holds(found.name)
+            return Told(Holds(found.name), found.name.strip("`"))
         if isinstance(found, JmsConstant) and isinstance(found.value, bool):
             return Decided(found.value)
         return self._refuse("a condition is expected before this, not a value")
@@ -163,7 +163,12 @@ class _Reader:
         nots = 0
         while self._takes("NOT"):
             nots += 1
+        start = self.at
         found = self._equality()
+        if isinstance(found, Condition):
+            last = self.tokens[self.at - 1]
+            end = last.position + len(last.text)
+            found = Told(found, self.text[self.tokens[start].position : end])
         if nots:
             found = self._condition(found)
         return Opposite(self._condition(found)) if nots % 2 else found

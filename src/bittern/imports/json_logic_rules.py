@@ -33,6 +33,7 @@ from bittern.imports.answers import (
     is_no_list,
     is_not_true,
     negated,
+    told,
     written,
 )
 from bittern.imports.conditions import (
@@ -102,15 +103,15 @@ def _condition(logic: Any, at: Place) -> Answer:
         if name in ("if", "?:"):
             return _if([condition(place) for place in range(len(arguments))])
         if name == "var":
-            return subject_of(arguments, at).answer(TRUTH)
+            return told(subject_of(arguments, at).answer(TRUTH), logic)
         if name in _COMPARISONS:
-            return _comparison(name, arguments, places, at)
+            return told(_comparison(name, arguments, places, at), logic)
         if name == "in":
-            return _in(arguments, places, at)
+            return told(_in(arguments, places, at), logic)
         if name in ("some", "all", "none"):
-            return _quantified(name, arguments, places, at)
+            return told(_quantified(name, arguments, places, at), logic)
         if name in ("missing", "missing_some"):
-            return _missing(name, arguments, at)
+            return told(_missing(name, arguments, at), logic)
     except RuleError as wrong:
         raise RuleError(wrong.reason, wrong.place or place_of(at)) from None
     raise RuleError(

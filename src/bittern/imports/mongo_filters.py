@@ -31,6 +31,7 @@ from bittern.imports.answers import (
     is_not_true,
     is_plain_list,
     negated,
+    told,
     written,
 )
 from bittern.imports.conditions import (
@@ -96,7 +97,7 @@ def _entry(key: str, value: Any, at: Place, lists: ListPaths) -> Answer:
     if key.startswith("$"):
         refuse(f"{brief(key)} is not supported", at)
     try:
-        return _Field(key, at, lists).test(value, at)
+        return told(_Field(key, at, lists).test(value, at), {key: value})
     except RuleError as wrong:
         raise RuleError(wrong.reason, wrong.place or place_of(at)) from None
 

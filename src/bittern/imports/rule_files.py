@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from bittern.errors import OptionError, RuleError, brief
+from bittern.imports.constructs import with_constructs
 from bittern.imports.formats import FORMATS, RuleFormat, Wrapped
 from bittern.imports.json_rules import MAX_TEXT, object_of, place_of
 
@@ -27,12 +28,18 @@ MAX_FILE = 1 << 30
 
 
 class TranslatedRule(NamedTuple):
-    """What one rule became: an expression, or an error. ``source`` is its file and line."""
+    """What one rule became: an expression, or an error. ``source`` is its file and line.
+
+    ``rule`` is the rule as the file has it, of a Sigma rule its title; ``constructs`` are the
+    predicates of the expression with what they came from (constructs.py).
+    """
 
     id: str
     source: str
     expression: str | None
     error: RuleError | None
+    rule: Any = None
+    constructs: Mapping[str, str] = {}
 
 
 class _Found(NamedTuple):
@@ -78,7 +85,9 @@ def _outcome(
     try:
         if isinstance(found.rule, RuleError):
             raise found.rule
-        return TranslatedRule(found.id, found.source, translate(found.rule, **options), None)
+        expression, constructs = with_constructs(translate, found.rule, **options)
+        rule = found.rule if isinstance(found.rule, str | dict | list) else found.rule.title
+        return TranslatedRule(found.id, found.source, expression, None, rule, constructs)
     except RuleError as wrong:
         place = wrong.place
         if found.path:  # the rule's own path starts where the document's path ends

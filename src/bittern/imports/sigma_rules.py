@@ -23,8 +23,9 @@ from sigma.collection import SigmaCollection
 from sigma.conversion.base import Backend
 from sigma.conversion.state import ConversionState
 from sigma.exceptions import SigmaError
+from sigma.modifiers import modifier_mapping
 from sigma.processing.pipeline import ProcessingPipeline
-from sigma.rule import SigmaRule
+from sigma.rule import SigmaDetection, SigmaRule
 from sigma.types import (
     SigmaCasedString,
     SigmaCompareExpression,
@@ -34,10 +35,10 @@ from sigma.types import (
 
 from bittern.errors import RuleError, brief
 from bittern.imports import conditions as say
-from bittern.imports.addresses import ipv4_pattern
+from bittern.imports.addresses import ipv4_patterns, ipv6_patterns
 from bittern.imports.formats import Wrapped
 from bittern.imports.json_rules import MAX_TEXT
-from bittern.imports.truths import Both, Condition, Decided, Opposite, TwoTexts
+from bittern.imports.truths import Both, Condition, Decided, Opposite, Told, TwoTexts
 
 _WILD = {
     SpecialChars.WILDCARD_MULTI: say.ANY_TEXT,
@@ -148,8 +149,25 @@ class BitternBackend(Backend):
     ) -> None:
         super().__init__(processing_pipeline, collect_errors, **options)
         self.fields = tuple(fields)
+        #: The items of the rule by their values.
+        self._items: dict[int, str] = {}
 
     # Conditions
+
+    def convert_condition(self, cond: Any, state: ConversionState) -> Any:
+        """Convert any condition; one of a field is told with its item of the rule."""
+        found = super().convert_condition(cond, state)
+        if found is None or not hasattr(cond, "value"):
+            return found
+        return Told(found, self._items.get(id(cond.value)) or _item(cond))
+
+    def convert_rule(self, rule: Any, *arguments: Any, **options: Any) -> Any:
+        """Convert a rule."""
+        self._items = {}
+        if isinstance(rule, SigmaRule):
+            for name, detection in rule.detection.detections.items():
+                self._items |= _items(name, detection)
+        return super().convert_rule(rule, *arguments, **options)
 
     def convert_condition_and(self, cond: Any, state: ConversionState) -> Condition:
         """Convert AND."""
@@ -178,7 +196,8 @@ class BitternBackend(Backend):
         first: Any = cond.args[0]
         name = _field(first.field)
         values = ", ".join(dict.fromkeys(_lowered(_text(each.value)) for each in cond.args))
-        return _leaf(f"lower({name}) IN ({values})", name)
+        told = self._items.get(id(first.value)) or _item(first)
+        return Told(_leaf(f"lower({name}) IN ({values})", name), told)
 
     # Fields
 
@@ -231,12 +250,14 @@ class BitternBackend(Backend):
         return TwoTexts(found, say.is_not(found, name, "string"))
 
     def convert_condition_field_eq_val_cidr(self, cond: Any, state: ConversionState) -> Condition:
-        """Convert a range of IPv4 addresses."""
+        """Convert a range of IP addresses, in all their spellings."""
         del state
         name, network = _field(cond.field), cond.value.network
-        if not isinstance(network, ipaddress.IPv4Network):
-            raise RuleError("a cidr of IPv6 cannot be said: its addresses are written in many ways")
-        found = say.matches(name, ipv4_pattern(network))
+        if isinstance(network, ipaddress.IPv4Network):
+            patterns = ipv4_patterns(network, zeros=False)
+        else:
+            patterns = ipv6_patterns(network, dotted=True, zeros=False)
+        found = say.any_of(say.matches(name, each) for each in patterns)
         return TwoTexts(found, say.is_not(found, name, "string"))
 
     def convert_condition_field_compare_op_val(
@@ -351,6 +372,30 @@ class BitternBackend(Backend):
         """Write the condition as an expression."""
         del rule, index, state
         return say.printed(query.true())
+
+
+def _items(name: str, detection: SigmaDetection) -> dict[int, str]:
+    """The items of a detection by the identity of their values, as the rule has them."""
+    found: dict[int, str] = {}
+    for each in detection.detection_items:
+        if isinstance(each, SigmaDetection):
+            found |= _items(name, each)
+            continue
+        words = [_MODIFIERS.get(modifier, modifier.__name__) for modifier in each.modifiers]
+        shown = "|".join([each.field or "", *words])
+        given = ", ".join(map(str, each.original_value or ()))
+        for value in each.value:
+            found[id(value)] = f"{name}: {shown}: {given}" if shown else f"{name}: {given}"
+    return found
+
+
+_MODIFIERS = {modifier: name for name, modifier in modifier_mapping.items()}
+
+
+def _item(cond: Any) -> str:
+    """A condition on a field, where its item cannot be told."""
+    field = getattr(cond, "field", None)
+    return f"{field}: {cond.value}" if field else str(cond.value)
 
 
 def _field(name: str) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from bittern.imports import conditions as say
+from bittern.imports.constructs import said
 
 
 class Condition:
@@ -85,3 +86,19 @@ class TwoTexts(Condition):
     def false(self) -> str:
         """When it is FALSE."""
         return self.fails
+
+
+@dataclass(frozen=True)
+class Told(Condition):
+    """A condition, with the construct that it was made of."""
+
+    operand: Condition
+    construct: str
+
+    def true(self) -> str:
+        """When it is TRUE."""
+        return said(self.operand.true(), self.construct)
+
+    def false(self) -> str:
+        """When it is FALSE."""
+        return said(self.operand.false(), self.construct)

@@ -267,10 +267,18 @@ def _explain(options: argparse.Namespace) -> int:
     index = _with_sets(_open(options.snapshot), options)
     try:
         with history_commands.after_history(index, options) as known:
-            print(bittern.explain(known, text, _as_id(options.id, index)))
+            metadata = _metadata(options.catalog, options.id) if options.catalog else None
+            id_ = _as_id(options.id, index)
+            print(bittern.explain(known, text, id_, metadata=metadata))
     except RecursionError as error:
         raise BitternError("the event is nested too deeply") from error
     return 0
+
+
+def _metadata(location: str, id_: str) -> Any:
+    """What a catalog has of a subscription."""
+    with bittern.Catalog(location) as catalog:
+        return catalog.get(id_).metadata
 
 
 def _as_id(text: str, index: Any) -> str | int:

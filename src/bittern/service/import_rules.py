@@ -85,7 +85,7 @@ def run(options: argparse.Namespace) -> int:
         raise OptionError("--json is for --dry-run")
     started = time.monotonic()
     progress = None if options.quiet or options.dry_run else Progress(sys.stderr)
-    found: dict[str, str] = {}
+    found: dict[str, TranslatedRule] = {}
     refused: list[TranslatedRule] = []
     try:
         rules = read_rules(
@@ -98,7 +98,7 @@ def run(options: argparse.Namespace) -> int:
             if each.expression is None:
                 refused.append(each)
             else:
-                found[each.id] = each.expression
+                found[each.id] = each
             if options.dry_run:
                 _show(each, as_json=options.json)
         n_loaded = 0 if options.dry_run else _load(options, found, progress, refused)
@@ -141,8 +141,26 @@ def _plain(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
+def _row(format_: str, outcome: TranslatedRule) -> dict[str, Any]:
+    """A subscription with what it was, as far as a catalog has room for that."""
+    from bittern.catalog.rows import MAX_METADATA  # noqa: PLC0415 (cold start)
+
+    kept = {"rule": outcome.rule, "constructs": dict(outcome.constructs)}
+    imported = {"format": format_, "source": outcome.source} | {
+        name: value for name, value in kept.items() if len(json.dumps(value)) < MAX_METADATA // 3
+    }
+    return {
+        "id": outcome.id,
+        "expression": outcome.expression,
+        "metadata": {"imported": imported},
+    }
+
+
 def _load(
-    options: argparse.Namespace, found: dict[str, str], progress: Any, refused: list[TranslatedRule]
+    options: argparse.Namespace,
+    found: dict[str, TranslatedRule],
+    progress: Any,
+    refused: list[TranslatedRule],
 ) -> int:
     import bittern  # noqa: PLC0415 (cold start)
 
@@ -152,7 +170,8 @@ def _load(
         return 0
     with bittern.Catalog(options.catalog, create=True) as catalog:
         try:
-            loaded = catalog.load(found, on_error="skip", progress=progress)
+            rows = [_row(options.format, each) for each in found.values()]
+            loaded = catalog.load(rows, on_error="skip", progress=progress)
         except BaseException:
             catalog.discard()  # what fails leaves no file that was not there
             raise
@@ -178,7 +197,7 @@ def _list_refused(refused: list[TranslatedRule]) -> None:
 
 def _summarise(
     options: argparse.Namespace,
-    found: dict[str, str],
+    found: dict[str, TranslatedRule],
     refused: list[TranslatedRule],
     n_loaded: int,
     seconds: float,

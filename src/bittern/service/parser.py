@@ -211,6 +211,11 @@ example:
         default="-",
         help="the event as a JSON object (default: -, standard input)",
     )
+    command.add_argument(
+        "--catalog",
+        metavar="CATALOG",
+        help="of a subscription that was imported into this catalog, show what its rule says",
+    )
     _add_sets(command, ", in place of the snapshot's")
     _add_history(command, "folder of the earlier documents")
 
