@@ -753,6 +753,19 @@ os.waitpid(child, 0)
     assert names(root) == ["new.lock"]
 
 
+@pytest.mark.parametrize("gone", ["released", "put again"])
+def test_a_mark_goes_though_a_forked_child_has_not_come_to_close_its_own(root, gone):
+    identity = put(Index.build({"s1": "a = 1"}))
+    in_the_child = os.dup(node_cache._published[identity])
+    try:
+        if gone == "put again":
+            node_cache.keep(identity)
+        node_cache.release(identity)
+        assert clean(root, older_than=-1) == [identity]
+    finally:
+        os.close(in_the_child)
+
+
 def other_saved(folder):
     other = other_index()
     other.save(folder / "other")
