@@ -15,6 +15,8 @@ from typing import Any
 
 import pytest
 
+from steady import PATIENCE
+
 ROOT = Path(__file__).parent.parent
 JARS, WANTED = ROOT / ".judges", ROOT / "scripts" / "judge-jars.xml"
 
@@ -131,4 +133,4 @@ def judges() -> Iterator[Judges]:
     finally:
         gateway.close()
         process.stdin.close()
-        process.wait(timeout=60)
+        process.wait(PATIENCE)

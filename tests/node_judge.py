@@ -15,6 +15,8 @@ from typing import Any
 
 import pytest
 
+from steady import PATIENCE
+
 _PACKAGE = "json-logic-js@2.0.5"
 _SERVER = """
 const logic = require("json-logic-js");
@@ -48,7 +50,7 @@ class NodeJudge:
 
     def close(self) -> None:
         """End it."""
-        self._node.communicate(timeout=60)
+        self._node.communicate(timeout=PATIENCE)
 
 
 @pytest.fixture(scope="session")

@@ -17,6 +17,8 @@ import strategies
 from bittern.errors import OptionError
 from bittern.language.parser import parse
 from bittern.language.printer import print_expression
+from bittern.spark import frames
+from bittern.spark import operator as operators
 from bittern.spark.asked import Asked
 from steady import PATIENCE
 
@@ -148,7 +150,7 @@ def test_only_attributes_in_use_cross(offers: Any, index: bittern.Index) -> None
     from pyspark.sql import functions as F
 
     wide = offers.select("*", F.lit("x").alias("unused"), F.struct("id").alias("other"))
-    job = bittern.spark.frames.prepare(wide, index, Asked(event_id="id", shards=None))
+    job = frames.prepare(wide, index, Asked(event_id="id", shards=None))
     assert job.events.columns == ["id", "price", "title", "seller", "day"]
     assert job.events.schema["seller"].dataType.simpleString() == "struct<country:string>"
 
@@ -403,8 +405,8 @@ def test_sharded_is_the_same(spark: Any, offers: Any) -> None:
 
 
 def test_what_goes_to_executors_is_small(offers: Any, index: bittern.Index) -> None:
-    job = bittern.spark.frames.prepare(offers, index, Asked(event_id="id", shards=None))
-    operator = bittern.spark.operator.Operator(job.source.ref, job.keys, job.json, job.limit)
+    job = frames.prepare(offers, index, Asked(event_id="id", shards=None))
+    operator = operators.Operator(job.source.ref, job.keys, job.json, job.limit)
     assert len(pickle.dumps(operator)) < 1_000
 
 
