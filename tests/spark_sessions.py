@@ -68,7 +68,8 @@ def why_no_spark() -> str | None:
 
 def quick_settings(scratch: Path) -> dict[str, str]:
     """Settings of a session for tests: quick to start, UTC, loopback only."""
-    # Workers that Spark keeps are killed in the end, and the lines that they have run are lost.
+    # Workers that Spark keeps are killed in the end, and the lines that they have run are lost;
+    # so are those that a daemon runs for them.
     measured = "COVERAGE_PROCESS_CONFIG" in os.environ
     return {
         "spark.driver.host": "127.0.0.1",
@@ -87,6 +88,8 @@ def quick_settings(scratch: Path) -> dict[str, str]:
         "spark.network.timeout": f"{PATIENCE}s",
         "spark.python.authenticate.socketTimeout": f"{PATIENCE}s",
         "spark.python.worker.reuse": "false" if measured else "true",
+        "spark.python.daemon.module": "pyspark.daemon" if measured else "quick_workers",
+        "spark.executorEnv.PYTHONPATH": str(TESTS),
     }
 
 
