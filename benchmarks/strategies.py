@@ -28,6 +28,8 @@ STRATEGIES: dict[str, dict[str, Any]] = {
     "bits": {"strategy": "bits"},
     "default": {},
 }
+#: The others are what is published for many wide ranges (``literature/rectangles``).
+COMPARED = (*STRATEGIES, "hem", "rein", "tama")
 
 
 def compare(
@@ -75,9 +77,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.strategies", description=__doc__)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("workloads", nargs="*", default=list(DEFAULT))
-    parser.add_argument(
-        "--strategies", default=",".join(STRATEGIES), help="default: pivot,bits,default"
-    )
+    parser.add_argument("--strategies", default=",".join(COMPARED), help="default: %(default)s")
     parser.add_argument("--small", action="store_true", help="the same shapes, small")
     parser.add_argument("--events", type=int, default=10_000)
     parser.add_argument("--rounds", type=int, default=5)

@@ -49,7 +49,9 @@ def any_of(attribute: str, n: int, predicate: str) -> str:
 # ------------------------------------------------------------------ looking inside
 
 
-@pytest.mark.parametrize("strategy", ["betree", "counting", "kindex", "opindex", "opindex-bs"])
+@pytest.mark.parametrize(
+    "strategy", ["betree", "counting", "hem", "kindex", "opindex", "opindex-bs", "rein", "tama"]
+)
 def test_every_strategy_is_inspected(strategy: str, tmp_path: Path) -> None:
     bittern.Index.build({"s": "a = 1 AND b = 2"}, strategy=strategy).save(tmp_path / "index")
     assert cli.main(["inspect", str(tmp_path / "index"), "--check"]) == 0

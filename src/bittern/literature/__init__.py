@@ -1,4 +1,4 @@
-"""The papers' structures: every index of five papers, each in a folder of its own.
+"""The papers' structures: every index of five papers, and three more, each in a folder of its own.
 
 Bittern is built on five papers and implements what each of them describes, and the rivals that
 they compare themselves with. All of it works on the product's contracts (``stabbing/contract.py``,
@@ -37,6 +37,7 @@ Indexes that find the subscriptions that an event satisfies, ``strategy="..."``:
     003   its rivals: k-index, BE-Tree                  kindex, betree          kindex, betree
     000   the two-phase counting that 000 to 002        counting                counting
           assume above their one-attribute indexes
+    none  REIN, HEM and TAMA, for many wide ranges      rein, hem, tama         rectangles
 
 Shared by several: ``clauses`` (expressions in normal form), ``sorted_lists`` (the lists that
 counting, k-index and OpIndex search), ``predictions`` (bytes and times, for ``advise``).

@@ -4,7 +4,7 @@ A subscription index is built from classes (distinct expressions in rank space) 
 of encoded events with (event, class) pairs: exactly those classes that the events satisfy, each
 pair once. ``scan`` defines the truth for all others.
 
-The indexes of the papers are ``ChangingIndex``: classes of the same rank space are inserted and
+Most indexes of the papers are ``ChangingIndex``: classes of the same rank space are inserted and
 deleted one by one. A strategy refuses classes that it cannot hold, before anything is changed.
 """
 

@@ -23,9 +23,12 @@ STRATEGIES = {
     "scan": "matching.scan.Scan",
     "betree": "literature.betree.index.BETree",
     "counting": "literature.counting.index.Counting",
+    "hem": "literature.rectangles.hem.Hem",
     "kindex": "literature.kindex.index.KIndex",
     "opindex": "literature.opindex.index.OpIndex",
     "opindex-bs": "literature.opindex.index.OpIndexBS",
+    "rein": "literature.rectangles.rein.Rein",
+    "tama": "literature.rectangles.tama.Tama",
 }
 """Module and class of every strategy under its name; a new one is added here and nowhere else."""
 
