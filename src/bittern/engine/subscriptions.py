@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from bittern.engine.given import Chunk, given_chunks, rows_of
+from bittern.engine.given import GivenChunk, given_chunks, rows_of
 from bittern.errors import BadSubscription, ExpressionError, SubscriptionError, brief
 from bittern.language.shapes import Shapes
 from bittern.language.templates import Template
@@ -127,7 +127,7 @@ class _Reader:
         self._shape_ids: list[npt.NDArray[np.int32]] = []
         self._weights: list[npt.NDArray[np.float64] | None] = []
 
-    def add_chunk(self, chunk: Chunk) -> None:
+    def add_chunk(self, chunk: GivenChunk) -> None:
         """Read some rows."""
         ids, texts, weights = chunk
         if self._columns is None and len(ids) >= _MANY and not self._texts:
