@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import bittern
+from bittern.engine.known_schema import KnownSchema
 from bittern.engine.subscriptions import read_subscriptions
 from bittern.engine.texts.columns import ColumnReader
 from bittern.engine.texts.distinct import Distinct
@@ -185,6 +186,28 @@ def test_many_rows_are_checked_as_few_are(monkeypatch, form: str) -> None:
         found.append((catalog.ids, texts, weights, shape_ids, parameters, bad, shapes.templates))
     assert found[0] == found[1]
     assert len(found[0][0]) + len(found[0][5]) == len(rows)
+
+
+@pytest.mark.parametrize("wrong", ["", "price = '1e' AND day > 'x'", "day < DATE '2020-13-01'"])
+def test_many_rows_are_typed_as_few_are(monkeypatch, wrong: str) -> None:
+    schema = pa.schema([("price", pa.float64()), ("brand", pa.string()), ("day", pa.date32())])
+    texts = ["price > '98'", "brand = 5", "price > 9.5 AND brand = 'x'", "day = '2024-01-02'"]
+    rows = [(i, texts[i % 4].replace("9", str(i)), None) for i in range(40)]
+    rows += [(40, wrong or "prize = 1", None), (41, "price >", None)]
+    found = []
+    for many in (2_000, 1):
+        monkeypatch.setattr("bittern.engine.subscriptions._MANY", many)
+        shapes, known = Shapes(), KnownSchema.of(schema)
+        catalog = read_subscriptions(rows, shapes, on_error="skip", progress=None, known=known)
+        bad = [(each.id, each.position, each.message) for each in catalog.bad]
+        trees, raws = [], iter(catalog.parameters.to_pylist())
+        for shape_id in catalog.shape_ids.tolist():
+            template = shapes.templates[shape_id]
+            trees.append(template.fill([next(raws) for _ in template.kinds]))
+        unknown = known.unknown(catalog, shapes.templates)
+        found.append((catalog.ids, catalog.texts.to_pylist(), bad, trees, unknown))
+    assert found[0] == found[1]
+    assert any("e0" in text or "CAST" in text.upper() for text in found[0][1])
 
 
 @pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.string_view()])

@@ -17,7 +17,7 @@ CHUNK = 50_000
 GivenRows = Iterator[tuple[Any, Any, Any]]
 
 
-class Chunk(NamedTuple):
+class GivenChunk(NamedTuple):
     """Some subscriptions: ids, texts (of a table an Arrow array if all are text), weights."""
 
     ids: list[Any]
@@ -31,14 +31,14 @@ def given_rows(source: Any) -> tuple[int, GivenRows]:
     return total, itertools.chain.from_iterable(map(rows_of, chunks))
 
 
-def rows_of(chunk: Chunk) -> GivenRows:
+def rows_of(chunk: GivenChunk) -> GivenRows:
     """(id, expression, weight) of each subscription of a chunk."""
     ids, texts, weights = chunk
     texts = _values(texts) if isinstance(texts, pa.Array) else texts
     return zip(ids, texts, itertools.repeat(None) if weights is None else weights, strict=False)
 
 
-def given_chunks(source: Any) -> tuple[int, Iterator[Chunk]]:
+def given_chunks(source: Any) -> tuple[int, Iterator[GivenChunk]]:
     """How many subscriptions there are (0: not known), and chunks of them."""
     if isinstance(source, Mapping):
         return len(source), _pair_chunks((k, v, None) for k, v in source.items())
@@ -72,12 +72,12 @@ def check_columns(names: list[str], what: str) -> None:
         )
 
 
-def _table_chunks(table: pa.Table | pa.RecordBatch) -> Iterator[Chunk]:
+def _table_chunks(table: pa.Table | pa.RecordBatch) -> Iterator[GivenChunk]:
     weighted = "weight" in table.schema.names
     for start in range(0, table.num_rows, CHUNK):
         part = table.slice(start, CHUNK)
         weights = part["weight"].to_pylist() if weighted else None
-        yield Chunk(_values(part["id"]), _texts(part["expression"]), weights)
+        yield GivenChunk(_values(part["id"]), _texts(part["expression"]), weights)
 
 
 def _texts(column: pa.Array | pa.ChunkedArray) -> list[Any] | pa.Array:
@@ -89,11 +89,11 @@ def _texts(column: pa.Array | pa.ChunkedArray) -> list[Any] | pa.Array:
     return _values(column)
 
 
-def _pair_chunks(rows: GivenRows) -> Iterator[Chunk]:
+def _pair_chunks(rows: GivenRows) -> Iterator[GivenChunk]:
     """GivenRows, so many at a time."""
     while chunk := list(itertools.islice(rows, CHUNK)):
         ids, texts, weights = map(list, zip(*chunk, strict=True))
-        yield Chunk(ids, texts, weights if set(map(type, weights)) != {type(None)} else None)
+        yield GivenChunk(ids, texts, weights if set(map(type, weights)) != {type(None)} else None)
 
 
 def _values(column: pa.Array | pa.ChunkedArray) -> list[Any]:

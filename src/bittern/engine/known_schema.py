@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from bittern.arrays import Int32s, Int64s
 from bittern.engine.subscriptions import Subscriptions
 from bittern.errors import BadSubscription, ExpressionError
 from bittern.language.conversions import converted, converted_text, term_of_leaf
@@ -78,6 +79,24 @@ class Unknown(NamedTuple):
     reason: str
 
 
+class ReadRows(NamedTuple):
+    """The shape of each text (-1: it is bad), and the numbers of all parameters."""
+
+    shape_ids: Int32s
+    codes: Int32s
+
+    def by_leaf(self, templates: Sequence[Template]) -> Iterator[tuple[Predicate, Int64s, Int32s]]:
+        """Each predicate of each shape, the rows that have it, and their attributes' numbers."""
+        sizes = np.array([*(len(template.kinds) for template in templates), 0])  # 0 for shape -1
+        starts = np.cumsum(sizes[self.shape_ids]) - sizes[self.shape_ids]
+        order = np.argsort(self.shape_ids, kind="stable")
+        shapes, firsts = np.unique(self.shape_ids[order], return_index=True)
+        for shape, rows in zip(shapes.tolist(), np.split(order, firsts[1:]), strict=False):
+            if shape >= 0:
+                for leaf in leaves(templates[shape]):
+                    yield leaf, rows, self.codes[starts[rows] + _slot(leaf)]
+
+
 class KnownSchema:
     """What a schema of events says about subscriptions. One thread at a time."""
 
@@ -116,6 +135,24 @@ class KnownSchema:
             )
         return converted_text(text, self._types) if needs else text
 
+    def changed_rows(
+        self, rows: ReadRows, templates: Sequence[Template], word: Callable[[int], str]
+    ) -> Int64s:
+        """Which texts need casts; ``word`` tells what a parameter's number stands for.
+
+        O(parameters), in whole columns; every distinct predicate is decided once.
+        """
+        found = [np.empty(0, dtype=np.int64)]
+        for leaf, own, codes in rows.by_leaf(templates):
+            distinct, inverse = np.unique(codes, return_inverse=True)
+            changed = [self._is_changed(leaf, word(code)) for code in distinct.tolist()]
+            found.append(own[np.array(changed, dtype=np.bool_)[inverse]])
+        return np.unique(np.concatenate(found))
+
+    def convert(self, text: str) -> str:
+        """A text with its casts; ``ExpressionError`` if a constant cannot be cast."""
+        return converted_text(text, self._types)
+
     def _is_changed(self, leaf: Predicate, word: str) -> bool:
         """Whether a predicate on this attribute needs a cast."""
         own = _with_name(leaf, word)
@@ -128,20 +165,14 @@ class KnownSchema:
 
     def unknown(self, subscriptions: Subscriptions, templates: Sequence[Template]) -> list[Unknown]:
         """The mistakes of subscriptions, in their order. O(parameters)."""
-        sizes = np.array([len(template.kinds) for template in templates] or [0])
-        starts = np.cumsum(sizes[subscriptions.shape_ids]) - sizes[subscriptions.shape_ids]
         words = subscriptions.parameters.dictionary
-        codes = subscriptions.parameters.indices.to_numpy()
-        order = np.argsort(subscriptions.shape_ids, kind="stable")
-        shapes, firsts = np.unique(subscriptions.shape_ids[order], return_index=True)
+        read = ReadRows(subscriptions.shape_ids, subscriptions.parameters.indices.to_numpy())
         found: set[tuple[int, str, str]] = set()
-        for shape, rows in zip(shapes.tolist(), np.split(order, firsts[1:]), strict=False):
-            for leaf in leaves(templates[shape]):
-                own = codes[starts[rows] + _slot(leaf)]
-                for code in np.unique(own).tolist():
-                    for name, reason in self._mistakes(leaf, words[code].as_py()):
-                        for row in rows[own == code].tolist():
-                            found.add((row, name, reason))
+        for leaf, rows, own in read.by_leaf(templates):
+            for code in np.unique(own).tolist():
+                for name, reason in self._mistakes(leaf, words[code].as_py()):
+                    for row in rows[own == code].tolist():
+                        found.add((row, name, reason))
         return [
             Unknown(subscriptions.ids[row], name, reason) for row, name, reason in sorted(found)
         ]

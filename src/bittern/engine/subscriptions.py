@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from bittern.engine.given import Chunk, given_chunks, rows_of
+from bittern.engine.given import GivenChunk, given_chunks, rows_of
 from bittern.errors import BadSubscription, ExpressionError, SubscriptionError, brief
 from bittern.language.shapes import Shapes
 from bittern.language.templates import Template
@@ -127,20 +127,23 @@ class _Reader:
         self._shape_ids: list[npt.NDArray[np.int32]] = []
         self._weights: list[npt.NDArray[np.float64] | None] = []
 
-    def add_chunk(self, chunk: Chunk) -> None:
+    def add_chunk(self, chunk: GivenChunk) -> None:
         """Read some rows."""
         ids, texts, weights = chunk
-        if self._columns is None and self._known is None and len(ids) >= _MANY and not self._texts:
+        if self._columns is None and len(ids) >= _MANY and not self._texts:
             from bittern.engine.texts.columns import ColumnReader  # noqa: PLC0415  only for many
 
             self._columns = ColumnReader(self._shapes)
-        if self._columns is None or not self._are_plain(ids, weights) or not _are_texts(texts):
+        read = None
+        if self._columns and self._are_plain(ids, weights) and _are_texts(texts):
+            column = texts if isinstance(texts, pa.Array) else arrow_of(texts)
+            read = self._read_column(self._columns, column)
+        if read is None:
             for row in rows_of(chunk):
                 self._add(*row)
             self._flush()
             return
-        column = texts if isinstance(texts, pa.Array) else arrow_of(texts)
-        shape_ids, wrong = self._columns.read(column)
+        column, shape_ids, wrong = read
         self._seen.update(ids)
         if wrong:
             self.bad += [BadSubscription(ids[i], own.position, own.message) for i, own in wrong]
@@ -153,6 +156,33 @@ class _Reader:
         self._texts.append(column)
         self._shape_ids.append(shape_ids)
         self._weights.append(None if weights is None else np.array(weights, dtype=np.float64))
+
+    def _read_column(
+        self, columns: ColumnReader, column: pa.Array
+    ) -> tuple[pa.Array, npt.NDArray[np.int32], list[tuple[int, ExpressionError]]] | None:
+        """Read texts: these, or with the casts that a schema asks for, their shapes, and the bad.
+
+        None if they have to be read one by one.
+        """
+        mark = columns.mark()
+        shape_ids, wrong = columns.read(column)
+        if self._known is None:
+            return column, shape_ids, wrong
+        from bittern.engine.known_schema import ReadRows  # noqa: PLC0415  only for schemas
+
+        rows = ReadRows(shape_ids, columns.codes_since(mark))
+        changed = self._known.changed_rows(rows, self._shapes.templates, columns.word)
+        if len(changed):
+            columns.forget(mark)
+            try:
+                texts = column.to_pylist()
+                for row in changed.tolist():
+                    texts[row] = self._known.convert(texts[row])
+            except (ExpressionError, UnicodeDecodeError):
+                return None
+            column = arrow_of(texts)
+            shape_ids, wrong = columns.read(column)
+        return column, shape_ids, wrong
 
     def _are_plain(self, ids: list[Any], weights: list[Any] | None) -> bool:
         """Whether nothing is to be said of any id and weight, or changed in it."""

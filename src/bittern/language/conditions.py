@@ -69,7 +69,7 @@ class _Group:
         return _joined(And if self.is_negated else Or, self.ors)
 
 
-class Conditions:
+class KnownPredicates:
     """Reads conditions. One thread at a time."""
 
     def __init__(self) -> None:

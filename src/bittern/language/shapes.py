@@ -67,7 +67,7 @@ from bittern.terms.pattern_texts import compile_regex, like_parts
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from bittern.language.conditions import Conditions
+    from bittern.language.conditions import KnownPredicates
 
 #: Parameter texts remembered as fine; beyond it the memory starts anew.
 _MAX_REMEMBERED = 4_000_000
@@ -117,7 +117,7 @@ class Shapes:
         # Key -> where the terms are, if that is all that is not plain, else nowhere; term -> word.
         self._cuts: dict[str, tuple[OperandCut, ...]] = {}
         self._words: dict[str, str] = {}
-        self._conditions: Conditions | None = None
+        self._conditions: KnownPredicates | None = None
 
     def add(self, template: Template) -> int:
         """The shape id of a template, a new one if there is no equal template. O(nodes)."""
@@ -277,9 +277,9 @@ class Shapes:
     ) -> tuple[int, tuple[str, ...]]:
         """Read a text of a new shape from predicates that were read in other texts."""
         if self._conditions is None:
-            from bittern.language.conditions import Conditions  # noqa: PLC0415  only for many
+            from bittern.language.conditions import KnownPredicates  # noqa: PLC0415  only for many
 
-            self._conditions = Conditions()
+            self._conditions = KnownPredicates()
         found = self._conditions.read(parts, words, letters)
         if found is None:
             return self._parse(text, None)

@@ -17,13 +17,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from bittern.arrays import Int32s, Int64s, ranges, starts_of
+from bittern.arrays import Int32s, Int64s, Mask, starts_of
 from bittern.errors import OptionError
 from bittern.language.literals import attribute_name
 from bittern.language.templates import Template
@@ -46,7 +46,16 @@ if TYPE_CHECKING:
 
 #: Up to this many (channel, constant) combinations a table is faster than sorting.
 _TABLE_LIMIT = 1 << 25
+#: And only if it is not much larger than what would be sorted.
+_TABLE_FACTOR = 16
 _MAX_CELLS = 2**30
+_MOST_INT32 = 2**31 - 1
+#: In place of a key: a pattern's channel has none.
+_NO_KEY = -1
+_ALL = slice(None)
+
+#: Places in long arrays, of as many bytes as these need.
+Indices: TypeAlias = Int32s | Int64s
 
 
 class Compiled(NamedTuple):
@@ -69,6 +78,48 @@ class _Plans(NamedTuple):
     columns: dict[str, Int32s]  # one array per field of a test template
 
 
+class _Tests:
+    """The tests of all subscriptions, one after the other.
+
+    There are many, so of each no more is kept than its number among the tests of all plans, and
+    where its subscription's parameters begin. What the plans say of it is looked up each time.
+    """
+
+    def __init__(self, plans: _Plans, shape_ids: Int32s, first_parameters: Int64s) -> None:
+        self._columns = plans.columns
+        self.counts = plans.counts[shape_ids]
+        starts = starts_of(self.counts)
+        place = np.int32 if starts[-1] <= _MOST_INT32 else np.int64
+        self.number = np.repeat((plans.starts[shape_ids] - starts[:-1]).astype(place), self.counts)
+        self.number += np.arange(len(self.number), dtype=place)
+        last = first_parameters[-1] if len(first_parameters) else 0
+        place = np.int32 if last <= _MOST_INT32 // 2 else np.int64
+        self._first_parameters = np.repeat(first_parameters.astype(place), self.counts)
+
+    def __len__(self) -> int:
+        return len(self.number)
+
+    def __getitem__(self, name: str) -> Int32s:
+        """What the plans say of each test."""
+        said: Int32s = self._columns[name][self.number]
+        return said
+
+    def at(self, name: str, which: Indices) -> Int32s:
+        """What they say of some."""
+        said: Int32s = self._columns[name][self.number[which]]
+        return said
+
+    def have(self, mask: Mask) -> Indices:
+        """Which tests are among these of the plans."""
+        found = np.flatnonzero(mask[self.number])
+        return found.astype(np.int32) if len(self) <= _MOST_INT32 else found
+
+    def parameters(self, name: str, which: Indices | slice = _ALL) -> Indices:
+        """Where the parameters stand that a column of the plans names."""
+        found: Indices = self._first_parameters[which] + self._columns[name][self.number[which]]
+        return found
+
+
 def compile_subscriptions(
     templates: Sequence[Template | ShapePlan], shape_ids: Int32s, parameters: pa.DictionaryArray
 ) -> Compiled:
@@ -86,20 +137,18 @@ def compile_subscriptions(
     codes: Int32s = np.asarray(np.from_dlpack(parameters.indices), dtype=np.int32)
     first_parameter: Int64s = starts_of(slots[shape_ids])[:-1]
 
-    # One row per test of each subscription.
-    counts = plan.counts[shape_ids]
-    template_test = ranges(plan.starts[shape_ids], counts)
-    base = np.repeat(first_parameter, counts)
-    field = {name: column[template_test] for name, column in plan.columns.items()}
-    names, attributes = _attributes(codes, base + field["attribute"], raws)
-
-    patterns, pattern_of = _read_patterns(field, codes, base, raws)
+    tests = _Tests(plan, shape_ids, first_parameter)
+    names, attributes = _attributes(codes, tests.parameters("attribute"), raws)
+    patterns, pattern_of = _read_patterns(tests, codes, raws)
     channels, channel_attributes, channel_kinds, channel_patterns = _channels(
-        field["kind"], attributes, pattern_of, len(names)
+        tests["kind"], attributes, pattern_of, len(names)
     )
+    del attributes, pattern_of
     low, high, rank = _rank(
-        field, codes, base, raws, channels, channel_attributes, channel_kinds, names
+        tests, plan, codes, raws, channels, channel_attributes, channel_kinds, names
     )
+    counts = tests.counts
+    del tests
     never = np.array([each.is_never for each in plans] or [False])[shape_ids]
     channels, low, high, counts32 = _with_never(channels, low, high, counts, never)
     classes, class_of = classify(
@@ -150,7 +199,7 @@ def _distinct(values: npt.NDArray[Any], limit: int) -> Int64s:
     return np.flatnonzero(used)
 
 
-def _attributes(codes: Int32s, places: Int64s, raws: list[str]) -> tuple[StringTable, Int32s]:
+def _attributes(codes: Int32s, places: Indices, raws: list[str]) -> tuple[StringTable, Int32s]:
     """The attribute names, and for each test the number of its attribute."""
     of_test = codes[places]
     number_of_code = np.empty(len(raws), dtype=np.int32)
@@ -164,21 +213,26 @@ def _attributes(codes: Int32s, places: Int64s, raws: list[str]) -> tuple[StringT
 
 
 def _read_patterns(
-    field: dict[str, Int32s], codes: Int32s, base: Int64s, raws: list[str]
+    tests: _Tests, codes: Int32s, raws: list[str]
 ) -> tuple[list[tuple[int, str]], Int32s]:
-    """The distinct patterns (kind, text), and for each test the number of its pattern or -1."""
-    pattern_of = np.full(len(base), -1, dtype=np.int32)
-    tests = np.flatnonzero(field["kind"] == PATTERN)
+    """The distinct patterns (kind, text), and for each test the number of its pattern or -1.
+
+    No numbers, if there are no patterns.
+    """
+    which = np.flatnonzero(tests["kind"] == PATTERN)
+    if not len(which):
+        return [], np.empty(0, dtype=np.int32)
+    pattern_of = np.full(len(tests), -1, dtype=np.int32)
     numbers: dict[tuple[int, str], int] = {}
-    test_codes = codes[base[tests] + field["pattern.slot"][tests]]
-    readers = field["pattern.reader"][tests]
+    test_codes = codes[tests.parameters("pattern.slot", which)]
+    readers = tests.at("pattern.reader", which)
     for reader in np.unique(readers).tolist():
         own = readers == reader
         number_of_code = np.empty(len(raws), dtype=np.int32)
         for code in _distinct(test_codes[own], len(raws)).tolist():
             pattern = READERS[reader](raws[code])
             number_of_code[code] = numbers.setdefault(pattern, len(numbers))
-        pattern_of[tests[own]] = number_of_code[test_codes[own]]
+        pattern_of[which[own]] = number_of_code[test_codes[own]]
     return list(numbers), pattern_of
 
 
@@ -190,15 +244,18 @@ def _channels(
     Returns the channel of each test, the attribute and kind of each channel, and the pattern of
     each pattern channel.
     """
-    is_pattern = kinds == PATTERN
-    keys = kinds.astype(np.int64) * n_attributes + attributes
-    single = _distinct(keys[~is_pattern], max(1, SINGLE_KINDS * n_attributes))
-    channel_of_key = np.full(max(1, SINGLE_KINDS * n_attributes), -1, dtype=np.int32)
-    channel_of_key[single] = np.arange(len(single))
+    is_pattern = np.flatnonzero(kinds == PATTERN)
+    # Attributes are fewer than 2**28: each takes cells of its own.
+    keys = kinds * np.int32(n_attributes) + attributes
     pattern_keys = attributes[is_pattern].astype(np.int64) << 32 | pattern_of[is_pattern]
+    if len(is_pattern):
+        keys[is_pattern] = _NO_KEY
+    n_keys = max(1, SINGLE_KINDS * n_attributes)
+    single = _distinct(keys[keys != _NO_KEY] if len(is_pattern) else keys, n_keys)
+    channel_of_key = np.full(n_keys, -1, dtype=np.int32)
+    channel_of_key[single] = np.arange(len(single))
     distinct, inverse = np.unique(pattern_keys, return_inverse=True)
-    channels = np.empty(len(kinds), dtype=np.int32)
-    channels[~is_pattern] = channel_of_key[keys[~is_pattern]]
+    channels = channel_of_key[keys]
     channels[is_pattern] = len(single) + inverse
     channel_attributes = np.concatenate((single % max(1, n_attributes), distinct >> 32))
     channel_kinds = np.concatenate(
@@ -240,26 +297,28 @@ class _Constants(NamedTuple):
     local: Int32s  # for each use: its place among its channel's constants
 
 
-def _constants(channels: Int32s, ranks: Int64s, n_channels: int, n_values: int) -> _Constants:
+def _constants(channels: Int32s, ranks: Int32s, n_channels: int, n_values: int) -> _Constants:
     """Distinct (channel, value) pairs, by table where it is small, else by sorting."""
-    keys = channels.astype(np.int64) * n_values + ranks
-    if n_channels * n_values <= _TABLE_LIMIT:
+    keys = channels.astype(np.int64) * n_values
+    keys += ranks
+    if n_channels * n_values <= min(_TABLE_LIMIT, _TABLE_FACTOR * len(keys)):
         used = np.zeros(n_channels * n_values, dtype=np.bool_)
         used[keys] = True
         distinct = np.flatnonzero(used)
-        place_of = np.cumsum(used, dtype=np.int32) - 1
-        place = place_of[keys]
+        place = (np.cumsum(used, dtype=np.int32) - np.int32(1))[keys]
     else:
-        distinct, place = np.unique(keys, return_inverse=True)
+        distinct, inverse = np.unique(keys, return_inverse=True)
+        place = inverse.astype(np.int32)
+    del keys
     of_channel = distinct // max(1, n_values)
     counts = np.bincount(of_channel, minlength=n_channels)
-    local = place - starts_of(counts)[:-1][channels]
-    return _Constants(counts, distinct % max(1, n_values), local.astype(np.int32))
+    place -= starts_of(counts, np.int32)[:-1][channels]
+    return _Constants(counts, distinct % max(1, n_values), place)
 
 
 def _values(
     readers: Int32s, codes: Int32s, raws: list[str]
-) -> tuple[list[Any], list[bytes], Int64s]:
+) -> tuple[list[Any], list[bytes], Int32s]:
     """Distinct numbers and strings in order, and for each use the rank of its value among its own.
 
     Every (reader, text) pair is read once.
@@ -275,8 +334,8 @@ def _values(
     strings = sorted(value for value in everything if isinstance(value, bytes))
     rank_of = {value: i for i, value in enumerate(numbers)}
     rank_of |= {value: i for i, value in enumerate(strings)}
-    ranks = np.empty(len(readers), dtype=np.int64)
-    rank_of_code = np.empty(len(raws), dtype=np.int64)
+    ranks = np.empty(len(readers), dtype=np.int32)
+    rank_of_code = np.empty(len(raws), dtype=np.int32)
     for own, distinct, values in uses:
         rank_of_code[distinct] = [rank_of[value] for value in values]
         ranks[own] = rank_of_code[codes[own]]
@@ -284,9 +343,9 @@ def _values(
 
 
 def _rank(
-    field: dict[str, Int32s],
+    tests: _Tests,
+    plan: _Plans,
     codes: Int32s,
-    base: Int64s,
     raws: list[str],
     channels: Int32s,
     channel_attributes: Int32s,
@@ -295,18 +354,20 @@ def _rank(
 ) -> tuple[Int32s, Int32s, RankSpace]:
     """Rank all constants; the rank space, and each test's interval of global cells."""
     # An equality's two bounds are the same use of a constant: rank it once.
-    low_reader, high_reader = field["low.reader"], field["high.reader"]
-    has_low = np.flatnonzero(low_reader >= FIRST_READER)
-    same = (low_reader == high_reader) & (field["low.slot"] == field["high.slot"])
-    has_high = np.flatnonzero((high_reader >= FIRST_READER) & ~same)
-    tests = np.concatenate((has_low, has_high))
-    readers = np.concatenate((low_reader[has_low], high_reader[has_high]))
-    slots = np.concatenate((field["low.slot"][has_low], field["high.slot"][has_high]))
-    numbers, strings, ranks = _values(readers, codes[base[tests] + slots], raws)
+    low_reader, high_reader = plan.columns["low.reader"], plan.columns["high.reader"]
+    same = low_reader == high_reader
+    same &= plan.columns["low.slot"] == plan.columns["high.slot"]
+    has_low = tests.have(low_reader >= FIRST_READER)
+    has_high = tests.have((high_reader >= FIRST_READER) & ~same)
+    uses = [("low", has_low), ("high", has_high)]
+    readers = np.concatenate([tests.at(f"{end}.reader", which) for end, which in uses])
+    use_codes = np.concatenate([codes[tests.parameters(f"{end}.slot", own)] for end, own in uses])
+    numbers, strings, ranks = _values(readers, use_codes, raws)
+    del readers, use_codes
+    use_channels = np.concatenate([channels[which] for _, which in uses])
 
     n_numeric = int(np.count_nonzero(channel_kinds <= BOOLEAN))
     n_ordered = int(np.count_nonzero(channel_kinds <= REVERSED))
-    use_channels = channels[tests]
     numeric = use_channels < n_numeric
     of_numbers = _constants(use_channels[numeric], ranks[numeric], n_numeric, len(numbers))
     of_strings = _constants(
@@ -324,7 +385,7 @@ def _rank(
             f"{_MAX_CELLS // 2:,}: split the subscriptions"
         )
     ordered = np.zeros(len(channel_kinds), dtype=np.uint8)
-    ordered[channels[field["ordered"] == 1]] = 1
+    ordered[channels[tests.have(plan.columns["ordered"] == 1)]] = 1
     groups = np.repeat(np.arange(n_numeric, n_ordered, dtype=np.int32), of_strings.counts)
     table = StringTable.of([strings[i] for i in of_strings.values.tolist()], groups)
     columns = NumberColumns.of(numbers).take(of_numbers.values)
@@ -332,18 +393,23 @@ def _rank(
         names, channel_attributes, channel_kinds, counts, columns, table, ordered
     )
 
-    local = np.empty(len(tests), dtype=np.int32)
-    local[numeric], local[~numeric] = of_numbers.local, of_strings.local
+    place = np.empty(len(use_channels), dtype=np.int32)
+    place[numeric], place[~numeric] = of_numbers.local, of_strings.local
+    del of_numbers, of_strings, ranks, numeric
     bases = rank.arrays.bases
-    first, last = bases[channels], bases[channels + 1] - 1
-    low = np.where(low_reader == ABSENT, np.int32(-1), first)
-    high = np.where(high_reader == ABSENT, np.int32(-1), last)
-    place = 2 * local + bases[use_channels]
+    place *= np.int32(2)
+    place += bases[use_channels]
+    del use_channels
+    low, high = bases[channels], bases[1:][channels]
+    high -= np.int32(1)
+    low[tests.have(low_reader == ABSENT)] = -1
+    high[tests.have(high_reader == ABSENT)] = -1
     n_low = len(has_low)
-    low[has_low] = place[:n_low] + field["low.add"][has_low]
-    equal = np.flatnonzero(same[has_low])
-    high[has_low[equal]] = place[:n_low][equal] + field["high.add"][has_low[equal]]
-    high[has_high] = place[n_low:] + field["high.add"][has_high]
+    low[has_low] = place[:n_low] + tests.at("low.add", has_low)
+    equal = same[tests.number[has_low]]
+    which = has_low[equal]
+    high[which] = place[:n_low][equal] + tests.at("high.add", which)
+    high[has_high] = place[n_low:] + tests.at("high.add", has_high)
     return low, high, rank
 
 

@@ -164,6 +164,22 @@ class ColumnReader:
                 self._collect(cut, reading.first_words, reading.places, *of_others)
         return shape_ids, bad
 
+    def mark(self) -> int:
+        """What ``codes_since`` and ``forget`` take."""
+        return len(self._codes)
+
+    def codes_since(self, mark: int) -> Int32s:
+        """The numbers of the parameters that were read since."""
+        return np.concatenate([np.empty(0, dtype=np.int32), *self._codes[mark:]])
+
+    def forget(self, mark: int) -> None:
+        """Forget the parameters that were read since."""
+        del self._codes[mark:]
+
+    def word(self, code: int) -> str:
+        """The parameter of a number."""
+        return self._words[code].decode()
+
     def parameters(self) -> pa.DictionaryArray:
         """The parameters of all good texts, one after the other."""
         codes = np.concatenate([np.empty(0, dtype=np.int32), *self._codes])

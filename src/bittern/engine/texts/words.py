@@ -51,7 +51,7 @@ _CASE = np.uint64(0xDF)
 _BYTE, _WORD = np.uint64(8), 8
 
 
-class Tables(NamedTuple):
+class WordTables(NamedTuple):
     """What bytes are, and the special words: a hash table of their upper-case bytes."""
 
     kinds: npt.NDArray[np.uint8]
@@ -60,7 +60,7 @@ class Tables(NamedTuple):
     flags: npt.NDArray[np.uint8]  # 0: no word
 
 
-TABLES = tuple_type(Tables, u1r, u8r, u8r, u1r)
+TABLES = tuple_type(WordTables, u1r, u8r, u8r, u1r)
 
 
 class CutTexts(NamedTuple):
@@ -90,9 +90,9 @@ def _kind(byte: int) -> int:
     return kinds.get(char, _SPACE if char.isspace() else _OTHER)
 
 
-def _tables() -> Tables:
+def _tables() -> WordTables:
     """Special words, each at the first free place from its hash on."""
-    made = Tables(
+    made = WordTables(
         np.array([_kind(byte) for byte in range(256)], dtype=np.uint8),
         np.zeros(256, dtype=np.uint64),
         np.zeros(256, dtype=np.uint64),
