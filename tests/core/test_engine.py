@@ -489,6 +489,13 @@ def test_limits_that_make_no_sense(shop: bittern.Index, limit: Any) -> None:
         bittern.Matcher(shop).match(EVENTS, limit=limit)
 
 
+@pytest.mark.parametrize("make", [bittern.Matcher, bittern.LiveMatcher])
+@pytest.mark.parametrize("index", [{"s": "price < 5"}, "shop.bittern", 5])
+def test_a_matcher_takes_an_index(make: Any, index: Any) -> None:
+    with pytest.raises(OptionError, match=r"takes an index, not \w+: make one with Index\.build"):
+        make(index)
+
+
 def test_rejects_survive_a_limit(shop: bittern.Index) -> None:
     matches = bittern.Matcher(shop).match(["{}", "[]", '{"price": 5}'], limit=1)
     assert [row for row, _ in matches.rejects] == [1]

@@ -202,7 +202,7 @@ def test_what_amazon_refuses_is_refused(judges: Judges, pattern: Any, place: str
         ({"": ["x"]}, "empty"),
         ({"a": ["x"], "$or": [{"a": ["y"]}, {"b": [1]}]}, "beside $or and inside it"),
         ('{"a": ["x"], "a": ["y"]}', "comes twice"),
-        ('{"a": [NaN]}', "no number"),
+        ('{"a": [NaN]}', "not a number"),
         ('{"a": ', "line 1, column 7"),
         ("[" * 100_000, "levels"),
         ({"a": ["\ud800"]}, "half a surrogate"),

@@ -167,7 +167,7 @@ A = {"var": "a"}
 @pytest.mark.parametrize(
     ("rule", "place", "reason"),
     [
-        ("{", "line 1, column 2", "no JSON"),
+        ("{", "line 1, column 2", "not JSON"),
         ({"+": [1, 2]}, "$['+']", "not supported"),
         ({"<": [{"+": [A, 1]}, 5]}, "$['<'][0]", "constant"),
         ({"<": [A, {"var": "b"}]}, "", "constant"),

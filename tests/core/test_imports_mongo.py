@@ -286,7 +286,7 @@ def test_a_list_of_several_kinds_has_no_answer_and_is_listed(test):
     ("rule", "place", "reason"),
     [
         ("[]", "$", "an object"),
-        ("{", "line 1, column 2", "no JSON"),
+        ("{", "line 1, column 2", "not JSON"),
         ({"$where": "x"}, "$['$where']", "not supported"),
         ({"a": {"$near": 1}}, "$.a['$near']", "not supported"),
         ({"a": {"$or": [1]}}, "$.a['$or']", "not supported"),

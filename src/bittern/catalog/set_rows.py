@@ -257,7 +257,9 @@ def problems(connection: sa.Connection, at: int) -> list[str]:
     found: list[str] = []
     for row, following in itertools.zip_longest(rows, rows[1:]):
         if not is_whole(row.version) or not 0 < row.version <= at:
-            found.append(f"the set {row.name!r:.60} has {row.version!r:.40}, which is no version")
+            found.append(
+                f"the set {row.name!r:.60} has {row.version!r:.40}, which is not a version"
+            )
             continue
         # Reading what the last of a chain of changes comes to looks at all of them.
         ends = following is None or following.name != row.name or following.action in (PUT, DROP)

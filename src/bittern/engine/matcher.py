@@ -17,7 +17,7 @@ from bittern.engine.answers import Answering
 from bittern.engine.index import Index
 from bittern.engine.live.delta import State, state_weights
 from bittern.engine.unanswered import alive_and_answered, tell_unanswered
-from bittern.errors import EventError
+from bittern.errors import EventError, OptionError
 from bittern.model.events.columns import from_frame
 from bittern.model.events.encoder import read_together
 from bittern.model.events.mistyped import Strays, listed
@@ -58,9 +58,9 @@ class Matcher:
         ``case_sensitive=False`` finds ``PRICE`` in the column ``price``, as Spark does. That is
         about columns of tables and fields of structs. Keys are what they are.
         """
+        self._sets = sets_for(index, sets)
         self.index = index
         tell_unanswered(index)
-        self._sets = sets_for(index, sets)
         self._state = State.over(index)
         self._case_sensitive = case_sensitive
         #: Totals of the last call: events, candidates, matches, rejects, mistyped.
@@ -248,8 +248,13 @@ def _joined(
 def sets_for(index: Index, given: Mapping[str, Any] | None) -> Mapping[str, Any]:
     """The sets that match an index: its own, and those that are given in their place.
 
-    ``OptionError`` if subscriptions name another one.
+    ``OptionError`` if subscriptions name another one, or if there is no index.
     """
+    if not isinstance(index, Index):
+        kind = type(index).__name__
+        raise OptionError(
+            f"a matcher takes an index, not {kind}: make one with Index.build or Index.open"
+        )
     sets = index.sets if given is None else index.with_sets(given).sets
     if index.set_names:
         from bittern.engine.sets.named import check_there  # noqa: PLC0415  only for sets

@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from bittern.history.implied import Constraint
 from bittern.history.rows import Rows
-from bittern.history.sections import Conditions, ConditionsOf, EventBatch
+from bittern.history.sections import ConditionMatcher, ConditionsOf, EventBatch
 from bittern.jit import i8, i8r, i8w, kernel, u1r, void
 
 
@@ -53,7 +53,7 @@ class PreFilter:
         place = {text: i for i, text in enumerate(texts)}
         self._place = np.array([place[each.condition] for each in constraints], dtype=np.int64)
         self._universal = np.array([each.universal for each in constraints], dtype=np.bool_)
-        self._conditions: Conditions | None = conditions_of(texts) if texts else None
+        self._conditions: ConditionMatcher | None = conditions_of(texts) if texts else None
         self._met = np.full(len(texts), -1, dtype=np.int64)
         self._failed = np.full(len(texts), -1, dtype=np.int64)
 

@@ -30,7 +30,7 @@ from bittern.language.syntax import Pair
 from bittern.model.events.typed import Typed, TypedReader
 
 
-class Conditions(Protocol):
+class ConditionMatcher(Protocol):
     """Expressions that are matched like subscriptions (``history/conditions.py``)."""
 
     def __call__(self, events: Any, json: Any) -> Rows:
@@ -38,7 +38,7 @@ class Conditions(Protocol):
 
 
 #: Makes that from the conditions' texts.
-ConditionsOf = Callable[[Sequence[str]], Conditions]
+ConditionsOf = Callable[[Sequence[str]], ConditionMatcher]
 
 
 class EventBatch(NamedTuple):

@@ -221,5 +221,5 @@ def parts_of(dotted: str) -> Sequence[str]:
     """The parts of a dotted path, none of them empty."""
     parts = dotted.split(".")
     if not all(parts):
-        raise RuleError(f"{dotted!r} is no path: a name in it is empty")
+        raise RuleError(f"{dotted!r} is not a path: one of its names is empty")
     return parts

@@ -233,7 +233,7 @@ def _cidr(operand: Any, place: Place) -> ConditionOn:
         refuse("cidr takes an address, a slash and a number of bits", place)
     address, bits = operand.split("/")
     if not (bits.isascii() and bits.isdecimal()):
-        refuse(f"{brief(operand)} is no range of addresses: the bits are a number", place)
+        refuse(f"{brief(operand)} is not a range of addresses: the bits are a number", place)
     parts = address.split("." if ":" not in address else ":")
     plain = [part.lstrip("0") or "0" if part else "" for part in parts]
     try:
@@ -241,7 +241,7 @@ def _cidr(operand: Any, place: Place) -> ConditionOn:
             f"{(':' if ':' in address else '.').join(plain)}/{int(bits[-9:])}", strict=False
         )
     except ValueError as wrong:
-        refuse(f"{brief(operand)} is no range of addresses: {wrong}", place)
+        refuse(f"{brief(operand)} is not a range of addresses: {wrong}", place)
     if found.prefixlen == found.max_prefixlen:
         most = found.max_prefixlen
         refuse(f"the bits of this cidr are fewer than {most}: test for the address itself", place)

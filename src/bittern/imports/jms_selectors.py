@@ -180,7 +180,7 @@ class _Reader:
                 negated = bool(self._takes("NOT"))
                 self._needs("NULL")
                 if not isinstance(found, Property):
-                    self._refuse("IS NULL is about a property")
+                    self._refuse("IS NULL must follow a property")
                 found = PropertyIsNull(found.name)
             else:
                 negated = operator == "<>"
@@ -216,7 +216,7 @@ class _Reader:
                 continue
             if operator in ("LIKE", "IN"):
                 if not isinstance(value, Property):
-                    self._refuse(f"{operator} is about a property")
+                    self._refuse(f"{operator} must follow a property")
                 found = self._like(value) if operator == "LIKE" else self._among(value)
             else:
                 found = Compared(self._ordered(value), operator, self._ordered(self._sum()))

@@ -42,7 +42,7 @@ def operation(logic: Any) -> tuple[str, list[Any]] | None:
 def literal(logic: Any, at: Place) -> Any:
     """A constant that is a number, a text, a Boolean or None."""
     if logic is not None and kind_of(logic) == "container":
-        refuse('one side is to be {"var": ...} and the other a constant that is no list', at)
+        refuse('one side must be {"var": ...} and the other a constant that is not a list', at)
     return logic
 
 

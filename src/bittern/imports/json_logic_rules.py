@@ -201,7 +201,7 @@ def _some(subject: Subject, logic: Any, at: Place, *, is_negated: bool) -> Answe
         refuse("inside of some, all and none, one field of the elements is supported", at)
     field = fields.pop() if fields else ""
     if not isinstance(field, str) or any(each in INHERITED for each in field.split(".")):
-        refuse(f"{brief(field)} is no name of a field that is supported", at)
+        refuse(f"{brief(field)} is not the name of a field that is supported", at)
     name = f"{subject.name}.{path(*parts_of(field))}" if field else subject.name
     body, ways = _Body(field), []
     for kind in SCALARS:

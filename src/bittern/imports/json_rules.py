@@ -51,7 +51,7 @@ def _parsed(text: str) -> Any:
         )
     except json.JSONDecodeError as wrong:
         place = f"line {wrong.lineno}, column {wrong.colno}"
-        raise RuleError(f"this is no JSON: {wrong.msg}", place) from None
+        raise RuleError(f"this is not JSON: {wrong.msg}", place) from None
     except RecursionError:
         raise RuleError(_too_deep()) from None
 
@@ -77,7 +77,7 @@ def object_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _constant(word: str) -> NoReturn:
-    raise RuleError(f"{word} is no number in JSON")
+    raise RuleError(f"{word} is not a number in JSON")
 
 
 def _integer(text: str) -> int | float:
@@ -109,7 +109,7 @@ def _check_size(rule: Any) -> None:
         elif isinstance(value, list | tuple):
             waiting.extend((each, depth + 1) for each in value)
         elif isinstance(value, float) and (value != value or value in (_INFINITE, -_INFINITE)):  # noqa: PLR0124 (NaN)
-            raise RuleError(f"{value} is no number in JSON")
+            raise RuleError(f"{value} is not a number in JSON")
         elif isinstance(value, int) and value.bit_length() > _FLOAT_BITS:
             raise RuleError("a number is too large for a float")
         elif not isinstance(value, str | int | float | bool | None):

@@ -82,7 +82,7 @@ def mongo(rule: Any, *, lists: Collection[str] | None = None) -> str:
 
 def _filter(found: Any, at: Place, lists: ListPaths) -> Answer:
     if not isinstance(found, dict):
-        refuse("a filter is an object", at)
+        refuse("a filter must be an object", at)
     return both(_entry(key, value, (*at, key), lists) for key, value in found.items())
 
 
@@ -138,7 +138,7 @@ class _Field:
             if part.isdecimal():
                 refuse(f"{brief(field)} asks for one element of a list: not supported", at)
             if part.startswith("$"):
-                refuse(f"{brief(part)} is no name of a field", at)
+                refuse(f"{brief(part)} is not the name of a field", at)
         self._name = path(*parts)
         self._may_be_list = lists.may_hold(parts)
         #: What is on the way there.

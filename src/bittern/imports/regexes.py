@@ -68,7 +68,7 @@ class _Lucene:
         while self._next("|"):
             branches.append(self._branch(depth))
         if depth == 0 and self._at < len(self._pattern):
-            raise self._wrong("a closing parenthesis too many")
+            raise self._wrong("one closing parenthesis too many")
         return f"(?:{'|'.join(branches)})"
 
     def _branch(self, depth: int) -> str:
@@ -88,7 +88,7 @@ class _Lucene:
             elif character == "{":
                 repeat = _REPEAT.match(self._pattern, self._at)
                 if repeat is None or (repeat[3] and int(repeat[3]) < int(repeat[1])):
-                    raise self._wrong("{ that is no count")
+                    raise self._wrong("{ that is not a count")
                 self._at = repeat.end()
                 atom = f"(?:{atom}){repeat[0]}"
             else:
@@ -118,7 +118,10 @@ class _Lucene:
                 return "(?s:.*)"
             if character == '"':
                 return self._quoted()
-            raise self._wrong(f"the operator {character} is not supported; as a character, \\")
+            raise self._wrong(
+                f"the operator {character}, which is not supported; for the character, write "
+                f"\\{character}"
+            )
         return _character(character, ignoring_case=self._ignoring_case)
 
     def _escaped(self) -> str:
@@ -202,11 +205,11 @@ def from_pcre(pattern: str, options: str = "") -> str:
         elif character == "{":
             repeat = _REPEAT.match(pattern, at)
             if repeat is None:
-                raise _refused(pattern, at, "{ that is no count; as a character, \\{")
+                raise _refused(pattern, at, "{ that is not a count; for the character, write \\{")
             found, at = found + repeat[0], repeat.end()
         elif character == "$":
             if at + 1 < len(pattern) or depth:
-                raise _refused(pattern, at, "$ before the end; as a character, \\$")
+                raise _refused(pattern, at, "$ before the end; for the character, write \\$")
             found, at = found + r"(?:\n?\z)", at + 1
         else:
             depth += (character == "(") - (character == ")")
@@ -244,7 +247,7 @@ def _pcre_class(pattern: str, at: int) -> tuple[str, int]:
             piece = _pcre_escape(pattern, at, inside=True)
             found, at = found + piece, at + (2 if pattern[at + 1] != "x" else 4)
         elif pattern[at] == "[":
-            raise _refused(pattern, at, "[ inside [...]; as a character, \\[")
+            raise _refused(pattern, at, "[ inside [...]; for the character, write \\[")
         else:
             found, at = found + pattern[at], at + 1
     if at >= len(pattern):

@@ -95,13 +95,13 @@ def rules_in(document: Any) -> Iterator[Wrapped]:
     except yaml.MarkedYAMLError as wrong:
         mark = wrong.problem_mark
         place = "" if mark is None else f"line {mark.line + 1}, column {mark.column + 1}"
-        raise RuleError(f"this is no YAML: {wrong.problem or wrong.context}", place) from None
+        raise RuleError(f"this is not YAML: {wrong.problem or wrong.context}", place) from None
     except (SigmaError, yaml.YAMLError, RecursionError) as wrong:
         raise _refusal(wrong) from None
     except (TypeError, AttributeError, ValueError, KeyError):
-        raise RuleError("this is no Sigma rule: it lacks the form of one") from None
+        raise RuleError("this is not a Sigma rule: it does not have the form of one") from None
     if not found.rules and not found.errors:
-        raise RuleError("there is no rule in it")
+        raise RuleError("it contains no rule")
     known = {id(error) for rule in found.rules for error in rule.errors}
     for number, rule in enumerate(found.rules):
         name = getattr(rule, "id", None) or getattr(rule, "title", None)
@@ -115,7 +115,7 @@ def _refusal(wrong: Exception) -> RuleError:
     if isinstance(wrong, RecursionError):
         return RuleError("the rule is nested too deeply")
     if isinstance(wrong, NotImplementedError):
-        return RuleError("a correlation is about several events: Bittern matches one at a time")
+        return RuleError("a correlation combines several events, but Bittern matches one at a time")
     return RuleError(str(wrong) or type(wrong).__name__)
 
 
@@ -123,7 +123,7 @@ def _read_pipeline(path: Path) -> ProcessingPipeline:
     try:
         return ProcessingPipeline.from_yaml(path.read_text(encoding="utf-8"))
     except (yaml.YAMLError, ValueError, TypeError, AttributeError, KeyError) as wrong:
-        raise RuleError(f"this is no pipeline of Sigma: {wrong}", file=str(path)) from None
+        raise RuleError(f"this is not a Sigma pipeline: {wrong}", file=str(path)) from None
 
 
 def _no_correlation(self: Any, *_: Any, **__: Any) -> NoReturn:

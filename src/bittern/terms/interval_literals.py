@@ -55,7 +55,7 @@ def interval_literal(pieces: list[tuple[str, str]]) -> pa.Scalar:
 
 
 def _wrong(text: str) -> ValueError:
-    return ValueError(f"{text.strip()[:40]!r} is no interval: try INTERVAL '1' DAY")
+    return ValueError(f"{text.strip()[:40]!r} is not an interval: try INTERVAL '1' DAY")
 
 
 def _listed(text: str) -> pa.Scalar:

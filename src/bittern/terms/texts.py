@@ -61,7 +61,7 @@ def text(scope: Scope, value: Value) -> Value:
     if pa.types.is_null(kind):
         return value.cast(pa.string())
     if pa.types.is_nested(kind):
-        raise MeaninglessError(f"{type_name(kind)} is no text")
+        raise MeaninglessError(f"{type_name(kind)} is not text")
     return cast(scope, value, pa.string())
 
 
@@ -85,7 +85,7 @@ def number(scope: Scope, value: Value, kind: pa.DataType | None = None) -> Value
         return value.cast(kind)
     if is_number(own) or pa.types.is_string(own):
         return cast(scope, value, kind)
-    raise MeaninglessError(f"{type_name(own)} is no number")
+    raise MeaninglessError(f"{type_name(own)} is not a number")
 
 
 def integers(scope: Scope, value: Value) -> Integers:

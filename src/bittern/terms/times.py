@@ -128,7 +128,7 @@ def _extract(scope: Scope, _call: Call, name: Value, value: Value) -> Value:
         raise MeaninglessError("EXTRACT takes the name of a field, as it is written")
     field = _FIELD_OF.get(written.lower())
     if field is None:
-        raise MeaninglessError(f"{written[:40]} is no field of a date or a timestamp")
+        raise MeaninglessError(f"{written[:40]} is not a field of a date or a timestamp")
     if is_interval(value.type):
         return extracted(field, value)
     if field == "second":

@@ -34,7 +34,7 @@ from bittern.literature.bit_vectors.bitmaps import (
     set_bit,
     words_for,
 )
-from bittern.literature.constructs.family import ConstructIndex, Tables, first_of_segment
+from bittern.literature.constructs.family import ConstructIndex, ConstructTables, first_of_segment
 from bittern.stabbing.contract import unfit
 from bittern.stabbing.runs import RUNS, Runs, add_run
 
@@ -152,7 +152,9 @@ class BitmapIndex(ConstructIndex):
 
     clipped: ClassVar[bool]
 
-    def __init__(self, lists: IdLists, tables: Tables, words: Words, *, domain: int) -> None:
+    def __init__(
+        self, lists: IdLists, tables: ConstructTables, words: Words, *, domain: int
+    ) -> None:
         super().__init__(lists, tables, domain=domain)
         self.words = words
         width = self._width(tables, domain)
@@ -160,17 +162,17 @@ class BitmapIndex(ConstructIndex):
         self._shape = np.array([domain, tables.per, width, self.clipped, covering], np.int64)
 
     @classmethod
-    def _width(cls, tables: Tables, domain: int) -> int:
+    def _width(cls, tables: ConstructTables, domain: int) -> int:
         """Words per row: the first values' segments are shorter, but their rows are not."""
         clipped = (tables.longest - 1) * tables.per + 1
         return words_for(clipped if cls.clipped else domain * tables.per)
 
     @classmethod
-    def _bytes_beside(cls, tables: Tables, domain: int) -> int:
+    def _bytes_beside(cls, tables: ConstructTables, domain: int) -> int:
         return 8 * domain * cls._width(tables, domain)
 
     @classmethod
-    def _of(cls, lists: IdLists, tables: Tables, domain: int) -> Self:
+    def _of(cls, lists: IdLists, tables: ConstructTables, domain: int) -> Self:
         words = np.zeros(domain * cls._width(tables, domain), np.uint64)
         index = cls(lists, tables, words, domain=domain)
         index._mark(index.active(), on=True)
@@ -262,7 +264,7 @@ class VirtualIndex(ConstructIndex):
     """
 
     @classmethod
-    def _of(cls, lists: IdLists, tables: Tables, domain: int) -> Self:
+    def _of(cls, lists: IdLists, tables: ConstructTables, domain: int) -> Self:
         return cls(lists, tables, domain=domain)
 
     def _locate(self, values: Int32s) -> Runs:
@@ -315,7 +317,7 @@ class TableIndex(ConstructIndex):
     """
 
     @classmethod
-    def _of(cls, lists: IdLists, tables: Tables, domain: int) -> Self:
+    def _of(cls, lists: IdLists, tables: ConstructTables, domain: int) -> Self:
         return cls(lists, tables, domain=domain)
 
     def _locate(self, values: Int32s) -> Runs:

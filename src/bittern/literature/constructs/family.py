@@ -108,7 +108,7 @@ SIMPLE = Scheme(logarithmic=False, default=16)
 LOGARITHMIC = Scheme(logarithmic=True, default=32)
 
 
-class Tables:
+class ConstructTables:
     """What follows from the lengths alone, as kernels use it."""
 
     def __init__(self, scheme: Scheme, longest: int) -> None:
@@ -182,7 +182,7 @@ class ConstructIndex(StabbingIndex):
     instead: ClassVar[str]
     """What to use where this would take too much memory."""
 
-    def __init__(self, lists: IdLists, tables: Tables, *, domain: int) -> None:
+    def __init__(self, lists: IdLists, tables: ConstructTables, *, domain: int) -> None:
         self.domain = domain
         self.lists = lists
         self.tables = tables
@@ -196,7 +196,7 @@ class ConstructIndex(StabbingIndex):
         if longest is None:
             longest = choose_longest(cls.scheme, lows, highs)
         longest = cls.scheme.within(cls.scheme.checked(longest), domain)
-        tables = Tables(cls.scheme, longest)
+        tables = ConstructTables(cls.scheme, longest)
         fixed = 4 * (domain * tables.per + 1) + cls._bytes_beside(tables, domain)
         what = f"{cls.name} over {domain} cells with longest={longest}"
         check_bytes(fixed, what, f"{cls.instead}, or a shorter longest")
@@ -211,11 +211,11 @@ class ConstructIndex(StabbingIndex):
 
     @classmethod
     @abstractmethod
-    def _of(cls, lists: IdLists, tables: Tables, domain: int) -> Self:
+    def _of(cls, lists: IdLists, tables: ConstructTables, domain: int) -> Self:
         """Add to lists that were just built whatever else the search needs."""
 
     @classmethod
-    def _bytes_beside(cls, tables: Tables, domain: int) -> int:  # noqa: ARG003
+    def _bytes_beside(cls, tables: ConstructTables, domain: int) -> int:  # noqa: ARG003
         """Bytes that the search needs beside the lists."""
         return 0
 
@@ -293,7 +293,7 @@ class ConstructIndex(StabbingIndex):
         return cls(lists, tables, domain=domain)
 
     @classmethod
-    def _opened(cls, arrays: Mapping[str, NDArray[Any]]) -> tuple[IdLists, Tables, int]:
+    def _opened(cls, arrays: Mapping[str, NDArray[Any]]) -> tuple[IdLists, ConstructTables, int]:
         shape = np.asarray(arrays["shape"])
         domain, longest = (int(n) for n in shape) if shape.shape == (2,) else (-1, -1)
         offsets, items = np.asarray(arrays["offsets"]), np.asarray(arrays["items"])
@@ -307,7 +307,7 @@ class ConstructIndex(StabbingIndex):
             and offsets.dtype == items.dtype == np.int32
         ):
             raise unfit(f"a {cls.name} index")
-        return IdLists(offsets, items), Tables(cls.scheme, longest), domain
+        return IdLists(offsets, items), ConstructTables(cls.scheme, longest), domain
 
 
 def choose_longest(scheme: Scheme, lows: Int32s, highs: Int32s) -> int:

@@ -9,6 +9,9 @@ begin at each cell. An interval takes one per L cells and one for every binary d
 The rows of bits take r * r * (k + 1) bits: 19 MB for 5,000 cells and L = 32, and more than is
 allowed from 76,000 cells on. What this saves beside ``lci_bc`` is one addition per list, and its
 rows lie too far apart in memory for that to be seen.
+
+Cost of a search: the words of (L - 1) * (k + 1) + 1 bits, and the active lists. An interval of w
+cells is in w / L lists, and one for each binary digit of the rest.
 """
 
 from __future__ import annotations

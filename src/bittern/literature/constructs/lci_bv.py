@@ -11,6 +11,9 @@ looked at, and where a list is not empty, its construct begins at c // (k + 1) a
 Only 2L - 1 of the segment do contain the value. Headers are empty or not as if at random, and so
 each costs a guess of the processor, beside the division: the slowest of the family, as in the
 paper, and a step towards ``lci_dt``.
+
+Cost of a search: (L - 1) * (k + 1) + 1 headers, and the active lists. Memory: the lists, k + 1 for
+each cell.
 """
 
 from __future__ import annotations

@@ -12,6 +12,9 @@ While the lists are packed, the ids of neighbours are neighbours, too: a beginni
 offsets and one copy, a search L of them. After changes it visits the 2L - 1 lists one by one,
 until ``arrays`` packs them again. The paper's best, and the family's best here, where more than
 a few of the covering constructs are active.
+
+Cost of a search: L beginnings, or 2L - 1 lists, and the ids. Memory: the lists, k + 1 for each
+cell, and a table of L numbers.
 """
 
 from __future__ import annotations

@@ -15,6 +15,9 @@ empty. A search reads no list that is empty or does not contain the value, but t
 r * r * L bits: 50 MB for 5,000 cells and L = 16, and more than is allowed from 47,000 cells on.
 Only the words of the covering segment can be other than 0, and no others are read; ``sci_bc``
 keeps no others.
+
+Cost of a search: the words of (L - 1) * L + 1 bits, and the active lists; an interval of w cells is
+in ceil(w / L) of them. A change of an active list is O(its length), of one that was empty O(L).
 """
 
 from __future__ import annotations

@@ -10,6 +10,8 @@ the first construct of cell 0 that reaches j::
 
 Bit b of a row stands for the construct C_min + b, at the price of one addition. Rows are as long
 as the longest segment, (L - 1) * L + 1 bits: r * L * L bits in all.
+
+Cost: a search and a change take what they take in ``sci``.
 """
 
 from __future__ import annotations

@@ -10,6 +10,8 @@ at c // L and has c % L + 1 cells::
 
 Half of the segment does not contain the value, and the divisions for it are wasted: ``sci_dt`` is
 better in every way, and this is the paper's step towards it.
+
+Cost of a search: (L - 1) * L + 1 headers, and the active lists. Memory: the lists, L for each cell.
 """
 
 from __future__ import annotations

@@ -10,6 +10,9 @@ neighbours up to its last, so the table needs one entry for each of the L beginn
 While the lists are packed, the ids of neighbours are neighbours, too: a beginning then costs two
 offsets and one copy, a search L of them, no more than in LCI. After changes it visits each list,
 until ``arrays`` packs them again.
+
+Cost of a search: L beginnings, or L * (L + 1) / 2 lists, and the ids. Memory: the lists, L for each
+cell, and a table of L numbers.
 """
 
 from __future__ import annotations

@@ -10,6 +10,8 @@ the lists of the other, entry by entry::
 
 Both names exist so that either paper's experiments run under its own words (figures 14 to 19 of
 seed 001 compare UI, LCI and CEI; figures 6 and 7 of seed 000 have Dlist).
+
+Cost: that of ``stabbing/dlist.py``: a search is one list, an interval of w cells is in w lists.
 """
 
 from __future__ import annotations

@@ -26,6 +26,9 @@ Memory: 8 bytes per posting and 4 per list, and there is a posting for each whol
 range covers: that is the price of this index, and why it grows with the space of values. A range
 also has one for each two constants in it without a whole number between them, where fractions fall:
 where all whole numbers are constants, that makes twice as many.
+
+Cost of an event: for each size up to its own, joining the lists of its values
+(``literature/kindex/match.py``).
 """
 
 from __future__ import annotations

@@ -20,6 +20,9 @@ what can be chosen. There are at most as many segments as channels: more would a
 
 Memory: 8 bytes for each basic predicate and each counter, 4 for each class, and 12 for each segment
 of a list that exists (``opindex-bs``: 4).
+
+Cost of an event of m attributes, k of them pivots: O(k m) signatures for each operator, and the
+hits (``literature/opindex/match.py``).
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ class Elements:
         if pa.types.is_null(kind):
             return None
         if not pa.types.is_list(kind):
-            return f"{kind} is no array"
+            return f"{kind} is not an array"
         types = [values.type for values, _ in self._constants]
         if any(common_type(kind.value_type, each) is not None for each in types):
             return None
