@@ -213,6 +213,11 @@ SETTLED = [
     "concat_ws(CAST(nullif(t, 0) AS STRING), CAST(10 / t AS STRING))",
     "substring(CAST(nullif(t, 0) AS STRING), CAST(10 / t AS INT))",
     "power(nullif(t, 0), 10 / t)",
+    "try_divide(10 / t, nullif(t, 0))",
+    "try_divide(nullif(t, 0), 10 / t)",
+    "try_mod(CAST(10 / t AS INT), nullif(t, 0))",
+    "substring(CAST(nullif(t, 0) AS STRING), t + 9223372036854775680)",
+    "array_contains(array(nullif(t, 0)), 10 / t)",
     "exists(array(t, 0), e -> e != 0 AND 10 / e > 1)",
     "array_contains(array(nullif(t, 0)), 10 / t)",
 ]

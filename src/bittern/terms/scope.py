@@ -128,7 +128,13 @@ class Scope:
         meaning = functions().get(term.function)
         if meaning is None:
             raise MeaninglessError(f"only Spark knows the function {term.function}")
-        value = meaning.evaluate(self, term, *(() if meaning.is_lazy else self._arguments(term)))
+        arguments = () if meaning.is_lazy else self._arguments(term)
+        n_failures = len(self.failures)
+        value = meaning.evaluate(self, term, *arguments)
+        if arguments and len(self.failures) > n_failures:
+            is_backward = term.function in _LAST_FIRST
+            first = arguments[-1:] if is_backward else arguments[:1]
+            self._excuse(n_failures, self._settled(term, first))
         if id(term) in self._repeated:
             self._keep(term, value, self.failures[before:])
         return value
@@ -324,7 +330,7 @@ _EAGER = frozenset(
     "make_interval make_ym_interval try_make_interval".split()
 )
 #: Functions that begin with their last argument: the divisor, the text that is trimmed.
-_LAST_FIRST = frozenset(("/", "%", "div", "mod", "pmod", "trim", "ltrim", "rtrim"))
+_LAST_FIRST = frozenset("/ % div mod pmod try_divide try_mod trim ltrim rtrim".split())  # noqa: SIM905
 #: Functions that are NULL where an argument is, of whatever type that is. Not all of them.
 _STRICT = frozenset(
     "compare = != < <= > >= + - * / % div & | ^ ~ || negative positive not like ilike rlike "  # noqa: SIM905
