@@ -109,8 +109,9 @@ def typed_constant(kind: str, text: str) -> pa.Scalar:
         if not re.fullmatch("[0-9A-Fa-f]*", text):
             raise ValueError(f"X'{text[:30]}' is not binary: its digits are 0 to 9 and A to F")
         return pa.scalar(bytes.fromhex(digits), pa.binary())
+    day = "1970-01-01" if text.strip().lower() == "epoch" else text
     try:
-        constant = folded(Call("cast", (Constant(pa.scalar(text, pa.string())),), _TYPES[kind]))
+        constant = folded(Call("cast", (Constant(pa.scalar(day, pa.string())),), _TYPES[kind]))
         constant.as_py()
     except (ValueError, OverflowError):
         name = kind.partition("_")[0]

@@ -137,6 +137,10 @@ class TokenReader:
     def _error(self, message: str, token: Token) -> Any:
         raise ExpressionError(message, self.text, token.position) from None
 
+    def _refuse(self, message: str, token: Token) -> Any:
+        """What is well understood, whatever the parser of plain predicates says of it."""
+        raise FunctionCallError(message, self.text, token.position)
+
     def _fail(self, token: Token, expected: str) -> Any:
         found = "the end" if token.kind == "end" else token.text[:30]
         self._error(f"expected {expected}, found {found}", token)
