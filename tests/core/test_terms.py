@@ -339,6 +339,7 @@ def test_a_term_beside_a_quantified_predicate() -> None:
         ("EXISTS (SELECT 1)", "a subquery cannot stand"),
         ("a = (select * from b)", "a subquery cannot stand"),
         ("a > TIMESTAMP 'today'", "the present moment"),
+        ("v:a.b::int = 1", "for v:a.b write a.b"),
         ("select - 1 > 2 AND select * 2 > 1 AND select IN (1, 2)", None),
         ("xxhash64(a) > 1", 'functions="spark"'),
         ("CASE WHEN a THEN b = 1", "WHEN, ELSE or END"),

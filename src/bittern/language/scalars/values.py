@@ -123,6 +123,12 @@ class ValueReader(FunctionReader):
                 if token.kind == "string":
                     self._fail(token, "the name of a collation without quotes")
                 term = self._with_collation(term, token)
+            elif self._peek().kind == ":":
+                self._refuse(
+                    "':' leads into a variant, whose fields are attributes of their own: "
+                    "for v:a.b write a.b",
+                    self._peek(),
+                )
             else:
                 return term
 
