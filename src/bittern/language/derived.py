@@ -143,13 +143,16 @@ def operand_word(text: str) -> str | None:
     """The word of the attribute that a term's text stands for.
 
     None if it is a constant or a condition, which are not compared with everything, or if it is
-    compared in a way of its own. ``user NOT IN SET vips`` is the negation of one.
+    compared in a way of its own. ``user NOT IN SET vips`` is the negation of one, and an array that
+    has a constant is an attribute that is there.
     """
     term = read_term(text, hidden=True)
     if isinstance(term, Call) and term.function == "not" and set_of(term.arguments[0]) is not None:
         return f"(NOT {attribute_word(_name(term.arguments[0]))})"  # as it is indexed
     if isinstance(term, Constant) or _is_condition(term) or _is_collated(term):
         return None
+    if isinstance(term, Call) and term.function == "array_contains" and _has_element(term):
+        return f"{attribute_word(_name_of_element(term))} IS NOT NULL"
     return attribute_word(_name(term))
 
 
@@ -223,7 +226,11 @@ def _has_element(term: Call) -> Draft | None:
         return None
     if not element.scalar.is_valid or pa.types.is_nested(element.scalar.type):
         return None
-    return syntax.Not(syntax.IsNull(f"{TERM}{_text(term)}{TERM}"))
+    return syntax.Not(syntax.IsNull(_name_of_element(term)))
+
+
+def _name_of_element(term: Call) -> str:
+    return f"{TERM}{_text(term)}{TERM}"
 
 
 def _overlaps(term: Call) -> Draft | None:

@@ -84,9 +84,14 @@ class TokenReader:
         return token
 
     def _note_operand(self, first: int) -> None:
-        """Note that the tokens since the first one are the left operand of a predicate."""
-        last = self._tokens[self._next - 1]
-        self.operands.append((self._tokens[first].position, last.position + len(last.text)))
+        """Note that the tokens since the first one are the left operand of a predicate.
+
+        Those inside of it are none: they are not left on their own.
+        """
+        start, last = self._tokens[first].position, self._tokens[self._next - 1]
+        while self.operands and self.operands[-1][0] >= start:
+            self.operands.pop()
+        self.operands.append((start, last.position + len(last.text)))
 
     def _accept(self, kind: str) -> bool:
         if self._peek().kind != kind:
