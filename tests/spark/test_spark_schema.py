@@ -330,6 +330,7 @@ def test_texts_that_spark_does_not_compare_by_their_bytes(
         "u = 'Ab'",
         "u < c COLLATE UNICODE_CI OR c IS NULL",
         "p = 'a '",
+        "c = 'A' COLLATE UTF8_BINARY OR contains(c, 'B' COLLATE UTF8_BINARY)",
         "length(c) = 1 AND lower(b) = 'a'",
     ]
     kept = {text: {row.id for row in events.where(text).collect()} for text in texts}

@@ -21,13 +21,14 @@ from __future__ import annotations
 import datetime as dt
 import math
 import re
+from collections.abc import Sequence
 from decimal import Decimal
 
 import pyarrow as pa
 
 from bittern.language.limits import MAX_DECIMAL_DIGITS
 from bittern.language.syntax import Literal
-from bittern.terms.nodes import Call, Constant
+from bittern.terms.nodes import Call, Constant, Term
 from bittern.terms.scope import folded
 from bittern.terms.types import MAX_PRECISION, TIMESTAMP, TIMESTAMP_NTZ
 
@@ -142,3 +143,10 @@ def literal_of(scalar: pa.Scalar) -> Literal | None:
     if isinstance(value, dt.datetime):
         return Literal(value if value.tzinfo else value.replace(tzinfo=dt.UTC))
     return Literal(value) if isinstance(value, dt.date) else None
+
+
+def literals_of(terms: Sequence[Term]) -> tuple[Literal, ...] | None:
+    """The literals that terms are; None if one of them is none."""
+    found = [literal_of(each.scalar) if isinstance(each, Constant) else None for each in terms]
+    literals = tuple(each for each in found if each is not None)
+    return literals if len(literals) == len(found) else None

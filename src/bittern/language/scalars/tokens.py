@@ -198,16 +198,18 @@ class TokenReader:
         if len(collations) > 1:
             self._error("a comparison has one collation, not two", self._peek())
         plain = [_without_collation(each) for each in arguments]
-        if collations == {BYTEWISE} or name in _INDIFFERENT:
+        is_bytewise = collations == {BYTEWISE}
+        if name in _INDIFFERENT or (is_bytewise and not is_any_function_allowed()):
             return plain
-        if name not in _COLLATED:
+        # Only Spark knows whether a column has another collation of its own.
+        if is_bytewise or name not in _COLLATED:
             if not is_any_function_allowed():
                 self._error(
                     f"COLLATE stands beside a comparison, not in {name.upper()}", self._peek()
                 )
-            folded_here = Constant(pa.scalar(FOLDED))
+            collation = Constant(pa.scalar("UTF8_BINARY" if is_bytewise else FOLDED))
             return [
-                each if _collation(each) is None else Call(COLLATE, (inner, folded_here))
+                each if _collation(each) is None else Call(COLLATE, (inner, collation))
                 for each, inner in zip(arguments, plain, strict=True)
             ]
         texts = 2 if name in ("like", "ilike") else len(arguments)  # the third is the escape
