@@ -11,7 +11,7 @@ an event's ten tags and five items::
 DuckDB computes the 200 terms of every event once as well, and joins their values with the
 constants; it joins the tags of an event with those of subscriptions. Run
 ``python -m benchmarks.terms [--small]``: events per CPU second of one thread, in turns, after both
-were found to give the same matches.
+were found to give the same matches. Each round has events of its own, which no one has seen before.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -261,20 +262,21 @@ def compare(
     name: str,
     texts: dict[int, str],
     peer: DuckDBTerms | DuckDBArrays,
-    events: pa.Table,
+    draw: Callable[[int], pa.Table],
     rounds: int,
 ) -> None:
-    """Match the same events with both, in turns, once they were found to agree."""
+    """Match the events of each round with both, in turns, once they were found to agree."""
     start = time.process_time()
     matcher = bittern.Matcher(bittern.Index.build(texts))
     print(f"{name}: {len(texts):,} subscriptions built in {time.process_time() - start:.1f} CPU-s")
-    some = events.slice(0, _COMPARED)
+    some = draw(0).slice(0, _COMPARED)
     ours = {(e, i) for e, own in enumerate(matcher.match(some).to_pylist()) for i in own}
     theirs = set(zip(*(column.to_pylist() for column in peer.matches(some).columns), strict=True))
     print(f"matches per event: {len(ours) / len(some):.1f}; different: {len(ours ^ theirs)}")
-    for _ in range(rounds):
-        timed(f"bittern, {name}", lambda: matcher.match(events), len(events))
-        timed(f"duckdb, {name}", lambda: peer.matches(events), len(events))
+    for number in range(1, rounds + 1):
+        events = draw(number)
+        timed(f"bittern, {name}", partial(matcher.match, events), len(events))
+        timed(f"duckdb, {name}", partial(peer.matches, events), len(events))
 
 
 def main() -> None:
@@ -284,10 +286,17 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args()
     n, n_events = (2_000, 1_000) if options.small else (100_000, 16_384)
-    rows, events = term_subscriptions(Draw(21, 0), n), term_events(Draw(21, 1), n_events)
-    compare("terms", term_texts(rows), DuckDBTerms(rows), events, options.rounds)
-    rows, events = array_subscriptions(Draw(22, 0), n), array_events(Draw(22, 1), n_events)
-    compare("arrays", array_texts(rows), DuckDBArrays(rows), events, options.rounds)
+
+    def draw_terms(number: int) -> pa.Table:
+        return term_events(Draw(21, 1 + number), n_events)
+
+    def draw_arrays(number: int) -> pa.Table:
+        return array_events(Draw(22, 1 + number), n_events)
+
+    rows = term_subscriptions(Draw(21, 0), n)
+    compare("terms", term_texts(rows), DuckDBTerms(rows), draw_terms, options.rounds)
+    rows = array_subscriptions(Draw(22, 0), n)
+    compare("arrays", array_texts(rows), DuckDBArrays(rows), draw_arrays, options.rounds)
 
 
 if __name__ == "__main__":

@@ -25,6 +25,8 @@ from bittern.spark.terms.planning import plan_terms
 
 #: So many expressions are asked of Spark at once.
 _AT_ONCE = 40
+#: Where Spark keeps what the type of a text column was written as.
+_WRITTEN_TYPE = "__CHAR_VARCHAR_TYPE_STRING"
 
 
 @dataclass
@@ -45,6 +47,12 @@ class Rows:
     table: pa.Table
     #: Columns of types that Spark does not give to Arrow.
     missing: dict[str, str]
+
+    @property
+    def padded(self) -> list[str]:
+        """The columns of type CHAR(n)."""
+        kinds = {each.name: each.metadata.get(_WRITTEN_TYPE, "") for each in self.frame.schema}
+        return [name for name, kind in kinds.items() if kind.startswith("char(")]
 
     @property
     def numbers(self) -> list[int]:

@@ -50,6 +50,13 @@ _SESSION = {
 }
 
 
+_WINDOWS = ("WindowExpression", "UnresolvedWindowExpression")
+#: A literal that is another moment each day, of which the analyzer leaves only the moment.
+_PRESENT = re.compile(
+    r"\b(?:date|timestamp\w*)\s*'\s*(?:now|today|tomorrow|yesterday)\b", re.IGNORECASE
+)
+
+
 @dataclass
 class Relation:
     """Some rows, each with its number, and the expressions about them."""
@@ -150,6 +157,12 @@ class Collector:
         if not isinstance(type_, BooleanType | NullType if item.is_condition else BooleanType):
             return None
         why = self._refusal(selected)
+        if why is None and any(
+            kind(node) in _WINDOWS for node in nodes(self._catalyst.expression(text))
+        ):
+            why = "a window"  # the analyzer puts it below the projection
+        if why is None and _PRESENT.search(text):
+            why = "it reads the present moment"
         if why is None and len({each.lower() for each in frame.columns}) < len(frame.columns):
             why = "two columns of one name"
         key = " ".join(text.split()), str(frame.dtypes)

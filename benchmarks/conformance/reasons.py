@@ -26,6 +26,7 @@ OTHER_CASE = (
 )
 CAST = "a string beside another type, which Spark casts once it knows the column's type: schema="
 COLLATED = "a column with a collation of its own: Bittern compares bytes"
+PADDED = "a column of type CHAR(n), which only Spark pads: in Arrow it is a text like any other"
 NO_ARROW = "a column of a type that Arrow does not have"
 UNLISTED = "Spark fails for some row, and Bittern has a value there"
 UNKNOWN = "not explained"
@@ -60,6 +61,8 @@ def difference(record: dict[str, Any], where: str) -> str:
         return CAST
     if " collate " in record["schema"].lower():
         return COLLATED
+    if any(_has_word(name, record["text"]) for name in record["padded"]):
+        return PADDED
     failed = set(spark["listed"])
     return UNLISTED if set(spark["true"]) == set(own["true"]) - failed else UNKNOWN
 

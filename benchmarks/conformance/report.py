@@ -48,7 +48,15 @@ def _lines(result: dict[str, Any]) -> Iterator[str]:
             f"| {len(alike)} | {len(alike) / len(records):.1%} |"
         )
     failing = sum(bool(record["spark"]["listed"]) for record in records)
-    yield f"\nSpark itself fails on some row of {failing} of them.\n"
+    yield f"\nSpark itself fails on some row of {failing} of them."
+    never = [record for record in records if 0 < record["rows"] == len(record["spark"]["listed"])]
+    for where, name in PLACES.items():
+        own = sum(record[where]["refused"] is not None for record in never)
+        yield (
+            f"Of those that Bittern refuses {name}, {own} fail on every row in Spark: "
+            f"a constant that cannot be cast."
+        )
+    yield ""
     yield "## What is not counted\n"
     yield "| reason | items |"
     yield "| --- | ---: |"

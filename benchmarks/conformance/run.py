@@ -111,6 +111,7 @@ def _answered(relation: Relation) -> tuple[answering.Rows, list[dict[str, Any]]]
             "other_case": own.other_case,
             "implicit": own.implicit,
             "missing": rows.missing,
+            "padded": rows.padded,
             "rows": len(rows.numbers),
         }
         for name, each in answers.items():

@@ -126,6 +126,8 @@ TEXTS = [
     "day = DATE '2024'",
     "day = DATE '2024-1-1'",
     "day = DATE '2024-01'",
+    "day = DATE 'epoch'",
+    "t = TIMESTAMP ' Epoch'",
     "day = DATE '2024-2-29'",
     "day = DATE '+2024-01-01'",
     "day > DATE '1969-12-31T10:00'",

@@ -306,3 +306,38 @@ def test_what_an_index_asks_for_in_vain_is_told(
     assert told.endswith("the events have no wrd: did you mean word?")
     with pytest.raises(OptionError, match="did you mean word"):
         bittern.spark.match(events, index, event_id="id", unknown="raise")
+
+
+def test_texts_that_spark_does_not_compare_by_their_bytes(
+    spark: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Those with a collation, in any form of predicate; and CHAR(n), which Spark pads."""
+    padded = {"__CHAR_VARCHAR_TYPE_STRING": "char(3)"}
+    events = spark.sql(
+        "SELECT id, b, b COLLATE UTF8_LCASE AS c, upper(b) COLLATE UNICODE_CI AS u, "
+        "named_struct('s', b COLLATE UTF8_LCASE) AS st, rpad(b, 3, ' ') AS p "
+        "FROM VALUES (1, 'a'), (2, 'A'), (3, 'č'), (4, 'ab'), (5, NULL) AS (id, b)"
+    )
+    events = events.withMetadata("p", padded).cache()
+    texts = [
+        "c = 'A'",
+        "C != 'A'",
+        "NOT (c IN ('A', 'X') OR id = 3)",
+        "c BETWEEN 'A' AND 'B' AND b != 'A'",
+        "startswith(c, 'A') OR c <=> NULL",
+        "c LIKE '_B'",
+        "st.s = 'A'",
+        "u = 'Ab'",
+        "u < c COLLATE UNICODE_CI OR c IS NULL",
+        "p = 'a '",
+        "c = 'A' COLLATE UTF8_BINARY OR contains(c, 'B' COLLATE UTF8_BINARY)",
+        "length(c) = 1 AND lower(b) = 'a'",
+    ]
+    kept = {text: {row.id for row in events.where(text).collect()} for text in texts}
+    assert kept["c = 'A'"] == {1, 2}
+    assert found_on_spark(events, as_rows(spark, texts), texts) == kept
+    index = bittern.Index.build({"s": "st.s = 'A'"})
+    with caplog.at_level(logging.WARNING, "bittern"):
+        bittern.spark.match(events, index, event_id="id")
+    (told,) = [message for message in caplog.messages if "cannot have" in message]
+    assert told.endswith("Spark does not compare st.s by its bytes, and this index does")

@@ -6,6 +6,7 @@ of rows that do is told by hand.
 
 from __future__ import annotations
 
+import json
 import logging
 from typing import Any
 
@@ -60,6 +61,42 @@ def test_terms_match_as_filter_does(spark: Any) -> None:
     assert found["rejected"] == [None]
     assert not found["differences"]
     assert found["n_kept"] > len(expressions) // 2
+
+
+def in_order_of_keys(text: str) -> bool:
+    """Whether it depends on the order of a map's keys, which mappings need not have."""
+    return "map_keys(extra)[0]" in text or "get(map_keys(extra), 0)" in text
+
+
+def test_all_forms_of_events_match_as_filter_does(events: Any) -> None:
+    """Without Spark, what is known without it; JSON has neither times nor decimals."""
+    texts = [*terms.EXPRESSIONS, *terms.random_expressions(80)]
+    texts = [text for text in texts if not in_order_of_keys(text)]
+    kept = dict(enumerate(terms.kept_by_filter(events, texts)))
+    table, mappings = events.toArrow(), terms.mappings(200)
+    index = bittern.Index.build(dict(enumerate(texts)), on_error="skip", schema=table.schema)
+    assert len(index) > 100
+    assert all("there is no function" in bad.message for bad in index.bad)
+    matcher = bittern.Matcher(index)
+    found = {
+        "columns": matcher.match(table),
+        "structs": matcher.match(table.to_struct_array()),
+        "mappings": matcher.match(mappings),
+    }
+    with bittern.LiveMatcher(schema=table.schema) as live:
+        live.subscribe_many({at: texts[at] for at in index.ids.to_pylist()})
+        found["live"] = live.match(table)
+    answers = {form: each.to_pylist() for form, each in found.items()}
+    answers["one by one"] = [matcher.match(event).to_pylist()[0] for event in mappings[:20]]
+    in_json = [{**event, "cost": None, "day": None, "seen": None} for event in mappings]
+    answers["json"] = matcher.match([json.dumps(event) for event in in_json]).to_pylist()
+    for form, own in answers.items():
+        here = set(range(len(own)))
+        for at in index.ids.to_pylist():
+            if form == "json" and any(name in texts[at] for name in ("cost", "day", "seen")):
+                continue
+            same = {row for row, ids in enumerate(own) if at in ids} == kept[at] & here
+            assert same, f"{form}: {texts[at]}"
 
 
 def test_terms_in_shards(spark: Any, events: Any, tmp_path: Any) -> None:

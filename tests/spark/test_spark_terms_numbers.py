@@ -182,6 +182,51 @@ def test_mathematics(spark: Any) -> None:
     )
 
 
+#: Terms that fail, unless what stands before has settled the result already.
+SETTLED = [
+    "t != 0 AND 10 / t > 1",
+    "t = 0 OR 10 / t > 1",
+    "nullif(10 / t > 1 AND t != 0, FALSE)",
+    "b AND t != 0 AND 10 / t > 1",
+    "CASE WHEN t != 0 AND 10 / t > 1 THEN 'x' ELSE 'y' END",
+    "coalesce(t = 0 OR 10 / t > 1, TRUE)",
+    "NOT (t != 0 AND 10 / t > 1)",
+    "t IN (0, 10 / t)",
+    "nullif(t IN (10 / t, 0), TRUE)",
+    "t NOT IN (1, 0, 10 / t)",
+    "t BETWEEN 1 AND 10 / t",
+    "t NOT BETWEEN 10 / t AND 1",
+    "nullif(t, 0) + 10 / t",
+    "10 / t + nullif(t, 0)",
+    "(10 / t) / nullif(t, 0)",
+    "nullif(t, 0) / (10 / t)",
+    "pmod(l + 1, nullif(t, 1))",
+    "pmod(nullif(t, 1), l + 1)",
+    "nullif(t, 0) = 10 / t",
+    "nullif(nullif(t, 0) <=> 10 / t, TRUE)",
+    "nullif(nullif(t, 0), 10 / t)",
+    "coalesce(nullif(t, 0) > 10 / t, TRUE)",
+    "greatest(nullif(t, 0), 10 / t)",
+    "trim(CAST(10 / t AS STRING) FROM CAST(nullif(t, 0) AS STRING))",
+    "trim(CAST(nullif(t, 0) AS STRING) FROM CAST(10 / t AS STRING))",
+    "concat(CAST(nullif(t, 0) AS STRING), CAST(10 / t AS STRING))",
+    "concat_ws(CAST(nullif(t, 0) AS STRING), CAST(10 / t AS STRING))",
+    "substring(CAST(nullif(t, 0) AS STRING), CAST(10 / t AS INT))",
+    "power(nullif(t, 0), 10 / t)",
+    "try_divide(10 / t, nullif(t, 0))",
+    "try_divide(nullif(t, 0), 10 / t)",
+    "try_mod(CAST(10 / t AS INT), nullif(t, 0))",
+    "substring(CAST(nullif(t, 0) AS STRING), t + 9223372036854775680)",
+    "array_contains(array(nullif(t, 0)), 10 / t)",
+    "exists(array(t, 0), e -> e != 0 AND 10 / e > 1)",
+    "array_contains(array(nullif(t, 0)), 10 / t)",
+]
+
+
+def test_what_is_settled_is_not_computed(spark: Any) -> None:
+    check(spark, SETTLED, n_failing=len(TABLE))
+
+
 MEANINGLESS = ["b + 1", "-b", "abs(b)", "round(b)", "s + s", "i div d", "i & c", "~d", "~s"]
 MEANINGLESS += ["bit_count(s)", "sqrt(b)", "floor(b)", "shiftleft(b, 1)", "round(d, i)", "b % b"]
 MEANINGLESS += ["s & s", "d | 1"]

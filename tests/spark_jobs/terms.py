@@ -46,6 +46,20 @@ def rows(n: int) -> list[tuple[Any, ...]]:
     ]
 
 
+def mappings(n: int) -> list[dict[str, Any]]:
+    """The same events as mappings."""
+    names = "id brand price cost quantity code day seen ok tags extra seller odd.name".split()  # noqa: SIM905
+    found = []
+    for row in rows(n):
+        event = dict(zip(names, row, strict=True))
+        if event["seller"] is not None:
+            name, city = event["seller"]
+            place = None if city is None else {"zip": city[0], "size": city[1]}
+            event["seller"] = {"name": name, "city": place}
+        found.append(event)
+    return found
+
+
 EXPRESSIONS = [
     "lower(brand) = 'acme'",
     "trim(brand) LIKE 'Z%' OR upper(brand) IN ('ACME', 'X')",

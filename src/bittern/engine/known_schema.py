@@ -104,7 +104,7 @@ class KnownSchema:
         """``functions="spark"`` says that Spark computes terms, and knows better what it can."""
         self.schema = schema
         self._is_spark = functions == SPARK
-        self._types = ColumnTypes(_Columns(schema))
+        self._types = ColumnTypes(_Columns(schema), self._is_of_spark if self._is_spark else None)
         self._slots: dict[int, tuple[Template, tuple[int, ...]]] = {}
         self._needs: dict[tuple[Any, ...], bool] = {}
         self._changes: dict[Predicate, bool] = {}
@@ -211,11 +211,21 @@ class KnownSchema:
     def missing(self, names: Iterable[str]) -> list[tuple[str, str]]:
         """Of attributes as an index names them, those that no event has, and what to say of them.
 
-        For an index that was built before the events were known.
+        So are texts that Spark does not compare by their bytes, as the index does. For an index
+        that was built before the events were known.
         """
+        names = list(names)
         asked = dict.fromkeys(each for name in names for each in attributes_in(name))
-        missing = [each for each in asked if self.schema.is_missing(each)]
-        return [(each, self._missing(each)) for each in missing]
+        found = [(each, self._missing(each)) for each in asked if self.schema.is_missing(each)]
+        compared = dict.fromkeys(each for name in names for each in sides_of(name) or [name])
+        return found + [
+            (each, f"Spark does not compare {each} by its bytes, and this index does")
+            for each in compared
+            if self._is_of_spark(each)
+        ]
+
+    def _is_of_spark(self, name: str) -> bool:
+        return not self.schema.is_compared_by_bytes(name)
 
     def _missing(self, name: str) -> str:
         if name not in self._reasons:

@@ -21,13 +21,14 @@ from __future__ import annotations
 import datetime as dt
 import math
 import re
+from collections.abc import Sequence
 from decimal import Decimal
 
 import pyarrow as pa
 
 from bittern.language.limits import MAX_DECIMAL_DIGITS
 from bittern.language.syntax import Literal
-from bittern.terms.nodes import Call, Constant
+from bittern.terms.nodes import Call, Constant, Term
 from bittern.terms.scope import folded
 from bittern.terms.types import MAX_PRECISION, TIMESTAMP, TIMESTAMP_NTZ
 
@@ -109,8 +110,9 @@ def typed_constant(kind: str, text: str) -> pa.Scalar:
         if not re.fullmatch("[0-9A-Fa-f]*", text):
             raise ValueError(f"X'{text[:30]}' is not binary: its digits are 0 to 9 and A to F")
         return pa.scalar(bytes.fromhex(digits), pa.binary())
+    day = "1970-01-01" if text.strip().lower() == "epoch" else text
     try:
-        constant = folded(Call("cast", (Constant(pa.scalar(text, pa.string())),), _TYPES[kind]))
+        constant = folded(Call("cast", (Constant(pa.scalar(day, pa.string())),), _TYPES[kind]))
         constant.as_py()
     except (ValueError, OverflowError):
         name = kind.partition("_")[0]
@@ -141,3 +143,10 @@ def literal_of(scalar: pa.Scalar) -> Literal | None:
     if isinstance(value, dt.datetime):
         return Literal(value if value.tzinfo else value.replace(tzinfo=dt.UTC))
     return Literal(value) if isinstance(value, dt.date) else None
+
+
+def literals_of(terms: Sequence[Term]) -> tuple[Literal, ...] | None:
+    """The literals that terms are; None if one of them is none."""
+    found = [literal_of(each.scalar) if isinstance(each, Constant) else None for each in terms]
+    literals = tuple(each for each in found if each is not None)
+    return literals if len(literals) == len(found) else None

@@ -8,6 +8,9 @@ With ``price`` a DOUBLE and ``code`` a STRING::
 Spark's analyzer adds these casts to every filter (``terms/coercions.py``). Here the text itself is
 converted: whatever reads it later, without the schema, reads what was meant. Predicates that need
 no cast stay as they are. Conditions of quantifiers are not converted. O(length).
+
+Where Spark computes terms, it also compares texts that have a collation, or are padded: with
+``name STRING COLLATE UTF8_LCASE``, ``name = 'a'`` becomes ``coalesce(name = 'a')``.
 """
 
 from __future__ import annotations
@@ -67,6 +70,9 @@ def converted(leaf: Leaf, types: ColumnTypes) -> Expression:
     if term is None:
         return leaf
     changed = coerced(term, types)
+    if types.has_texts_of_spark(changed):
+        # As one term of Spark's, for whatever is taken apart is compared by bytes here.
+        return condition_of(nodes.Call("coalesce", (changed,)))
     return leaf if changed == term else condition_of(changed)
 
 

@@ -29,7 +29,7 @@ import pyarrow as pa
 
 from bittern.errors import LimitError
 from bittern.language import syntax
-from bittern.language.constants import literal_of
+from bittern.language.constants import literal_of, literals_of
 from bittern.language.limits import MAX_TERM_COPIES, MAX_TERM_DEPTH, MAX_TERM_LENGTH
 from bittern.language.literals import TERM, kind_of
 from bittern.language.predicates import FLIPPED
@@ -143,13 +143,16 @@ def operand_word(text: str) -> str | None:
     """The word of the attribute that a term's text stands for.
 
     None if it is a constant or a condition, which are not compared with everything, or if it is
-    compared in a way of its own. ``user NOT IN SET vips`` is the negation of one.
+    compared in a way of its own. ``user NOT IN SET vips`` is the negation of one, and an array that
+    has a constant is an attribute that is there.
     """
     term = read_term(text, hidden=True)
     if isinstance(term, Call) and term.function == "not" and set_of(term.arguments[0]) is not None:
         return f"(NOT {attribute_word(_name(term.arguments[0]))})"  # as it is indexed
     if isinstance(term, Constant) or _is_condition(term) or _is_collated(term):
         return None
+    if (name := _name_of_element(term)) is not None:
+        return f"{attribute_word(name)} IS NOT NULL"
     return attribute_word(_name(term))
 
 
@@ -217,13 +220,20 @@ def _not(term: Call, *, positive: bool) -> Draft:
 
 
 def _has_element(term: Call) -> Draft | None:
-    """An array that has a constant, as the attribute that is there if it does."""
+    name = _name_of_element(term)
+    return None if name is None else syntax.Not(syntax.IsNull(name))
+
+
+def _name_of_element(term: Term) -> str | None:
+    """The attribute that is there if an array has a constant."""
+    if not isinstance(term, Call) or term.function != "array_contains":
+        return None
     array, element = term.arguments
     if isinstance(array, Constant) or not isinstance(element, Constant):
         return None
     if not element.scalar.is_valid or pa.types.is_nested(element.scalar.type):
         return None
-    return syntax.Not(syntax.IsNull(f"{TERM}{_text(term)}{TERM}"))
+    return f"{TERM}{_text(term)}{TERM}"
 
 
 def _overlaps(term: Call) -> Draft | None:
@@ -263,7 +273,7 @@ def _comparison(term: Call) -> Draft | None:
 
 def _between(term: Call) -> Draft | None:
     value, low, high = term.arguments
-    literals = _literals((low, high))
+    literals = literals_of((low, high))
     if literals is not None and len(families := _families(literals)) > 1:
         raise ValueError(f"BETWEEN mixes a {' with a '.join(families)}")
     if literals is not None and not isinstance(value, Constant):
@@ -299,15 +309,12 @@ def _in(term: Call) -> Draft | None:
 
 
 def _is_null(term: Call) -> Draft:
-    return Branch(syntax.Not, [_is_not_null(term)]) if _quantified(term) else _missing(term)
-
-
-def _missing(term: Call) -> syntax.IsNull:
-    return syntax.IsNull(_name(term.arguments[0]))
+    there = _is_not_null(term)
+    return there.operand if isinstance(there, syntax.Not) else Branch(syntax.Not, [there])
 
 
 def _is_not_null(term: Call) -> Draft:
-    return _quantified(term) or syntax.Not(_missing(term))
+    return _quantified(term) or syntax.Not(syntax.IsNull(_name(term.arguments[0])))
 
 
 def _quantified(term: Call) -> syntax.Quantified | None:
@@ -338,9 +345,8 @@ def _same(term: Call) -> Draft:
 def _is_truth(term: Call) -> Draft:
     """``x IS TRUE``: never unknown, so that NOT of it is TRUE where x is unknown."""
     name = _name(term.arguments[0])
-    value = syntax.Literal(term.function == "is true")
-    there = syntax.Not(syntax.IsNull(name))
-    return Branch(syntax.And, [syntax.Compare(name, "=", value), there])
+    is_value = syntax.Compare(name, "=", syntax.Literal(term.function == "is true"))
+    return Branch(syntax.And, [is_value, syntax.Not(syntax.IsNull(name))])
 
 
 def _like(term: Call) -> Draft | None:
@@ -416,12 +422,6 @@ def _is_condition(term: Term) -> bool:
     return isinstance(term, Call) and (
         term.function in _CONDITIONS or term.function in _JUNCTIONS or term.function == IN_SET
     )
-
-
-def _literals(terms: Sequence[Term]) -> tuple[syntax.Literal, ...] | None:
-    found = [literal_of(each.scalar) if isinstance(each, Constant) else None for each in terms]
-    literals = tuple(each for each in found if each is not None)
-    return literals if len(literals) == len(found) else None
 
 
 def _families(literals: Sequence[syntax.Literal]) -> list[str]:

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import difflib
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -45,11 +45,17 @@ _MOST_HINTS = 1000
 class EventSchema:
     """The attributes that events of an Arrow schema can have. Immutable, but for what it looked up.
 
-    ``json`` names columns of JSON text; ``case_sensitive`` is that of ``Matcher``.
+    ``json`` names columns of JSON text; ``case_sensitive`` is that of ``Matcher``. ``not_by_bytes``
+    are attributes whose texts only Spark can compare: they have a collation, or are padded.
     """
 
     def __init__(
-        self, schema: pa.Schema, *, json: str | Sequence[str] = (), case_sensitive: bool = True
+        self,
+        schema: pa.Schema,
+        *,
+        json: str | Sequence[str] = (),
+        case_sensitive: bool = True,
+        not_by_bytes: Iterable[str] = (),
     ) -> None:
         if not isinstance(schema, pa.Schema):
             raise OptionError(
@@ -58,6 +64,7 @@ class EventSchema:
         objects = json_names(json)
         check_json(objects, schema)
         self._case_sensitive = case_sensitive
+        self._not_by_bytes = frozenset(map(self._spelled, not_by_bytes))
         self._columns = pa.struct(
             [
                 field
@@ -75,7 +82,8 @@ class EventSchema:
     def id(self) -> str:
         """A hash of what it says."""
         digest = hashlib.blake2b(digest_size=16)
-        for part in (self._columns, self.is_closed, self._case_sensitive):
+        apart = sorted(self._not_by_bytes)
+        for part in (self._columns, self.is_closed, self._case_sensitive, apart):
             digest.update(f"{part}\0".encode())
         return digest.hexdigest()
 
@@ -96,6 +104,13 @@ class EventSchema:
             except LookupError:
                 self._types[name] = pa.null() if self.is_closed else None
         return self._types[name]
+
+    def is_compared_by_bytes(self, name: str) -> bool:
+        """Whether texts of an attribute are compared as they are everywhere but in Spark."""
+        return not self._not_by_bytes or self._spelled(name) not in self._not_by_bytes
+
+    def _spelled(self, name: str) -> str:
+        return name if self._case_sensitive else name.lower()
 
     def is_missing(self, name: str) -> bool:
         """Whether no event can have an attribute."""

@@ -129,11 +129,28 @@ def can_cross(type_: DataType) -> bool:
     return arrow_type(type_) is not None
 
 
+#: Where Spark keeps what the type of a text column was written as.
+_WRITTEN_TYPE = "__CHAR_VARCHAR_TYPE_STRING"
+
+
 def event_schema(schema: StructType, json: Sequence[str], *, case_sensitive: bool) -> EventSchema:
     """What the schema of a DataFrame tells about attributes."""
     kinds = [arrow_type(field.dataType) or pa.null() for field in schema]
     own = [pa.field(field.name, kind) for field, kind in zip(schema, kinds, strict=True)]
-    return EventSchema(pa.schema(own), json=json, case_sensitive=case_sensitive)
+    apart = _not_by_bytes(schema, "")
+    return EventSchema(pa.schema(own), json=json, case_sensitive=case_sensitive, not_by_bytes=apart)
+
+
+def _not_by_bytes(schema: StructType, before: str) -> Iterator[str]:
+    """The columns and fields whose texts have a collation, or are padded as CHAR(n) is."""
+    for field in schema:
+        path, type_ = before + path_part(field.name), field.dataType
+        if isinstance(type_, StructType):
+            yield from _not_by_bytes(type_, f"{path}.")
+        elif isinstance(type_, StringType):
+            written = str(field.metadata.get(_WRITTEN_TYPE, ""))
+            if type_ != StringType() or written.startswith("char("):
+                yield path
 
 
 def _can_return(type_: DataType) -> bool:

@@ -16,7 +16,7 @@ one type. A constant is cast at once. A cast that changes no value is left out. 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
@@ -46,8 +46,22 @@ class CastError(ValueError):
 class ColumnTypes:
     """The types of attributes, as empty columns; an attribute that is not there is not known."""
 
-    def __init__(self, columns: Mapping[str, pa.Array]) -> None:
+    def __init__(
+        self, columns: Mapping[str, pa.Array], is_of_spark: Callable[[str], bool] | None = None
+    ) -> None:
+        """``is_of_spark`` says of an attribute whether only Spark can compare its texts."""
         self._columns = columns
+        self._is_of_spark = is_of_spark
+
+    def has_texts_of_spark(self, term: Term) -> bool:
+        """Whether a comparison is of texts that only Spark can compare."""
+        if self._is_of_spark is None or not isinstance(term, Call) or term.function == "is null":
+            return False
+        return any(
+            any(map(self._is_of_spark, attributes_of(each)))
+            and pa.types.is_string(self.find(each) or pa.null())
+            for each in term.arguments
+        )
 
     def of(self, term: Term) -> pa.DataType | None:
         """The type of a term; None if it is not known. ``MeaninglessError`` if it has none."""

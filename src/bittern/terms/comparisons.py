@@ -7,6 +7,7 @@ ordered by their bytes: as in Spark. All O(rows).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -125,7 +126,17 @@ def _equal_null(scope: Scope, call: Call, left: Value, right: Value) -> Value:
     return _same(scope, call, left, right)
 
 
-@TABLE.add("in", least=2, most=-1)
+def _told(scope: Scope, call: Call, values: Sequence[Value]) -> Value:
+    """Where the value is NULL, or one of the first members, or below the low end."""
+    told, n_failures = pc.is_null(values[0]), len(scope.failures)
+    if len(values) > 1:
+        begun = _in(scope, call, *values) if call.function == "in" else order(scope, *values)[0]
+        told = pc.or_(told, pc.fill_null(begun, False))
+    del scope.failures[n_failures:]
+    return told
+
+
+@TABLE.add("in", least=2, most=-1, settles=_told)
 def _in(scope: Scope, _call: Call, value: Value, *values: Value) -> Value:
     kind = widest_type(each.type for each in (value, *values))
     if kind is None:
@@ -137,7 +148,7 @@ def _in(scope: Scope, _call: Call, value: Value, *values: Value) -> Value:
     return found
 
 
-@TABLE.add("between", least=3)
+@TABLE.add("between", least=3, settles=_told)
 def _between(scope: Scope, _call: Call, value: Value, low: Value, high: Value) -> Value:
     below = order(scope, value, low)[0]
     above = _OPERATORS[">"](*order(scope, value, high))

@@ -6,6 +6,7 @@ Results are evaluated only for the rows that take them. All O(rows).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import reduce
 from typing import Any
 
@@ -33,7 +34,15 @@ def truth(value: Value) -> Value:
     return value
 
 
-@TABLE.add("and", "or", least=2, most=-1)
+def _decided(_scope: Scope, call: Call, values: Sequence[Value]) -> Value:
+    """Where AND has a FALSE already, or OR a TRUE."""
+    conditions = map(truth, values)
+    if call.function == "and":
+        conditions = map(pc.invert, conditions)
+    return reduce(pc.or_, (pc.fill_null(each, False) for each in conditions))
+
+
+@TABLE.add("and", "or", least=2, most=-1, settles=_decided)
 def _junction(_scope: Scope, call: Call, *values: Value) -> Value:
     joined = pc.and_kleene if call.function == "and" else pc.or_kleene
     return reduce(joined, map(truth, values))

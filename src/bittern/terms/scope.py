@@ -11,7 +11,8 @@ A value is an Arrow array with one element per row, or a scalar that holds for a
 function gets scalars where its arguments are constants, and may return one. ``value`` evaluates a
 term on the rows of its scope. What only some rows need (a branch of CASE, the second argument of
 coalesce) is evaluated in a scope of those rows alone: an error in a branch that no row takes is
-none, as in Spark.
+none, as in Spark. Nor is it where the arguments before it have settled the result: behind FALSE
+AND, behind NULL +, in a list behind the value that is found.
 
 Where Spark in ANSI mode would fail the query for a row, a function calls ``fail`` with a mask of
 these rows and the reason, and gives NULL there. Functions that have no meaning for the types of
@@ -23,7 +24,7 @@ their arguments raise ``MeaninglessError``.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -127,7 +128,13 @@ class Scope:
         meaning = functions().get(term.function)
         if meaning is None:
             raise MeaninglessError(f"only Spark knows the function {term.function}")
-        value = meaning.evaluate(self, term, *(() if meaning.is_lazy else self._arguments(term)))
+        arguments = () if meaning.is_lazy else self._arguments(term)
+        n_failures = len(self.failures)
+        value = meaning.evaluate(self, term, *arguments)
+        if arguments and len(self.failures) > n_failures:
+            is_backward = term.function in _LAST_FIRST
+            first = arguments[-1:] if is_backward else arguments[:1]
+            self._excuse(n_failures, self._settled(term, first))
         if id(term) in self._repeated:
             self._keep(term, value, self.failures[before:])
         return value
@@ -136,15 +143,38 @@ class Scope:
         """The values of a call's arguments, which are all held until the last is computed."""
         found: list[Value] = []
         before = self.spent.held
-        for argument in call.arguments:
+        is_backward = call.function in _LAST_FIRST
+        for argument in reversed(call.arguments) if is_backward else call.arguments:
+            n_failures = len(self.failures)
             value = self.value(argument)
+            if found and len(self.failures) > n_failures:
+                self._excuse(n_failures, self._settled(call, found))
             found.append(value)
             if isinstance(argument, Call) and isinstance(value, pa.Array):
                 self.spent.held += value.nbytes
                 if self.spent.held > MAX_HELD_BYTES:
                     raise MeaninglessError("the values that it is computed from are too large")
         self.spent.held = before
-        return found
+        return found[::-1] if is_backward else found
+
+    def _settled(self, call: Call, values: Sequence[Value]) -> Mask:
+        """The rows for which the first values of a call tell its result, so Spark stops there."""
+        settles = functions()[call.function].settles
+        if settles is not None:
+            return self.mask(settles(self, call, values))
+        settled = np.zeros(self.n_rows, dtype=np.bool_)
+        if call.function not in _EAGER:
+            for value in values:
+                settled |= self.mask(
+                    value.is_null() if isinstance(value, pa.Array) else not value.is_valid
+                )
+        return settled
+
+    def _excuse(self, n_failures: int, settled: Mask) -> None:
+        """Forget failures, all but the first few, in rows that are settled without them."""
+        rows = np.flatnonzero(settled) if self._rows is None else self._rows[settled]
+        left = [(np.setdiff1d(own, rows), why) for own, why in self.failures[n_failures:]]
+        self.failures[n_failures:] = [Failure(own, why) for own, why in left if len(own)]
 
     def _keep(self, term: Term, value: Value, failures: list[Failure]) -> None:
         size = value.nbytes if isinstance(value, pa.Array) else 0
@@ -216,13 +246,15 @@ class Meaning(NamedTuple):
     """What a function does: how many arguments it takes, and how it is evaluated.
 
     ``most`` is -1 where there is no limit. A lazy function gets the call alone and evaluates its
-    arguments itself.
+    arguments itself. ``settles`` tells from the values of the first arguments in which rows the
+    others are not needed; without it, that is where one is NULL, unless the name is in ``_EAGER``.
     """
 
     evaluate: Callable[..., Value]
     least: int
     most: int
     is_lazy: bool = False
+    settles: Callable[[Scope, Call, Sequence[Value]], Value] | None = None
 
 
 Functions: TypeAlias = dict[str, Meaning]
@@ -235,14 +267,19 @@ class FunctionTable:
         self.functions: Functions = {}
 
     def add(
-        self, *names: str, least: int, most: int | None = None, lazy: bool = False
+        self,
+        *names: str,
+        least: int,
+        most: int | None = None,
+        lazy: bool = False,
+        settles: Callable[[Scope, Call, Sequence[Value]], Value] | None = None,
     ) -> Callable[[Callable[..., Value]], Callable[..., Value]]:
         """Enter a function under these names; ``most`` is ``least`` unless it is given."""
 
         def enter(evaluate: Callable[..., Value]) -> Callable[..., Value]:
             for name in names:
                 self.functions[name] = Meaning(
-                    evaluate, least, least if most is None else most, lazy
+                    evaluate, least, least if most is None else most, lazy, settles
                 )
             return evaluate
 
@@ -287,6 +324,13 @@ def functions() -> Functions:
     return _all
 
 
+#: Functions that compute all their arguments, whatever the first ones are.
+_EAGER = frozenset(
+    "<=> equal_null array array_join concat_ws greatest least map struct named_struct "  # noqa: SIM905
+    "make_interval make_ym_interval try_make_interval".split()
+)
+#: Functions that begin with their last argument: the divisor, the text that is trimmed.
+_LAST_FIRST = frozenset("/ % div mod pmod try_divide try_mod trim ltrim rtrim".split())  # noqa: SIM905
 #: Functions that are NULL where an argument is, of whatever type that is. Not all of them.
 _STRICT = frozenset(
     "compare = != < <= > >= + - * / % div & | ^ ~ || negative positive not like ilike rlike "  # noqa: SIM905

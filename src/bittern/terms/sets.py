@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from bittern.arrays import Mask
 from bittern.terms.comparisons import in_common
@@ -96,6 +97,8 @@ def _arrays_overlap(scope: Scope, _call: Call, left: Value, right: Value) -> Val
 @TABLE.add("array_distinct", least=1)
 def _array_distinct(scope: Scope, _call: Call, array: Value) -> Value:
     lists = list_parts(scope, array, "array_distinct")
+    if pa.types.is_floating(lists.values.type):  # of 0.0 and -0.0, Spark keeps 0.0
+        lists = lists._replace(values=pc.add(lists.values, pa.scalar(0.0, lists.values.type)))
     codes = ranks(lists.values)
     _, first = np.unique(codes + 1 + lists.parents * (codes.max(initial=0) + 2), return_index=True)
     kept = np.zeros(len(codes), dtype=np.bool_)

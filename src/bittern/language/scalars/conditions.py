@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from bittern.errors import LimitError
-from bittern.language.lexer import MISSING, Token, without_comments
+from bittern.language.lexer import MISSING, QUANTIFIERS, Token, without_comments
 from bittern.language.limits import MAX_TERM_DEPTH
 from bittern.language.literals import MARKS, attribute_parts
 from bittern.language.presence import presence_of
@@ -103,8 +103,9 @@ class _Reader(ValueReader):
             if read is None:
                 if negated:
                     self._fail(token, "IN, BETWEEN, LIKE or RLIKE after NOT")
+                if self._is_call(first):
+                    self._note_operand(first)
                 return term
-            noted = len(self.operands)
             self._note_operand(first)
             self._next += 1 + negated
             if self._asks_each(word):
@@ -112,10 +113,14 @@ class _Reader(ValueReader):
                 continue
             term = read(term, word)
             if set_of(term) is not None:  # an operand as a whole: as an attribute, it is there
-                del self.operands[noted:]
                 self._note_operand(first)
             if negated:
                 term = self._call("not", [term])
+
+    def _is_call(self, first: int) -> bool:
+        """Whether the tokens since the first one are a call alone, which then is a condition."""
+        name, open_, *_, last = *self._tokens[first : first + 2], self._tokens[self._next - 1]
+        return name.kind in ("attribute", *QUANTIFIERS) and open_.kind == "(" and last.kind == ")"
 
     def _is(self, term: Term, _word: str) -> Term:
         negated = self._accept("NOT")

@@ -18,10 +18,13 @@ _ROWS = """
 """
 _MORE_ROWS = "explode explode_outer posexplode posexplode_outer inline inline_outer stack"
 
+#: Words that stand for another time each day, as in DATE 'today'.
+PRESENT_WORDS = frozenset(("now", "today", "tomorrow", "yesterday"))
+IS_PRESENT = "the present moment is not part of an event"
 #: Why each of them cannot.
 REFUSED = {
     **dict.fromkeys(_ANOTHER.split(), "it gives another value each time"),
-    **dict.fromkeys(_PRESENT.split(), "the present moment is not part of an event"),
+    **dict.fromkeys(_PRESENT.split(), IS_PRESENT),
     **dict.fromkeys(_ROWS.split(), "it needs many rows, and a subscription sees one event"),
     **dict.fromkeys(_MORE_ROWS.split(), "it gives many rows, and a subscription has one answer"),
 }

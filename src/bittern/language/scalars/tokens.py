@@ -84,9 +84,14 @@ class TokenReader:
         return token
 
     def _note_operand(self, first: int) -> None:
-        """Note that the tokens since the first one are the left operand of a predicate."""
-        last = self._tokens[self._next - 1]
-        self.operands.append((self._tokens[first].position, last.position + len(last.text)))
+        """Note that the tokens since the first one are the left operand of a predicate.
+
+        Those inside of it are none: they are not left on their own.
+        """
+        start, last = self._tokens[first].position, self._tokens[self._next - 1]
+        while self.operands and self.operands[-1][0] >= start:
+            self.operands.pop()
+        self.operands.append((start, last.position + len(last.text)))
 
     def _accept(self, kind: str) -> bool:
         if self._peek().kind != kind:
@@ -136,6 +141,10 @@ class TokenReader:
 
     def _error(self, message: str, token: Token) -> Any:
         raise ExpressionError(message, self.text, token.position) from None
+
+    def _refuse(self, message: str, token: Token) -> Any:
+        """What is well understood, whatever the parser of plain predicates says of it."""
+        raise FunctionCallError(message, self.text, token.position)
 
     def _fail(self, token: Token, expected: str) -> Any:
         found = "the end" if token.kind == "end" else token.text[:30]
@@ -189,16 +198,18 @@ class TokenReader:
         if len(collations) > 1:
             self._error("a comparison has one collation, not two", self._peek())
         plain = [_without_collation(each) for each in arguments]
-        if collations == {BYTEWISE} or name in _INDIFFERENT:
+        is_bytewise = collations == {BYTEWISE}
+        if name in _INDIFFERENT or (is_bytewise and not is_any_function_allowed()):
             return plain
-        if name not in _COLLATED:
+        # Only Spark knows whether a column has another collation of its own.
+        if is_bytewise or name not in _COLLATED:
             if not is_any_function_allowed():
                 self._error(
                     f"COLLATE stands beside a comparison, not in {name.upper()}", self._peek()
                 )
-            folded_here = Constant(pa.scalar(FOLDED))
+            collation = Constant(pa.scalar("UTF8_BINARY" if is_bytewise else FOLDED))
             return [
-                each if _collation(each) is None else Call(COLLATE, (inner, folded_here))
+                each if _collation(each) is None else Call(COLLATE, (inner, collation))
                 for each, inner in zip(arguments, plain, strict=True)
             ]
         texts = 2 if name in ("like", "ilike") else len(arguments)  # the third is the escape

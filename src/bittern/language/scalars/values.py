@@ -24,7 +24,8 @@ from bittern.language.literals import (
 from bittern.language.parser import Parser
 from bittern.language.quantifiers import hidden_name
 from bittern.language.scalars.functions import FunctionReader
-from bittern.language.scalars.tokens import BYTEWISE, COLLATE, FOLDED, VALUES
+from bittern.language.scalars.refused import IS_PRESENT, PRESENT_WORDS
+from bittern.language.scalars.tokens import BYTEWISE, COLLATE, FOLDED, NO_OPERANDS, VALUES
 from bittern.language.syntax import Quantified
 from bittern.terms.nodes import Attribute, Call, Constant, Lambda, Term
 from bittern.terms.unknown import is_any_function_allowed
@@ -122,6 +123,12 @@ class ValueReader(FunctionReader):
                 if token.kind == "string":
                     self._fail(token, "the name of a collation without quotes")
                 term = self._with_collation(term, token)
+            elif self._peek().kind == ":":
+                self._refuse(
+                    "':' leads into a variant, whose fields are attributes of their own: "
+                    "for v:a.b write a.b",
+                    self._peek(),
+                )
             else:
                 return term
 
@@ -168,6 +175,8 @@ class ValueReader(FunctionReader):
         word, following = token.text.lower(), self._peek()
         if following.kind == "(":
             return self._function(token)
+        if word == "select" and self._begins_subquery(following):
+            self._refuse("a subquery cannot stand in a subscription, which sees one event", token)
         if following.kind == "string" and word in ("x", "timestamp_ntz", "timestamp_ltz"):
             return self._typed(word, self._take())
         if word == "interval" and following.kind in ("string", "number"):
@@ -178,6 +187,14 @@ class ValueReader(FunctionReader):
             self._take()
             return Lambda((self._parameter(token),), self._condition())
         return Attribute(self._name(token))
+
+    def _begins_subquery(self, token: Token) -> bool:
+        """Whether this is what SELECT selects; an attribute may have that name."""
+        if token.kind == "*":
+            after = self._peek(1)
+            return after.kind == "attribute" and after.text.lower() == "from"
+        is_name = token.kind == "attribute" and token.text.lower() not in NO_OPERANDS
+        return is_name or token.kind in ("number", "string", *VALUES)
 
     def _quantified(self, token: Token) -> Term:
         """EXISTS d (...) or FORALL d (...), which has no terms inside."""
@@ -225,6 +242,8 @@ class ValueReader(FunctionReader):
     def _typed(self, kind: str, token: Token) -> Term:
         """The constant of a word and a string: DATE '2024-01-31'."""
         text = self._string(token)
+        if kind != "x" and (word := text.strip().lower()) in PRESENT_WORDS:
+            self._refuse(f"{word} cannot stand in a subscription: {IS_PRESENT}", token)
         return Constant(self._read(token, lambda _: typed_constant(kind, text)))
 
     def _interval(self, token: Token) -> Term:
