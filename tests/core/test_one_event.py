@@ -658,6 +658,92 @@ def test_a_live_matcher_serves_one_event(shop, batches) -> None:
         assert not batches
 
 
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """Counts the segments that a call of its own is made for."""
+    found: Counter[str] = Counter()
+    whole = OneEvent.match
+
+    def counted(self: OneEvent, *arguments: Any) -> Any:
+        found["own"] += 1
+        return whole(self, *arguments)
+
+    monkeypatch.setattr(OneEvent, "match", counted)
+    return found
+
+
+def with_deltas(base: bittern.Index, *deltas: dict[str, str]) -> bittern.LiveMatcher:
+    live = bittern.LiveMatcher(base)
+    for rows in deltas:
+        for id_, text in rows.items():
+            live.subscribe(id_, text)
+        live.seal()
+    assert len(live.seal().segments) > len(deltas)
+    return live
+
+
+DELTAS = (
+    {f"x{n}": f"price < {n} AND color != 'tan'" for n in range(9)},
+    {f"y{n}": f"color = 'größ' OR size >= {n} AND seen IS NULL" for n in range(4)},
+    {"z": "car.doors >= 3 AND color = 'red'"},
+)
+
+
+def test_deltas_are_matched_in_the_call_of_the_snapshot(shop, batches, calls, monkeypatch) -> None:
+    monkeypatch.setattr("bittern.engine.live.delta.SMALL_DELTA", 0)
+    events: list[Any] = [*SERVED, {"color": "größ", "size": 2, "price": 1}]
+    events += ['{"color": "\\u0072ed", "car": {"doors": 4}, "size": 1}', {"size": 3, "x": 2.5}]
+    with with_deltas(shop, *DELTAS) as live:
+        live.unsubscribe("x3")
+        live.unsubscribe("cheap")
+        state = live.seal()
+        right = _whole(StateMatcher(state), events).to_pylist()
+        assert [live.match(event).to_pylist()[0] for event in events] == right
+        assert any("z" in own and "y0" in own for own in right)
+        assert not batches
+        calls.clear()
+        for event in events:
+            same_as_the_batch(live, event)
+            # Numbers that Python rounds take a call for each.
+            assert not calls or type(event) is str
+            calls.clear()
+        same_as_the_batch(live, events[-2])
+        assert not calls
+        for twin in (copy.copy(state), pickle.loads(pickle.dumps(state))):
+            assert not twin.together
+
+
+@pytest.mark.parametrize(
+    "more",
+    [{"q": "unheard = 3"}, {"q": "name LIKE '%a%'"}, {"q": "price * 2 > 4"}, {"q": "a IS MISSING"}],
+)
+def test_deltas_that_need_calls_of_their_own(shop, batches, calls, monkeypatch, more) -> None:
+    monkeypatch.setattr("bittern.engine.live.delta.SMALL_DELTA", 0)
+    with with_deltas(shop, DELTAS[0], more) as live:
+        for event in ({"price": 5, "unheard": 3, "name": "a"}, '{"price": 1, "a": 2}'):
+            same_as_the_batch(live, event)
+            assert calls["own"]
+        assert not batches
+
+
+def test_room_grows_for_deltas(batches, calls) -> None:
+    base = bittern.Index.build({n: f"a >= {n % 3} AND b < 5" for n in range(900)})
+    more = {f"d{n}": f"a <= {n % 7}" for n in range(3000)}
+    with with_deltas(base, more) as live:
+        for event in ({"a": 3, "b": 1}, '{"a": 3, "b": 1}', {"a": 9}):
+            same_as_the_batch(live, event)
+        assert len(live.match({"a": 2, "b": 1}).ids(0)) > 2048
+        assert not batches
+        assert not calls
+    with bittern.LiveMatcher() as live:  # no snapshot but an empty one
+        for id_, text in more.items():
+            live.subscribe(id_, text)
+        assert len(live.match({"a": 0}).ids(0)) == 3000
+        same_as_the_batch(live, '{"a": 6, "b": 0}')
+        assert not batches
+        assert not calls
+
+
 def test_few_events_are_matched_one_by_one(shop, batches) -> None:
     matcher = bittern.Matcher(shop)
     events = [event for event in SERVED if len(str(event)) < 100] * 6

@@ -19,7 +19,7 @@ import bittern.spark
 import oracle
 import strategies
 from bittern.catalog.catalog import Catalog
-from bittern.engine.live.delta import ALL_ALIVE, Segment, State
+from bittern.engine.live.delta import State
 from bittern.errors import HistoryError, OptionError, SubscriptionError
 from bittern.language.parser import parse
 from bittern.language.printer import print_expression
@@ -79,7 +79,7 @@ def arrays(frame: Any) -> Found:
 
 def state_of(texts: Mapping[int, str]) -> State:
     index = bittern.Index.build(dict(texts))
-    return State((Segment(index, ALL_ALIVE, 0, None),), (ALL_ALIVE,), index.all_ids)
+    return State.over(index)
 
 
 @pytest.fixture

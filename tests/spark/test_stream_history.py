@@ -14,7 +14,7 @@ import pytest
 pytest.importorskip("pyspark")
 
 from bittern.engine.index import Index
-from bittern.engine.live.delta import ALL_ALIVE, Segment, State
+from bittern.engine.live.delta import State
 from bittern.errors import PipelineError
 from bittern.model.events.typed import TypedReader
 from bittern.spark import remembered
@@ -200,7 +200,7 @@ def test_workers_follow_whatever_is_folded(
 
     monkeypatch.setattr(remembered, "_documents", counted)
     index = Index.build({"seen": "EXISTS d (d.id = id)"})
-    state = State((Segment(index, ALL_ALIVE, 0, None),), (ALL_ALIVE,), index.all_ids)
+    state = State.over(index)
     history = StreamHistory(tmp_path, keep)
     history.claim("q1")
     draw = random.Random(5)

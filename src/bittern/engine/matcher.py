@@ -225,6 +225,14 @@ def _find(
     state: State, event: str | dict[Any, Any], sets: Mapping[str, Any]
 ) -> tuple[npt.NDArray[np.int32], int] | None:
     """Subscriptions by position that one event satisfies, and how many were candidates."""
+    if len(state.segments) > 1:
+        if not state.together:
+            from bittern.engine.one_event.together import Together  # noqa: PLC0415  only then
+
+            state.together.append(Together.of(state.segments))
+        found = None if state.together[0] is None else state.together[0].match(event)
+        if found is not None:
+            return found
     parts = []
     for segment in state.segments:
         one = segment.one_event

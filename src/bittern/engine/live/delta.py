@@ -33,6 +33,7 @@ from bittern.model.ids import Ids
 
 if TYPE_CHECKING:
     from bittern.engine.one_event.matcher import OneEvent
+    from bittern.engine.one_event.together import Together
 
 #: A delta of up to this many rows is rebuilt with those that are sealed, not kept beside them.
 SMALL_DELTA = 200
@@ -117,6 +118,12 @@ class State(NamedTuple):
     segments: tuple[Segment, ...]
     marks: tuple[npt.NDArray[np.uint8], ...]
     ids: Ids
+    #: What matches one event with all segments at once, once it was asked for.
+    together: list[Together | None]
+
+    def __reduce__(self) -> Any:
+        """A copy has addresses of its own."""
+        return State, (self.segments, self.marks, self.ids, [])
 
     @classmethod
     def over(cls, index: Index) -> State:
@@ -130,6 +137,7 @@ class State(NamedTuple):
             tuple(segments),
             tuple(segment.alive for segment in segments),
             Ids.joined([segment.index.all_ids for segment in segments]),
+            [],
         )
 
     def find_many(self, ids: list[str | int]) -> dict[int, dict[str | int, int]]:

@@ -10,6 +10,7 @@ same functions are put together in one kernel, which finds everything by address
     computed   between two calls: terms, sets and presence, which no event carries itself
     bits       a call behind it, for the classes that stand in bits
     table      the addresses of an index's arrays, and of the scratch that a call writes
+    together   a snapshot and its deltas in one call
     matcher    the events that are served, in the form that the kernel reads; what falls back
 
 It serves an index of the strategy ``pivot`` (with or without bits) over ``cei``, unless it has

@@ -14,7 +14,9 @@ matching. The steps are those of a batch, and so are the functions:
    always-candidates, and keep each class once.
 5. *Expand* classes to subscriptions that are alive.
 
-It returns ``candidates << 32 | matches``, with the matches in the scratch, or why it stopped.
+It returns ``candidates << 32 | matches``, with the matches in the scratch, or why it stopped. A
+snapshot and its deltas are *parts* of one call: what the first has read is handed on to the others
+under their own numbers, and their matches come behind its own.
 Cost: O(bytes + values + candidates + matches).
 """
 
@@ -26,6 +28,7 @@ import numpy as np
 
 from bittern.engine.one_event.found import expand, fetch_programs, keep_once, passing_postings
 from bittern.engine.one_event.table import (
+    ALIVE,
     CANDIDATES,
     CELLS,
     COMPUTED,
@@ -33,8 +36,14 @@ from bittern.engine.one_event.table import (
     FOUND,
     INPUT,
     MATCHES,
+    N_ALIVE,
+    N_NUMBERS,
     N_SLOTS,
+    NUMBERS_AT,
+    PART,
     RUNS,
+    SHIFT,
+    TABLE,
 )
 from bittern.jit import array_at, i8, inline, kernel, prefetch, text
 from bittern.matching.pivot.match import verify
@@ -59,6 +68,9 @@ ALWAYS, NULLS = 1, 2
 # What there is to read: JSON text. Else so many values of a mapping, or, from ``AGAIN`` down, so
 # many entries that an earlier call has left in the scratch.
 JSON, AGAIN = -1, -2
+#: A result below zero is a reason, and so many times the number of the part that stopped.
+REASONS = 8
+_COUNT = 0xFFFFFFFF
 # The bits of a byte that tell the first byte of a character of UTF-8 from the others.
 _TOP_BITS, _INSIDE = 0xC0, 0x80
 
@@ -94,6 +106,32 @@ def _take_over(values: Any, n: Any, data: Any, size: Any, entries: Any) -> None:
             while at < size and data[at] & _TOP_BITS == _INSIDE:
                 at += 1
         entries.payloads[i], entries.lengths[i] = start, at - start
+
+
+@inline
+def _take_from(first: Any, numbers: Any, data: Any, entries: Any) -> Any:
+    """The entries of the first part under own numbers, with their strings; returns how many."""
+    t = array_at(first, (N_SLOTS, 2), np.int64)
+    text = array_at(t[36, 0], (t[36, 1],), np.uint8)
+    attributes = array_at(t[42, 0], (t[42, 1],), np.int32)
+    tags = array_at(t[43, 0], (t[43, 1],), np.uint8)
+    payloads = array_at(t[44, 0], (t[44, 1],), np.int64)
+    lengths = array_at(t[45, 0], (t[45, 1],), np.int32)
+    state = array_at(t[57, 0], (t[57, 1],), np.int64)
+    n, at = np.int64(0), np.int64(0)
+    for i in range(state[ENTRIES]):
+        number = numbers[np.uint64(attributes[i])]
+        if number < 0:
+            continue
+        entries.attributes[n], entries.tags[n] = number, tags[i]
+        entries.payloads[n], entries.lengths[n] = payloads[i], lengths[i]
+        if tags[i] == STRING:
+            entries.payloads[n] = at
+            for k in range(lengths[i]):
+                data[at] = text[payloads[i] + k]
+                at += 1
+        n += 1
+    return n
 
 
 @inline
@@ -205,8 +243,9 @@ def _stab(
 
 
 @inline
-def _match(table: Any, given: Any, mode: Any, alive_at: Any, n_alive: Any) -> Any:
-    t = array_at(table, (N_SLOTS, 2), np.int64)
+def _match(parts: Any, part: Any, given: Any, mode: Any) -> Any:
+    """Match one part; all but the first take over what the first has read."""
+    t = array_at(parts[part, TABLE], (N_SLOTS, 2), np.int64)
     names = StringTableArrays(
         array_at(t[0, 0], (t[0, 1],), np.uint8),
         array_at(t[1, 0], (t[1, 1],), np.int64),
@@ -285,7 +324,8 @@ def _match(table: Any, given: Any, mode: Any, alive_at: Any, n_alive: Any) -> An
     values = array_at(t[58, 0], (t[58, 1],), np.int64)
     set_of = array_at(t[59, 0], (t[59, 1],), np.int32)
     found = array_at(t[61, 0], (t[61, 1],), np.int32)
-    alive = array_at(alive_at, (n_alive,), np.uint8)
+    alive = array_at(parts[part, ALIVE], (parts[part, N_ALIVE],), np.uint8)
+    numbers = array_at(parts[part, NUMBERS_AT], (parts[part, N_NUMBERS],), np.int32)
 
     # Entries of JSON take three bytes at least, and their cells have room for three of each.
     needed = max(size, 3 * mode)
@@ -294,18 +334,21 @@ def _match(table: Any, given: Any, mode: Any, alive_at: Any, n_alive: Any) -> An
         return np.int64(ROOM)
     if mode > AGAIN:
         state[FOUND], state[COMPUTED] = -1, -1
-    for i in range(size):
-        data[i] = given[i]
     count = np.int64(AGAIN - mode)
-    if mode == JSON:
-        # Just the text: payloads of strings without their escapes count from its end.
-        whole = array_at(t[36, 0], (size,), np.uint8)
-        count = _parse(whole, size, names, work, entries, state)
-        if count < 0:
-            return count
-    elif mode >= 0:
-        count = np.int64(mode)
-        _take_over(values, count, data, size, entries)
+    if part > 0:
+        count = _take_from(parts[0, TABLE], numbers, data, entries)
+    else:
+        for i in range(size):
+            data[i] = given[i]
+        if mode == JSON:
+            # Just the text: payloads of strings without their escapes count from its end.
+            whole = array_at(t[36, 0], (size,), np.uint8)
+            count = _parse(whole, size, names, work, entries, state)
+            if count < 0:
+                return count
+        elif mode >= 0:
+            count = np.int64(mode)
+            _take_over(values, count, data, size, entries)
     state[ENTRIES] = count
     if state[COMPUTED] < 0:
         if len(asking) and _is_asked(entries, count, asking):
@@ -378,10 +421,30 @@ def _match(table: Any, given: Any, mode: Any, alive_at: Any, n_alive: Any) -> An
     return candidates << 32 | matches
 
 
-@kernel(i8, i8, text, i8, i8, i8)
-def match_one(table: Any, given: Any, mode: Any, alive_at: Any, n_alive: Any) -> Any:
-    """Match the event that ``mode`` says; ``alive_at`` is where the marks of the living are.
+@kernel(i8, i8, i8, text, i8)
+def match_one(parts_at: Any, n_parts: Any, given: Any, mode: Any) -> Any:
+    """Match the event that ``mode`` says with one part, or with several that are read for at once.
 
-    ``given`` is its JSON text, or the strings of a mapping one behind the other.
+    ``given`` is its JSON text, or the strings of a mapping one behind the other. The matches of all
+    are in the scratch of the first part.
     """
-    return _match(table, given, mode, alive_at, n_alive)
+    parts = array_at(parts_at, (n_parts, PART), np.int64)
+    total = np.int64(0)
+    for part in range(n_parts):
+        found = _match(parts, part, given, mode)
+        if found < 0:
+            return found - REASONS * part
+        if part > 0:
+            first = array_at(parts[0, TABLE], (N_SLOTS, 2), np.int64)
+            own = array_at(parts[part, TABLE], (N_SLOTS, 2), np.int64)
+            n, before = found & _COUNT, total & _COUNT
+            out = array_at(first[56, 0], (first[56, 1],), np.int32)
+            more = array_at(own[56, 0], (own[56, 1],), np.int32)
+            if before + n > len(out):
+                state = array_at(first[57, 0], (first[57, 1],), np.int64)
+                state[MATCHES] = before + n
+                return np.int64(ROOM)
+            for i in range(n):
+                out[before + i] = more[i] + parts[part, SHIFT]
+        total += found
+    return total

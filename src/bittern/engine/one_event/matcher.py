@@ -149,15 +149,9 @@ class OneEvent:
         call = self._call
         if call is None:
             call = self._call = match_one.prepare()
+        scratch = self.take()
         try:
-            scratch = self._free.pop()
-        except IndexError:
-            scratch = Scratch(self._arrays)
-        try:
-            if type(event) is str:
-                mode, given = JSON, event.encode()
-            else:
-                mode, given = read_mapping(event, self._heads, scratch.longs, scratch.reals)
+            mode, given = self.read(event, scratch)
         except IndexError:
             scratch.ask(INPUT, 3 * len(scratch.longs))
             if not scratch.grow():
@@ -167,7 +161,9 @@ class OneEvent:
         except Exception:  # noqa: BLE001  whatever is in an event, the batch says what to do
             self._free.append(scratch)
             return None
-        found = call(scratch.table, given, mode, *alive)
+        if scratch.alive != alive:
+            scratch.set_alive(alive)
+        found = call(scratch.parts_at, 1, given, mode)
         if found < 0 or self._arrays.bits is not None:
             found = self._go_on(scratch, found, (mode, given, event), alive, sets)
             if found < 0:
@@ -176,6 +172,32 @@ class OneEvent:
         subscriptions = scratch.found[: found & _COUNT].copy()
         self._free.append(scratch)
         return subscriptions, found >> 32
+
+    @property
+    def is_one_call(self) -> bool:
+        """Whether one call does all, without patterns, bits, or what is computed."""
+        return (self._arrays.patterns, self._arrays.bits, self._computed) == (None, None, None)
+
+    def take(self) -> Scratch:
+        """A scratch that no other call has; it goes back when the call is over."""
+        try:
+            return self._free.pop()
+        except IndexError:
+            return Scratch(self._arrays)
+
+    def give_back(self, scratch: Scratch) -> None:
+        """Have a scratch for the next call."""
+        self._free.append(scratch)
+
+    def read(self, event: str | dict[Any, Any], scratch: Scratch) -> tuple[int, bytes]:
+        """The mode and the bytes of an event, whose values may be in the scratch.
+
+        Raises as ``read_mapping`` does.
+        """
+        if type(event) is str:
+            return JSON, event.encode()
+        assert isinstance(event, dict)
+        return read_mapping(event, self._heads, scratch.longs, scratch.reals)
 
     def _go_on(
         self,
@@ -212,7 +234,7 @@ class OneEvent:
                 mode, given = AGAIN - scratch.n_entries, b""  # what pivots found may be gone
                 if not scratch.grow():
                     return FALL_BACK
-            found = match_one(scratch.table, given, mode, *alive)
+            found = match_one(scratch.parts_at, 1, given, mode)
 
     def _find_patterns(self, scratch: Scratch) -> bool:
         """Leave the patterns that hold in the scratch; False if that is too much for it."""

@@ -41,6 +41,10 @@ N_INDEX, N_SLOTS = 36, 82
 # they were looked for in, how many cells the event has, and how many of these were computed (-1:
 # they were not).
 INPUT, RUNS, CANDIDATES, MATCHES, PATTERNS, ENTRIES, FOUND, VALUES, CELLS, COMPUTED = range(10)
+# A part of a call: where its table is, where the marks of the living are and how many, where the
+# numbers are that it has for the attributes of the first part, and how many; what is added to its
+# positions.
+TABLE, ALIVE, N_ALIVE, NUMBERS_AT, N_NUMBERS, SHIFT, PART = range(7)
 MOST_INPUT = 1 << 20
 MOST_FOUND = 1 << 22
 MOST_PATTERNS = 1 << 20
@@ -95,6 +99,10 @@ class Scratch:
         self.table = int(self._table.ctypes.data)
         matrix = np.full(index.n_channels + 1, -1, np.int32)
         matrix[-1] = 0  # for tests that always hold
+        self._parts = np.zeros((1, PART), np.int64)
+        self._parts[0, TABLE] = self.table
+        #: Where this is as the only part of a call, and the marks that it has there.
+        self.parts_at, self.alive = int(self._parts.ctypes.data), (0, 0)
         self._state = np.zeros(COMPUTED + 1, np.int64)
         self._kept: dict[int, TableArrays] = {}
         self._put(0, *index.arrays)
@@ -172,6 +180,10 @@ class Scratch:
             self.lengths,
         )
         self._put(58, values)
+
+    def set_alive(self, alive: tuple[int, int]) -> None:
+        """Have these marks, told by address and number, as the only part of a call."""
+        self._parts[0, ALIVE], self._parts[0, N_ALIVE] = self.alive = alive
 
     @property
     def n_entries(self) -> int:

@@ -146,7 +146,7 @@ class View:
         if ids.is_int64:  # there is none at all: a catalog's ids are text
             ids = Ids.of([], text=True)
         segments = tuple(Segment(index, alive, 0, None) for index, alive in opened)
-        return State(segments, tuple(alive for _, alive in opened), ids)
+        return State(segments, tuple(alive for _, alive in opened), ids, [])
 
 
 def _sets_in(ref: SnapshotRef | Carried) -> Mapping[str, Any]:

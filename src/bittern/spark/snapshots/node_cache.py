@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from bittern.engine.index import Index
-from bittern.engine.live.delta import ALL_ALIVE, Segment, State
+from bittern.engine.live.delta import State
 from bittern.engine.matcher import Matcher
 from bittern.errors import SnapshotError
 from bittern.spark.snapshots import transport
@@ -71,9 +71,7 @@ class SnapshotRef:
 
     def state(self) -> State:
         """The snapshot as a state, for callers that match with more than it."""
-        index = attach(self)
-        segment = Segment(index, ALL_ALIVE, 0, None)
-        return State((segment,), (ALL_ALIVE,), index.all_ids)
+        return State.over(attach(self))
 
 
 # Of this process: indexes by id, with the descriptor that marks each as in use, and the marks of
