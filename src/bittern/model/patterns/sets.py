@@ -2,7 +2,7 @@ r"""String predicates that sorting cannot answer: contains, general LIKE, regula
 
 A ``PatternSet`` holds all such patterns of one attribute and tells, for a batch of values, which
 of them each value satisfies. Every pattern is filed under fragments that a satisfying value must
-contain (``covers``, ``filing``); one pass of an automaton (``substrings``) finds the fragments of
+contain (``covers``, ``filing``); one pass over a value (``substrings``) finds the fragments of
 all patterns at once, and only the patterns whose fragment was found are looked at. ``<`` and ``>``
 are the value's start and end::
 
@@ -303,7 +303,7 @@ class PatternSet:
 
     @property
     def nbytes(self) -> int:
-        """What the arrays occupy; what RE2 compiled is the cache's, not counted."""
+        """What the arrays occupy; what RE2 compiled and tables of windows are not counted."""
         return sum(array.nbytes for array in self.arrays().values())
 
     def check(self) -> None:
