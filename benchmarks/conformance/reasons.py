@@ -61,7 +61,7 @@ def difference(record: dict[str, Any], where: str) -> str:
         return CAST
     if " collate " in record["schema"].lower():
         return COLLATED
-    if any(_has_word(name, record["text"]) for name in record["padded"]):
+    if any(_has_word(name, record["text"]) for name in record.get("padded", ())):
         return PADDED
     failed = set(spark["listed"])
     return UNLISTED if set(spark["true"]) == set(own["true"]) - failed else UNKNOWN
