@@ -746,7 +746,7 @@ def test_room_grows_for_deltas(batches, calls) -> None:
 
 def test_few_events_are_matched_one_by_one(shop, batches) -> None:
     matcher = bittern.Matcher(shop)
-    events = [event for event in SERVED if len(str(event)) < 100] * 6
+    events = [event for event in SERVED if len(str(event)) < 100] * 14
     right = [matcher.match(event).to_pylist()[0] for event in events]
     for n in (1, 2, FEW):
         assert matcher.match(events[:n]).to_pylist() == right[:n]

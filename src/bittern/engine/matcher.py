@@ -31,7 +31,7 @@ _NO_SETS: Mapping[str, Any] = {}
 BLOCK = 16_384
 #: A list of so many events is matched one by one: a batch takes longer then. What matches one event
 #: takes long to compile, so a list alone does not ask for it.
-FEW = 128
+FEW = 256
 
 
 class Matcher:
