@@ -10,7 +10,7 @@ machine does hits both alike, and neither finds its caches full of the other's d
 
 The first two lines are wall time of single calls. The last is the CPU time per event against the
 size of a batch of JSON texts. Both ways must find the same matches. With ``--deltas``, there are
-three deltas on the index, in a ``LiveMatcher``: 60,000, 12,000 and 2,000 more subscriptions.
+60,000, 12,000 and 2,000 more subscriptions in deltas on the index, in a ``LiveMatcher``.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ DEFAULT = ("equality", "shop", "dense", "optional")
 #: Events that one way matches before it is the other's turn.
 STRETCH = 64
 SIZES = (1, 2, 8, 64, 256, 1024)
-#: Subscriptions of each delta: too few to be folded into the one before.
+#: Subscriptions that come between two seals: too few to be folded into those before.
 DELTAS = (60_000, 12_000, 2_000)
 Match = Callable[[Any], Any]
 
@@ -135,7 +135,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.single", description=__doc__)
     parser.add_argument("workloads", nargs="*", default=list(DEFAULT))
     parser.add_argument("--small", action="store_true", help="a tenth of the subscriptions or less")
-    parser.add_argument("--deltas", action="store_true", help="with three deltas on the index")
+    parser.add_argument("--deltas", action="store_true", help="with deltas on the index")
     parser.add_argument("--events", type=int, default=4096)
     told = parser.parse_args()
     logging.disable(logging.WARNING)
