@@ -176,7 +176,7 @@ def test_many_rows_are_checked_as_few_are(monkeypatch, form: str) -> None:
     }[form]
     found = []
     for many in (2_000, 1):
-        monkeypatch.setattr("bittern.engine.subscriptions._MANY", many)
+        monkeypatch.setattr("bittern.engine.subscriptions.MANY", many)
         shapes = Shapes()
         catalog = read_subscriptions(rows, shapes, on_error="skip", progress=None)
         weights = None if catalog.weights is None else catalog.weights.tolist()
@@ -188,6 +188,24 @@ def test_many_rows_are_checked_as_few_are(monkeypatch, form: str) -> None:
     assert len(found[0][0]) + len(found[0][5]) == len(rows)
 
 
+def test_many_live_rows_are_checked_as_few_are(monkeypatch) -> None:
+    rows = [(i % 30, f"a{i % 5} = {i}" if i % 7 else "a = ", None) for i in range(40)]
+    rows += [row for row in ROWS if isinstance(row[1], str) and row[1].isprintable()]
+    told = []
+    for many in (2_000, 1):
+        monkeypatch.setattr("bittern.engine.live.reading.MANY", many)
+        with bittern.LiveMatcher() as live:
+            with pytest.raises(bittern.errors.SubscriptionError) as caught:
+                live.subscribe_many(rows)
+            assert len(live) == 0
+            told.append([(repr(each.id), each.position, each.message) for each in caught.value.bad])
+            good = {f"s{i}": f"a = {i % 9} OR b BETWEEN {i} AND 20" for i in range(600)}
+            live.subscribe_many(good)
+            told.append([sorted(live.match({"a": 4, "b": 15}).ids(0)), live.expression("s3")])
+    assert told[:2] == told[2:]
+    assert len(told[0]) > 5
+
+
 @pytest.mark.parametrize("wrong", ["", "price = '1e' AND day > 'x'", "day < DATE '2020-13-01'"])
 def test_many_rows_are_typed_as_few_are(monkeypatch, wrong: str) -> None:
     schema = pa.schema([("price", pa.float64()), ("brand", pa.string()), ("day", pa.date32())])
@@ -196,7 +214,7 @@ def test_many_rows_are_typed_as_few_are(monkeypatch, wrong: str) -> None:
     rows += [(40, wrong or "prize = 1", None), (41, "price >", None)]
     found = []
     for many in (2_000, 1):
-        monkeypatch.setattr("bittern.engine.subscriptions._MANY", many)
+        monkeypatch.setattr("bittern.engine.subscriptions.MANY", many)
         shapes, known = Shapes(), KnownSchema.of(schema)
         catalog = read_subscriptions(rows, shapes, on_error="skip", progress=None, known=known)
         bad = [(each.id, each.position, each.message) for each in catalog.bad]

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 #: Called with (stage, done, total); total is 0 where it is not known.
 OnProgress = Callable[[str, int, int], None]
 #: From so many on it pays to load what reads columns.
-_MANY = 2_000
+MANY = 2_000
 #: What is said of an id that stands there twice.
 REPEATED = "this id was given before; ids are unique"
 
@@ -130,12 +130,12 @@ class _Reader:
     def add_chunk(self, chunk: GivenChunk) -> None:
         """Read some rows."""
         ids, texts, weights = chunk
-        if self._columns is None and len(ids) >= _MANY and not self._texts:
+        if self._columns is None and len(ids) >= MANY and not self._texts:
             from bittern.engine.texts.columns import ColumnReader  # noqa: PLC0415  only for many
 
             self._columns = ColumnReader(self._shapes)
         read = None
-        if self._columns and self._are_plain(ids, weights) and _are_texts(texts):
+        if self._columns and self._are_plain(ids, weights) and are_texts(texts):
             column = texts if isinstance(texts, pa.Array) else arrow_of(texts)
             read = self._read_column(self._columns, column)
         if read is None:
@@ -255,7 +255,7 @@ class _Reader:
         )
 
 
-def _are_texts(texts: list[Any] | pa.Array) -> bool:
+def are_texts(texts: list[Any] | pa.Array) -> bool:
     """Whether all are plain strings that Arrow can hold."""
     return isinstance(texts, pa.Array) or (set(map(type, texts)) == {str} and _is_unicode(texts))
 

@@ -6,20 +6,26 @@ that have it (``matching/expand.py``).
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from bittern.engine.live.delta import Row
-from bittern.engine.subscriptions import REPEATED, weight_problem
+from bittern.engine.subscriptions import MANY, REPEATED, are_texts, weight_problem
 from bittern.engine.unanswered import needs_history, refused
 from bittern.errors import BadSubscription, ExpressionError, SubscriptionError
 from bittern.language.shapes import Shapes
 from bittern.matching.expand import ShapePlan
 from bittern.model.ids import id_problem, normal_id
+from bittern.model.strings import arrow_of
 from bittern.terms.unknown import any_function
 
 if TYPE_CHECKING:
     from bittern.engine.known_schema import KnownSchema
+
+#: A shape and parameters, or a mistake.
+_Read: TypeAlias = tuple[int, tuple[str, ...]] | ExpressionError
 
 
 class RowReader:
@@ -47,15 +53,22 @@ class RowReader:
         self.shapes = Shapes()
         self._plans = {}
 
-    def read(self, id_: Any, expression: Any, weight: Any) -> Row:
-        """Read one; ``SubscriptionError`` if it is bad. O(length)."""
+    def read(self, id_: Any, expression: Any, weight: Any, read: _Read | None = None) -> Row:
+        """Read one; ``SubscriptionError`` if it is bad. O(length).
+
+        ``read`` is what the text was read as, if it has been already.
+        """
         problem = id_problem(id_)
         if problem is None and weight is not None:
             problem = weight_problem(weight)
         if problem is not None:
             raise SubscriptionError([BadSubscription(id_, 0, problem)])
         try:
-            if self._any_function:
+            if isinstance(read, ExpressionError):
+                raise read
+            if read is not None:
+                shape, parameters = read
+            elif self._any_function:
                 with any_function():
                     shape, expression, parameters = self._shape(id_, expression)
             else:
@@ -82,6 +95,30 @@ class RowReader:
             )
         return shape, expression, parameters
 
+    def _read_texts(self, texts: list[Any]) -> Iterable[_Read | None]:
+        """What texts are read as, by columns where there are many; None: they are not read yet."""
+        if self._typed_by is not None or len(texts) < MANY or not are_texts(texts):
+            return itertools.repeat(None)
+        from bittern.engine.texts.columns import ColumnReader  # noqa: PLC0415  only for many
+
+        reader = ColumnReader(self.shapes)
+        with any_function() if self._any_function else contextlib.nullcontext():
+            shape_ids, bad = reader.read(arrow_of(texts))
+        wrong = dict(bad)
+        parameters = reader.parameters()
+        words = parameters.dictionary.to_pylist()
+        raws = [words[code] for code in parameters.indices.to_numpy().tolist()]
+        read: list[_Read] = []
+        at = 0
+        for n, shape in enumerate(shape_ids.tolist()):
+            if shape < 0:
+                read.append(wrong[n])
+                continue
+            end = at + len(self.shapes.templates[shape].kinds)
+            read.append((shape, tuple(raws[at:end])))
+            at = end
+        return read
+
     def read_many(
         self, given: Iterable[tuple[Any, Any, Any]], between: Callable[[], None]
     ) -> tuple[list[tuple[int, Row]], list[tuple[int, BadSubscription]]]:
@@ -89,10 +126,12 @@ class RowReader:
         rows: list[tuple[int, Row]] = []
         bad: list[tuple[int, BadSubscription]] = []
         seen: set[str | int] = set()
-        for n, (each, expression, weight) in enumerate(given):
+        given = list(given)
+        texts = self._read_texts([expression for _, expression, _ in given])
+        for n, ((each, expression, weight), text) in enumerate(zip(given, texts, strict=False)):
             id_ = normal_id(each)
             try:
-                row = self.read(id_, expression, weight)
+                row = self.read(id_, expression, weight, text)
             except SubscriptionError as wrong:
                 bad += [(n, mistake) for mistake in wrong.bad]
                 continue
