@@ -78,8 +78,8 @@ class KnownPredicates:
 
     def read(
         self, parts: list[str], words: list[str], letters: list[str]
-    ) -> tuple[Template, tuple[str, ...]] | None:
-        """The template and the parameters of a text; None if it takes the parser. O(words).
+    ) -> tuple[Template, list[int]] | None:
+        """A text's template, and which words are parameters; None: it takes the parser. O(words).
 
         ``parts`` are what stands between words, and letters, in turn.
         """
@@ -88,7 +88,7 @@ class KnownPredicates:
             return None
         groups = [_Group(is_negated=False)]
         kinds: list[str] = []
-        parameters: list[str] = []
+        places: list[int] = []
         at, negated = 0, False
         while at < n:
             before = parts[2 * at]
@@ -115,7 +115,7 @@ class KnownPredicates:
                 return None
             group.ands.append(found.node)
             kinds += found.kinds
-            parameters += [words[at + place] for place in found.places]
+            places += [at + place for place in found.places]
             behind = parts[2 * end]
             closing = behind.count(")")
             if len(behind) - closing - behind.count(" ") and (behind.strip(_SPACE + ")")):
@@ -135,7 +135,7 @@ class KnownPredicates:
             return None  # it ends with NOT, AND or OR, or has no words
         if len(groups) > 1:
             return None
-        return Template(_frozen(groups[0].node()), tuple(kinds)), tuple(parameters)
+        return Template(_frozen(groups[0].node()), tuple(kinds)), places
 
     def _predicate(
         self, place: tuple[str, int, bool], pieces: list[str], words: list[str]

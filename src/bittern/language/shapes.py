@@ -59,7 +59,7 @@ from bittern.language.normalize import normal_form
 from bittern.language.parser import check_text, parse, parse_with_terms
 from bittern.language.presence import name_presences
 from bittern.language.quantifiers import HIDDEN_WORD, hidden_word, hide
-from bittern.language.slot_parser import SlotParser
+from bittern.language.slot_parser import SlotParser, picker
 from bittern.language.templates import SlotMaker, Template
 from bittern.language.trees import flat, map_leaves
 from bittern.terms.pattern_texts import compile_regex, like_parts
@@ -117,7 +117,7 @@ class Shapes:
         # Key -> where the terms are, if that is all that is not plain, else nowhere; term -> word.
         self._cuts: dict[str, tuple[OperandCut, ...]] = {}
         self._words: dict[str, str] = {}
-        self._conditions: KnownPredicates | None = None
+        self._predicates: KnownPredicates | None = None
 
     def add(self, template: Template) -> int:
         """The shape id of a template, a new one if there is no equal template. O(nodes)."""
@@ -238,8 +238,8 @@ class Shapes:
         """Read a text of a new shape as if its conjunction were written in sorted order.
 
         Where long conjunctions mix their predicates freely, almost every text has a shape of its
-        own; sorted, they share a few. The parser still sees every new sorted shape, and every text
-        that is not plainly a conjunction. (Own keys are no longer remembered by then.)
+        own; sorted, they share a few. A new sorted shape is put together from known predicates, or
+        parsed. (Own keys are no longer remembered by then.)
         """
         from bittern.language.conjuncts import conjuncts  # noqa: PLC0415  only for many shapes
 
@@ -261,6 +261,16 @@ class Shapes:
                 shape_id = self.choose(known, parameters)
             if shape_id >= 0:
                 return shape_id, parameters
+        again = [""]
+        for _, first, last in pieces:
+            again += [*parts[2 * first + 1 : 2 * last], " ", "AND", " "]
+        again[-3:] = [""]
+        found = self._put_together(again, ordered, again[1::2])
+        if found is not None:
+            shape_id, places = found
+            pick = picker(places)
+            self._keys[key] = KnownKey(pick, shape_id, (), (), {})
+            return shape_id, pick(ordered)
         parts[1::2] = words
         joined = " AND ".join(
             ["".join(parts[2 * first + 1 : 2 * last]) for _, first, last in pieces]
@@ -276,15 +286,22 @@ class Shapes:
         self, text: str, parts: list[str], words: list[str], letters: list[Any]
     ) -> tuple[int, tuple[str, ...]]:
         """Read a text of a new shape from predicates that were read in other texts."""
-        if self._conditions is None:
-            from bittern.language.conditions import KnownPredicates  # noqa: PLC0415  only for many
-
-            self._conditions = KnownPredicates()
-        found = self._conditions.read(parts, words, letters)
+        found = self._put_together(parts, words, letters)
         if found is None:
             return self._parse(text, None)
-        template, parameters = found
-        return self.add(template), parameters
+        shape_id, places = found
+        return shape_id, tuple([words[place] for place in places])
+
+    def _put_together(
+        self, parts: list[str], words: list[str], letters: list[Any]
+    ) -> tuple[int, list[int]] | None:
+        """The shape of a text of known predicates, and which of its words are parameters."""
+        if self._predicates is None:
+            from bittern.language.conditions import KnownPredicates  # noqa: PLC0415  only for many
+
+            self._predicates = KnownPredicates()
+        found = self._predicates.read(parts, words, letters)
+        return None if found is None else (self.add(found[0]), found[1])
 
     def _letter(self, word: str) -> str | None:
         """The letter of a word's kind, or a keyword itself, if its text is valid."""

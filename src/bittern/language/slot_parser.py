@@ -55,7 +55,11 @@ class SlotParser(Parser):
     def picker(self) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
         """Make the function that picks the parameters out of a text's words."""
         words = [token for token in self._tokens if token.kind.isalpha()]
-        places = [place for place, token in enumerate(words) if token.number >= 0]
-        if len(places) > 1:
-            return operator.itemgetter(*places)
-        return lambda words: tuple(words[place] for place in places)
+        return picker([place for place, token in enumerate(words) if token.number >= 0])
+
+
+def picker(places: Sequence[int]) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
+    """Make the function that picks what stands at these places."""
+    if len(places) > 1:
+        return operator.itemgetter(*places)
+    return lambda words: tuple([words[place] for place in places])
