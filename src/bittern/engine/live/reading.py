@@ -1,7 +1,8 @@
 """Reading what is subscribed: texts become rows, which can be indexed at any later time.
 
 A text is read once, by the thread that subscribes it. Its template is expanded once for all texts
-that have it (``matching/expand.py``).
+that have it (``matching/expand.py``). Thousands of texts at once are read by kernels
+(``engine/texts/``).
 """
 
 from __future__ import annotations
