@@ -18,6 +18,11 @@ def chosen_seed() -> int:
     return seed
 
 
+def rounds() -> int:
+    """How often a test with draws of its own goes: once, and 20 times where the profile is long."""
+    return max(1, settings.default.max_examples // 100)
+
+
 def examples(factor: float = 1, *, steps: int | None = None) -> settings:
     """Settings with ``factor`` times as many examples as the profile, of ``steps`` steps each."""
     count = max(1, round(factor * settings.default.max_examples))

@@ -11,7 +11,7 @@ import pytest
 import bittern
 from bittern.errors import RuleError
 from bittern.imports import eventbridge, sns
-from effort import chosen_seed
+from effort import chosen_seed, rounds
 from foreign import agree
 from judges import Judges
 
@@ -106,7 +106,9 @@ class World:
 
 def test_patterns_answer_as_amazons_matcher_does(judges: Judges) -> None:
     world = World(chosen_seed())
-    agree(eventbridge, judges.event_ruler, world.patterns(12), [world.event() for _ in range(8)])
+    for _ in range(rounds()):
+        events = [world.event() for _ in range(8)]
+        agree(eventbridge, judges.event_ruler, world.patterns(12), events)
 
 
 def test_each_test_alone_answers_as_amazons_matcher_does(judges: Judges) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from bittern.errors import RuleError
 from bittern.imports import jms
-from effort import chosen_seed
+from effort import chosen_seed, rounds
 from foreign import agree
 from judges import Judges
 
@@ -83,9 +83,10 @@ class World:
 
 def test_selectors_answer_as_activemq_does(judges: Judges) -> None:
     world = World(chosen_seed())
-    selectors = [world.selector() for _ in range(60)]
-    messages = [world.message() for _ in range(25)]
-    agree(jms, judges.selector, selectors, messages)
+    for _ in range(rounds()):
+        selectors = [world.selector() for _ in range(60)]
+        messages = [world.message() for _ in range(25)]
+        agree(jms, judges.selector, selectors, messages)
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ only.
 from __future__ import annotations
 
 import json
+import math
 import re
 from functools import partial
 from typing import Any
@@ -112,6 +113,9 @@ def _single(value: Any, name: str, wanted: Any, test: dict[str, Any]) -> bool:
         return any(equal(value, each) for each in wanted)
     if name in ORDER:
         return kind(value) is kind(wanted) and ORDER[name](value, wanted)
+    if name == "$mod":
+        divisor, remainder = wanted
+        return kind(value) is float and math.fmod(int(value), divisor) == remainder
     if name == "$type":
         types = wanted if isinstance(wanted, list) else [wanted]
         return any(kind(value) is TYPES[each] for each in types)
@@ -182,6 +186,7 @@ TESTS = st.one_of(
     _operators(CONSTANTS, VALUES),
     _element(CONSTANTS, VALUES),
     st.integers(0, 3).map(lambda found: {"$size": found}),
+    st.sampled_from([[2, 0], [2, 1], [-3, -1], [4, 2.0]]).map(lambda found: {"$mod": found}),
     st.lists(st.sampled_from(sorted(TYPES, key=str)), min_size=1, max_size=2).map(
         lambda found: {"$type": found}
     ),
@@ -306,6 +311,8 @@ def test_a_list_of_several_kinds_has_no_answer_and_is_listed(test):
         ({"a": {"$regex": "a", "$options": "m"}}, "$.a", "options"),
         ({"a": {"$regex": "(a"}}, "", ""),
         ({"a": {"$size": 1.5}}, "$.a['$size']", "number of elements"),
+        ({"a": {"$mod": [0, 1]}}, "$.a['$mod']", "divisor"),
+        ({"a": {"$mod": [2, None]}}, "$.a['$mod']", "divisor"),
         ({"a": {"$type": "date"}}, "$.a['$type']", "not supported"),
         ({"a": {"$elemMatch": {"b.c": 1}}}, "$.a['$elemMatch']['b.c']", "not supported"),
         ({"a": {"$elemMatch": {"b": {"$ne": 1}}}}, "$.a['$elemMatch'].b['$ne']", "only"),

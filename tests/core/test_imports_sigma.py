@@ -14,7 +14,7 @@ import pytest
 import bittern
 from bittern.errors import RuleError
 from bittern.imports import sigma
-from effort import chosen_seed
+from effort import chosen_seed, rounds
 from foreign import agree
 
 pytest.importorskip("sigma", reason="pySigma is not installed (pip install 'bittern[sigma]')")
@@ -182,7 +182,8 @@ class World:
 
 def test_rules_answer_as_a_plain_evaluator_does() -> None:
     world = World(chosen_seed())
-    agree(sigma, judge, [world.rule() for _ in range(80)], [world.event() for _ in range(30)])
+    for _ in range(rounds()):
+        agree(sigma, judge, [world.rule() for _ in range(80)], [world.event() for _ in range(30)])
 
 
 def rule(selection: str, condition: str = "s") -> str:

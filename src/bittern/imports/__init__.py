@@ -36,6 +36,7 @@ kind, and its negation has to say so (``conditions.is_not``).
     sigma_rules.py                    detections of Sigma, through pySigma
     json_logic_rules.py               rules of JSON Logic
     json_logic_operands.py            what their variables lead to, and constants
+    json_logic_numbers.py             arithmetic, case by case
     json_logic_tests.py               what a test says of a value, kind by kind
     mongo_filters.py elasticsearch_queries.py
     answers.py javascript.py regexes.py   what these two and JSON Logic share

@@ -22,6 +22,8 @@ _SPACE = r"[\s\x0b\pZ\x{feff}]*"
 _NUMBER = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
 BLANK = f"^{_SPACE}$"
 DECIMAL = f"^{_SPACE}({_NUMBER}){_SPACE}$"
+#: What ``parseFloat`` reads of a text.
+LEADING = f"^{_SPACE}({_NUMBER})"
 INFINITE = (f"^{_SPACE}\\+?Infinity{_SPACE}$", f"^{_SPACE}-Infinity{_SPACE}$")
 PREFIXED = f"^{_SPACE}0[xXoObB][0-9a-fA-F]+{_SPACE}$"
 _IS_DECIMAL = re.compile(_NUMBER)
@@ -50,6 +52,17 @@ def number_of(value: Any) -> float:
         number = int(text, 0)
         return float(number) if number.bit_length() <= _FLOAT_BITS else math.inf
     return float(text) if _IS_DECIMAL.fullmatch(text) else math.nan
+
+
+def parsed_number(value: Any) -> float:
+    """A constant as ``parseFloat`` has it: what a text begins with."""
+    if not isinstance(value, str):
+        return math.nan if value is None or isinstance(value, bool) else float(value)
+    text = value.lstrip(_SPACES)
+    if infinite := re.match(r"([+-]?)Infinity", text):
+        return -math.inf if infinite[1] == "-" else math.inf
+    found = _IS_DECIMAL.match(text)
+    return float(found[0]) if found else math.nan
 
 
 def text_of(value: Any) -> str:

@@ -46,6 +46,7 @@ from bittern.imports.conditions import (
     path,
 )
 from bittern.imports.javascript import is_strictly_equal, text_of, truthy
+from bittern.imports.json_logic_numbers import compared_numbers, is_arithmetic, is_nonzero
 from bittern.imports.json_logic_operands import (
     INHERITED,
     Subject,
@@ -104,6 +105,8 @@ def _condition(logic: Any, at: Place) -> Answer:
             return _if([condition(place) for place in range(len(arguments))])
         if name == "var":
             return told(subject_of(arguments, at).answer(TRUTH), logic)
+        if is_arithmetic(logic):
+            return told(is_nonzero(logic, at[:-1]), logic)
         if name in _COMPARISONS:
             return told(_comparison(name, arguments, places, at), logic)
         if name == "in":
@@ -140,6 +143,8 @@ def _comparison(name: str, arguments: list[Any], places: list[Place], at: Place)
     expect(len(arguments) == 2, f"{name} takes two arguments", at)
     if name in ("!=", "!=="):
         return negated(_comparison(name.replace("!", "=", 1), arguments, places, at))
+    if any(map(is_arithmetic, arguments)):
+        return compared_numbers(name, arguments, places)
     left, right = arguments
     if is_variable(right) and not is_variable(left):
         name, left, right = _FLIPPED.get(name, name), right, left

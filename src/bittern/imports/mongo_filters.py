@@ -186,6 +186,8 @@ class _Field:
             return self._exists() if operand else negated(self._exists())
         if operator == "$size":
             return self._size(_constant(operand, at), at)
+        if operator == "$mod":
+            return self._modulo(operand, at)
         if operator == "$type":
             return self._type(operand, at)
         if operator == "$elemMatch":
@@ -294,6 +296,23 @@ class _Field:
             f"{length} = {int(size)}", any_of([f"{length} != {int(size)}", f"{length} IS NULL"])
         )
         return self._no_list_around(found)
+
+    def _modulo(self, operand: Any, at: Place) -> Answer:
+        """The whole part of a number has a remainder, which has the number's sign."""
+        expected = "$mod takes a divisor that is not 0 and a remainder, both whole numbers"
+        if not isinstance(operand, list) or len(operand) != 2:
+            refuse(expected, at)
+        numbers = [_constant(each, at) for each in operand]
+        whole = all(each is not None and kind_of(each) == "number" for each in numbers)
+        if not whole or any(each != int(each) for each in numbers) or not numbers[0]:
+            refuse(expected, at)
+        divisor, remainder = map(constant, map(int, numbers))
+
+        def condition(name: str) -> str:
+            left = f"(TRY_CAST({name} AS BIGINT) % {divisor})"
+            return all_of([is_kind(name, "number"), f"{left} = {remainder}"])
+
+        return self._any("number", condition)
 
     def _type(self, operand: Any, at: Place) -> Answer:
         wanted = operand if isinstance(operand, list) else [operand]
