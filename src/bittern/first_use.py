@@ -50,6 +50,7 @@ FIRST_USE = (
     "bittern.model.events.mistyped:_find_strays",
     "bittern.model.rank.encoded:_group_pairs",
     "bittern.stabbing.id_lists:_accumulate",
+    "bittern.model.distinct:_number",
 )
 
 #: Seconds that the processes may take, on a machine that is busy with other things as well.
