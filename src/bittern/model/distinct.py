@@ -30,7 +30,7 @@ _LOWER = np.uint64(0xFFFFFFFF)
 _FREE, _ONE = np.uint64(0), np.uint64(1)
 
 
-class Distinct(NamedTuple):
+class Numbered(NamedTuple):
     """The number of each string, and by number the first string that has it."""
 
     codes: Int32s
@@ -72,14 +72,14 @@ def _number(
     return count
 
 
-def distinct(strings: pa.Array) -> Distinct:
+def distinct(strings: pa.Array) -> Numbered:
     """Number strings, or bytes; NULL is one of its own. O(bytes)."""
     data, offsets, valid = arrow_strings(strings)
     missing = np.empty(0, np.bool_) if valid is None else ~valid
     slots = np.zeros(1 << max(1, (2 * len(strings) - 1).bit_length()), np.uint64)
     codes, firsts = np.empty(len(strings), np.int32), np.empty(len(strings), np.int64)
     count = _number(data, offsets, missing, secret_key(), slots, codes, firsts)
-    return Distinct(codes, firsts[:count])
+    return Numbered(codes, firsts[:count])
 
 
 def encoded(strings: pa.Array) -> pa.DictionaryArray:
