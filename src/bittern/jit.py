@@ -29,7 +29,7 @@ and 0.5 for each NamedTuple around them. The fields of a tuple are not converted
 
 A compiled kernel is kept on disk until its own file changes, as Numba has it, or the file of any
 function or constant that it uses, however deep, as is seen to here: what was compiled by an older
-release is not run on the data of a newer one. It lies where NUMBA_CACHE_DIR says, beside its source,
+release is not run on the data of a newer one. It is where NUMBA_CACHE_DIR says, beside its source,
 in the user's folder for caches, or in one of the user's alone below the temporary one, as it is run
 without being looked at. ``first_use.py`` is asked before one is compiled that is not there.
 """
