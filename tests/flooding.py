@@ -81,3 +81,31 @@ def probes(slots: np.ndarray) -> int:
     free = np.flatnonzero(slots == 0)
     runs = np.diff(free, append=free[0] + len(slots)) - 1
     return int((runs * (runs + 1) // 2).sum())
+
+
+def colliding_in_arrow(count: int, edges: bytes = b"") -> list[str]:
+    """So many different ASCII strings of sixteen letters with one hash in Arrow.
+
+    That is the sum, without carries, of a product of each half with a number of its own. Of any
+    first half there is one second half, which is ASCII text often enough. ``edges`` is a letter
+    that all of them begin and end with, as constants in quotes do.
+    """
+    first, second = 11400714785074694791, 14029467366897019727
+    undone, target = np.uint64(pow(second, -1, 1 << 64)), 0x1234567890ABCDEF
+    edge, low = (edges or b"\0")[0], 0
+    if edges:  # the last letter of the one half decides about the first of the other
+        while not 0x28 <= low < 0x7F or low == 0x5C:
+            target += 1
+            low = ((target ^ edge * second) * pow(first, -1, 256)) & 255
+    random, found = np.random.default_rng(0), dict[str, None]()
+    while len(found) < count:
+        words = random.integers(0, 1 << 63, 1 << 18, dtype=np.uint64) & ~_ASCII
+        words |= _ASCII >> np.uint64(1)
+        if edges:
+            words = words & np.uint64((1 << 56) - 256) | np.uint64(edge << 56 | low)
+        others = (np.uint64(target) ^ words * np.uint64(first)) * undone
+        letters = np.stack([others, words], 1).view(np.uint8)
+        inside = letters[:, 1:15] if edges else letters
+        plain = ((inside >= 0x28) & (inside < 0x7F) & (inside != 0x5C)).all(axis=1)
+        found.update(dict.fromkeys(bytes(each).decode() for each in letters[plain]))
+    return list(found)[:count]

@@ -50,6 +50,7 @@ FIRST_USE = (
     "bittern.model.events.mistyped:_find_strays",
     "bittern.model.rank.encoded:_group_pairs",
     "bittern.stabbing.id_lists:_accumulate",
+    "bittern.model.distinct:_number",
 )
 
 #: Seconds that the processes may take, on a machine that is busy with other things as well.
@@ -63,6 +64,15 @@ def n_cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+def told_place() -> str:
+    """Where compiled kernels are kept first, if that is told.
+
+    Numba would also believe a file in the working directory, which may be anybody's: what is kept
+    is run.
+    """
+    return os.environ.get("NUMBA_CACHE_DIR", "")
 
 
 def temporary_place() -> Path:
@@ -102,11 +112,11 @@ def tell_once(place: str | None) -> None:
     logger.warning("bittern: compiling kernels; %s", often)
 
 
-def compile_together(name: str, kept_in: Callable[[], Path | None], cache_dir: str) -> bool:
+def compile_together(name: str, kept_in: Callable[[], Path | None]) -> bool:
     """Have all of ``FIRST_USE`` compiled by processes, if the named kernel is one of them.
 
     Or wait for another process that does so. Once per process; returns whether the kernel may be
-    on disk now. ``kept_in`` says where a lock can be; ``cache_dir`` is this process's Numba's.
+    on disk now. ``kept_in`` says where a lock can be.
     """
     global _asked
     if _asked or name not in FIRST_USE or n_cores() == 1:
@@ -122,20 +132,19 @@ def compile_together(name: str, kept_in: Callable[[], Path | None], cache_dir: s
         return False
     with released(lock):
         if try_hold(lock):
-            _run_crew(cache_dir)
+            _run_crew()
         else:
             hold(lock)
     return True
 
 
-def _run_crew(cache_dir: str) -> None:
+def _run_crew() -> None:
     """Start a process that compiles in several others, wait, and leave none of them behind."""
     package = str(Path(__file__).resolve().parent)
     try:
         leader = start_module(
             "bittern.precompile",
             ["first-use", package, *FIRST_USE],
-            {"NUMBA_CACHE_DIR": cache_dir} if cache_dir else {},
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             process_group=0,  # so that Ctrl-C reaches this process only, which ends all of them

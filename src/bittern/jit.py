@@ -29,10 +29,9 @@ and 0.5 for each NamedTuple around them. The fields of a tuple are not converted
 
 A compiled kernel is kept on disk until its own file changes, as Numba has it, or the file of any
 function or constant that it uses, however deep, as is seen to here: what was compiled by an older
-release is not run on the data of a newer one. It lies beside its source, or else in the user's
-folder for caches, or else in a folder of the user's alone below the temporary one, as compiled code
-is run without being looked at; NUMBA_CACHE_DIR comes first. ``first_use.py`` is asked
-before a kernel is compiled that is not there.
+release is not run on the data of a newer one. It is where NUMBA_CACHE_DIR says, beside its source,
+in the user's folder for caches, or in one of the user's alone below the temporary one, as it is run
+without being looked at. ``first_use.py`` is asked before one is compiled that is not there.
 """
 
 from __future__ import annotations
@@ -176,21 +175,24 @@ def _readable(load: Callable[[], Any]) -> Callable[[], dict[Any, Any]]:
 
 def _kept(function: Callable[..., Any], options: dict[str, Any]) -> Any:
     """``njit`` with a disk cache, or None."""
+    told, spare = first_use.told_place(), first_use.temporary_place()
+    source = Path(function.__code__.co_filename).parent
     with contextlib.suppress(RuntimeError):  # neither the package nor the home folder is writable
-        dispatcher = numba.njit(cache=True, **options)(function)
-        place = getattr(getattr(dispatcher, "_cache", None), "cache_path", None)
-        source = Path(function.__code__.co_filename).parent
-        if place is None or numba.config.CACHE_DIR or is_trusted(Path(place), source):
+        dispatcher = _kept_below(told, function, options)
+        place = getattr(getattr(dispatcher, "_cache", None), "cache_path", "")
+        if not place or told or is_trusted(Path(place), source):
             return dispatcher
-    if not make_private(first_use.temporary_place()):
-        return None
-    told, numba.config.CACHE_DIR = numba.config.CACHE_DIR, str(first_use.temporary_place())
+    with contextlib.suppress(RuntimeError):  # no room
+        return _kept_below(str(spare), function, options) if make_private(spare) else None
+    return None
+
+
+def _kept_below(place: str, function: Callable[..., Any], options: dict[str, Any]) -> Any:
+    before, numba.config.CACHE_DIR = numba.config.CACHE_DIR, place
     try:
         return numba.njit(cache=True, **options)(function)
-    except RuntimeError:  # no room
-        return None
     finally:
-        numba.config.CACHE_DIR = told
+        numba.config.CACHE_DIR = before
 
 
 def kept_in() -> Path | None:
@@ -428,7 +430,7 @@ class Kernel:
             found = load(signature, context)
             if found is None:
                 first_use.tell_once(cache.cache_path)
-                if first_use.compile_together(name, kept_in, numba.config.CACHE_DIR):
+                if first_use.compile_together(name, kept_in):
                     found = load(signature, context)
             return found
 

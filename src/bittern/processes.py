@@ -17,27 +17,22 @@ import subprocess
 import sys
 import threading
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Protocol
-
-_NONE: Mapping[str, str] = MappingProxyType({})
 
 #: The rooms of which some modules are imported only when a subscription or an event needs them.
 _ROOMS = ("language", "terms", "model", "stabbing", "matching", "engine")
 _are_imported = False
 
 
-def start_module(
-    module: str, arguments: Sequence[str], variables: Mapping[str, str] = _NONE, **options: Any
-) -> subprocess.Popen[Any]:
-    """Run a module in a process; ``variables`` add to the environment, ``options`` are Popen's."""
+def start_module(module: str, arguments: Sequence[str], **options: Any) -> subprocess.Popen[Any]:
+    """Run a module in a process; ``options`` are Popen's."""
     path = {"PYTHONPATH": os.pathsep.join(_search_path())}
     return subprocess.Popen(  # noqa: S603
         [sys.executable, "-P", "-m", module, *arguments],
-        env={**os.environ, **path, **variables},
+        env={**os.environ, **path},
         stdin=subprocess.PIPE,
         **options,
     )

@@ -190,6 +190,17 @@ def test_a_folder_for_caches_that_is_named_is_used(parts: Path, homeless: Path) 
     assert not homeless.exists()
 
 
+def test_a_folder_that_a_file_in_the_working_directory_names_is_not_used(
+    parts: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever wrote the file could have compiled anything."""
+    pytest.importorskip("yaml", reason="Numba reads the file with it")
+    (parts / ".numba_config.yaml").write_text(f"cache_dir: {parts / 'named'}\n")
+    monkeypatch.chdir(parts)
+    assert run(parts) == ("2 0 1 1\n", ONCE)
+    assert not (parts / "named").exists()
+
+
 @pytest.mark.parametrize("cache", [".", ".cache", ".cache/numba"])
 def test_a_home_that_others_have_a_hand_in_is_not_used(
     parts: Path, homeless: Path, monkeypatch: pytest.MonkeyPatch, cache: str

@@ -44,7 +44,7 @@ def clean(folder: Path) -> None:
 
 def compile_first(folder: Path) -> None:
     first_use._asked = False
-    first_use.compile_together(KERNEL, lambda: folder, "")
+    first_use.compile_together(KERNEL, lambda: folder)
 
 
 def look(folder: Path) -> None:
@@ -61,7 +61,7 @@ def test_an_exception_leaves_no_lock(
 ) -> None:
     monkeypatch.setattr(first_use, "_asked", False)
     monkeypatch.setattr(first_use, "n_cores", lambda: 2)
-    monkeypatch.setattr(first_use, "_run_crew", lambda _: None)
+    monkeypatch.setattr(first_use, "_run_crew", lambda: None)
     for fault in each_fault(lambda: tmp_path, hold, faults=[raises]):
         files = [path for path in tmp_path.iterdir() if path.suffix in (".lock", ".use")]
         assert not [path for path in (tmp_path, *files) if is_locked(path)], fault

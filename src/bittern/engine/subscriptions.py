@@ -29,6 +29,7 @@ from bittern.engine.given import GivenChunk, given_chunks, rows_of
 from bittern.errors import BadSubscription, ExpressionError, SubscriptionError, brief
 from bittern.language.shapes import Shapes
 from bittern.language.templates import Template
+from bittern.model.distinct import distinct, encoded, unified
 from bittern.model.ids import Ids, id_problem, normal_id
 from bittern.model.numbers import INT64_MAX, INT64_MIN
 from bittern.model.strings import arrow_of
@@ -233,7 +234,7 @@ class _Reader:
             self._columns.take(self._row_parameters)
         else:
             each = [parameter for row in self._row_parameters for parameter in row]
-            self._parameters.append(arrow_of(each).dictionary_encode())
+            self._parameters.append(encoded(arrow_of(each)))
         self._shape_ids.append(np.array(self._row_shape_ids, dtype=np.int32))
         weights = np.array(self._row_weights)
         self._weights.append(None if np.isnan(weights).all() else np.nan_to_num(weights, nan=1.0))
@@ -250,7 +251,7 @@ class _Reader:
             pa.concat_arrays(self._texts),
             _joined_weights(self._weights, list(map(len, self._shape_ids))),
             np.concatenate(self._shape_ids),
-            _unified(self._parameters) if columns is None else columns.parameters(),
+            unified(self._parameters) if columns is None else columns.parameters(),
             self.bad,
         )
 
@@ -267,12 +268,6 @@ def _is_unicode(texts: list[str]) -> bool:
     except UnicodeEncodeError:
         return False
     return True
-
-
-def _unified(chunks: Sequence[pa.DictionaryArray]) -> pa.DictionaryArray:
-    """The chunks one after the other, under one dictionary in the order of first use."""
-    unified = pa.chunked_array(chunks).unify_dictionaries().combine_chunks()
-    return unified.chunk(0) if isinstance(unified, pa.ChunkedArray) else unified
 
 
 def join_subscriptions(
@@ -297,7 +292,7 @@ def join_subscriptions(
         pa.concat_arrays([part.texts for part in columns]),
         _joined_weights([part.weights for part in columns], [len(part.ids) for part in columns]),
         np.concatenate(shape_ids),
-        _unified([part.parameters for part in columns]),
+        unified([part.parameters for part in columns]),
         [],
     )
     ends = np.cumsum([len(part.ids) for part in columns])
@@ -337,7 +332,10 @@ def _joined_weights(
 def _repeated(ids: list[str | int]) -> npt.NDArray[np.bool_]:
     """Mark each id that occurred before."""
     known = Ids.of(ids)
-    codes = known.values.dictionary_encode().indices.to_numpy().astype(np.int64)
+    if known.is_int64:
+        codes = known.values.dictionary_encode().indices.to_numpy().astype(np.int64)
+    else:
+        codes = distinct(known.values).codes.astype(np.int64)
     codes = 2 * codes + known.marks()  # 1 and "1" differ
     rows = np.arange(len(ids))
     first = np.empty(codes.max(initial=-1) + 1, dtype=np.int64)

@@ -52,7 +52,9 @@ from bittern.language.shapes import Shapes
 from bittern.language.syntax import And, Expression, Not, Predicate, Quantified
 from bittern.language.templates import Slot, Template
 from bittern.language.trees import walk
+from bittern.model.distinct import encoded
 from bittern.model.events.reads import readable_rows
+from bittern.model.strings import arrow_of
 
 _Numbers: TypeAlias = tuple[int, ...]
 _NO_SETS: Mapping[str, Any] = {}
@@ -322,7 +324,7 @@ class _Reader:
             pa.nulls(len(shapes), pa.large_string()),
             None,
             np.array(shapes, dtype=np.int32),
-            pa.array(parameters, type=pa.large_string()).dictionary_encode(),
+            encoded(arrow_of(parameters)),
             [],
         )
         lists = [(entries, demands) for _, _, entries, demands in self._guards]

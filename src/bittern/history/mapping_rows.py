@@ -29,10 +29,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from bittern.arrays import starts_of
 from bittern.errors import EventError
+from bittern.model.distinct import places_in, table_of
 from bittern.model.events.mappings import (
     LISTS,
     MAX_DEPTH,
@@ -46,7 +46,7 @@ from bittern.model.events.mappings import (
 )
 from bittern.model.events.sinks import ValueSink
 from bittern.model.numbers import Number
-from bittern.model.strings import arrow_strings, gather_strings
+from bittern.model.strings import arrow_of, arrow_strings, gather_strings
 from bittern.model.tagged import EXACT, STRING, TaggedValues
 
 #: Mappings with as many different attributes are refused; so many only a mapping within itself has.
@@ -81,8 +81,8 @@ def add_values(
     """Add what the rows say about these attributes. O(rows)."""
     path, tag, payload, text = (column.combine_chunks() for column in rows.columns)
     paths = [*names.numbers, *(prefix + _BELOW for prefix in names.prefixes)]
-    asked = pc.index_in(path.dictionary, value_set=pa.array(paths, type=pa.large_string()))
-    attributes = asked.fill_null(-1).to_numpy()[path.indices.to_numpy()]
+    asked = places_in(table_of(arrow_of(paths)), path.dictionary)
+    attributes = asked[path.indices.to_numpy()]
     own = np.flatnonzero(attributes >= 0)
     tags = tag.to_numpy()[own]
     data, offsets, _ = arrow_strings(text)

@@ -13,6 +13,7 @@ of the values, so that what stands to the right compares nothing but integers. I
 ``events/encoder.py`` is where a batch enters. What these share::
 
     strings.py words.py   exact tables of strings and of 64-bit integers, found by hash (hashing.py)
+    distinct.py           equal strings get one number
     numbers.py            numbers by their exact value
     tagged.py             values of any type, an entry for each: the form between reading and cells
     event_schema.py       which attributes a schema of events has, and of which types

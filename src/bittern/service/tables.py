@@ -34,6 +34,7 @@ import pyarrow.parquet
 from bittern.catalog.files import SUFFIXES, told
 from bittern.errors import BitternError, OptionError
 from bittern.files import whole_file
+from bittern.model.distinct import encoded
 from bittern.service.csv_events import CsvEvents, read_csv
 
 if TYPE_CHECKING:
@@ -383,7 +384,7 @@ def _json_ids(ids: pa.Array) -> pa.Array:
         return ids.cast(_TEXT)
     ids = ids.cast(_TEXT)
     if pc.any(pc.match_substring_regex(ids, r'[\x00-\x1f"\\]')).as_py():
-        coded = ids.dictionary_encode()
+        coded = encoded(ids)
         escaped = [json.dumps(text, ensure_ascii=False) for text in coded.dictionary.to_pylist()]
         return pa.array(escaped, _TEXT).take(coded.indices)
     return pc.binary_join_element_wise(_scalar('"'), ids, _scalar('"'), _scalar(""))

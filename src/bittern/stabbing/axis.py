@@ -33,6 +33,7 @@ from numpy.typing import NDArray
 
 from bittern.arrays import Int32s
 from bittern.jit import frozen
+from bittern.model.distinct import distinct
 from bittern.model.numbers import (
     BEYOND_INT64,
     INT64_MAX,
@@ -159,9 +160,11 @@ def _constants(columns: Sequence[Values]) -> Any:
     if not columns:
         return np.empty(0, np.int64)
     if columns[0].kind == STRING:
-        parts = [column.present().cast(pa.large_binary()) for column in columns]
-        distinct = pa.chunked_array(parts, pa.large_binary()).unique()
-        return distinct.take(pc.array_sort_indices(distinct))
+        whole_column = pa.concat_arrays(
+            [column.present().cast(pa.large_binary()) for column in columns]
+        )
+        constants = whole_column.take(pa.array(distinct(whole_column).firsts))
+        return constants.take(pc.array_sort_indices(constants))
     whole: list[NDArray[np.int64]] = []
     floats = [np.empty(0)]
     others: list[int | Decimal] = []

@@ -29,7 +29,9 @@ import pyarrow as pa
 from bittern.engine.index import Index
 from bittern.engine.subscriptions import Subscriptions
 from bittern.matching.expand import ShapePlan
+from bittern.model.distinct import encoded
 from bittern.model.ids import Ids
+from bittern.model.strings import arrow_of
 
 if TYPE_CHECKING:
     from bittern.engine.one_event.matcher import OneEvent
@@ -263,7 +265,7 @@ def index_rows(rows: list[Row]) -> Index:
         pa.array([row.text for row in rows], type=pa.large_string()),
         np.array([1.0 if row.weight is None else row.weight for row in rows]) if weighted else None,
         np.array([shapes[key] for key in keys], dtype=np.int32),
-        pa.array(parameters, type=pa.large_string()).dictionary_encode(),
+        encoded(arrow_of(parameters)),
         [],
     )
     return Index.of_subscriptions(subscriptions, list(plans.values()))

@@ -25,6 +25,7 @@ import pyarrow as pa
 
 from bittern.arrays import ranges
 from bittern.jit import frozen
+from bittern.model.distinct import distinct
 from bittern.model.events.columns import Column
 from bittern.model.numbers import Number, exact, floors_at_scale
 from bittern.model.rank.cells import (
@@ -239,10 +240,10 @@ class PairBatch:
 
     def _match_patterns(self, attribute: int, rows: EventRows, strings: pa.Array) -> None:
         """Match each distinct string once, then give every row its string's patterns."""
-        encoded = strings.dictionary_encode()
-        data, offsets, _ = arrow_strings(encoded.dictionary)
+        codes, firsts = distinct(strings)
+        data, offsets, _ = arrow_strings(strings.take(pa.array(firsts)))
         starts, ids = self._constants.patterns[attribute].match(data, offsets)
-        having, places = _for_each_row(starts, encoded.indices.to_numpy())
+        having, places = _for_each_row(starts, codes)
         first = self._constants.first_pattern[attribute]
         cells = self._rank.bases[first + ids[places]].astype(np.uint64)
         self._pairs.append(cells << _SHIFT | rows[having].astype(np.uint64))

@@ -22,6 +22,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bittern.arrays import Int64s
+from bittern.model.distinct import places_in, table_of
+from bittern.model.strings import StringTable
 from bittern.terms.casts import widened
 from bittern.terms.types import common_type
 
@@ -31,6 +33,7 @@ class _Constants(NamedTuple):
 
     values: pa.Array
     attributes: npt.NDArray[np.int64]
+    table: StringTable | None  # of strings: where each is
 
 
 class Elements:
@@ -41,13 +44,12 @@ class Elements:
         by_type: dict[pa.DataType, list[tuple[int, Any]]] = {}
         for attribute, constant in wanted:
             by_type.setdefault(constant.type, []).append((attribute, constant.as_py()))
-        self._constants = [
-            _Constants(
-                pa.array([value for _, value in own], kind),
-                np.array([attribute for attribute, _ in own], dtype=np.int64),
-            )
-            for kind, own in by_type.items()
-        ]
+        self._constants = []
+        for kind, own in by_type.items():
+            values = pa.array([value for _, value in own], kind)
+            attributes = np.array([attribute for attribute, _ in own], dtype=np.int64)
+            table = table_of(values) if pa.types.is_string(kind) else None
+            self._constants.append(_Constants(values, attributes, table))
 
     def complaint(self, arrays: pa.Array) -> str | None:
         """Why values of this type have none of the constants; None if they may have some."""
@@ -56,7 +58,7 @@ class Elements:
             return None
         if not pa.types.is_list(kind):
             return f"{kind} is not an array"
-        types = [values.type for values, _ in self._constants]
+        types = [each.values.type for each in self._constants]
         if any(common_type(kind.value_type, each) is not None for each in types):
             return None
         return f"elements of type {kind.value_type} are not compared with {types[0]}"
@@ -68,9 +70,14 @@ class Elements:
             return nothing, nothing
         elements, rows = arrays.flatten(), pc.list_parent_indices(arrays).to_numpy()
         pairs = [nothing]
-        for values, attributes in self._constants:
+        for values, attributes, table in self._constants:
             kind = common_type(elements.type, values.type)
             if kind is None or pa.types.is_null(elements.type):
+                continue
+            if table is not None and elements.type == kind:
+                places = places_in(table, elements)
+                there = np.flatnonzero(places >= 0)
+                pairs.append(attributes[places[there]] << 32 | rows[there])
                 continue
             own = _same(values, kind)
             places = pc.index_in(_same(elements, kind), value_set=own)

@@ -22,8 +22,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from bittern.model.distinct import places_in, table_of
 from bittern.model.events.batch import Pairs
 from bittern.model.rank.cells import spread_cells
+from bittern.model.strings import StringTable
 
 #: Rows that fail, and why each does.
 Failures = list[tuple[int, str]]
@@ -39,6 +41,14 @@ _SHIFT, _ROW_MASK = np.uint64(32), np.uint64(0xFFFFFFFF)
 class _Seen(NamedTuple):
     values: pa.Array
     cells: npt.NDArray[np.int32]  # (channels, values): global cells, or -1
+    table: StringTable | None = None  # of strings: where each is
+
+    def places(self, values: pa.Array) -> npt.NDArray[np.int64]:
+        """Where these values are, or -1."""
+        if self.table is not None:
+            return places_in(self.table, values).astype(np.int64)
+        found = pc.index_in(values, self.values).fill_null(-1)
+        return np.asarray(found.to_numpy(), dtype=np.int64)
 
     def joined(self, other: _Seen) -> _Seen:
         values = pa.concat_arrays([self.values, other.values])
@@ -71,7 +81,7 @@ class Known:
         One piece for each channel.
         """
         seen = self._seen.get(values.type) or self._placed(values[:0], np.empty(0, np.uint64))
-        found = pc.index_in(values, seen.values).fill_null(-1).to_numpy().astype(np.int64)
+        found = seen.places(values)
         new = np.flatnonzero(found < 0)
         failures: dict[int, Failures] = {}
         if len(new):
@@ -95,7 +105,9 @@ class Known:
         if failing or not seen.may_stay():
             seen = seen.at(np.setdiff1d(kept, found[sorted(failing)]))
         if seen.may_stay():
-            self._seen[seen.values.type] = seen
+            kind = seen.values.type
+            table = table_of(seen.values) if pa.types.is_string(kind) else None
+            self._seen[kind] = seen._replace(table=table)
 
     def _placed(self, values: pa.Array, pairs: Pairs) -> _Seen:
         cells = np.full((len(self._channels), len(values)), -1, dtype=np.int32)

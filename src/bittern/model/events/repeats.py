@@ -21,6 +21,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from bittern.model.distinct import distinct
 from bittern.terms.members import NamedSets
 from bittern.terms.scope import Scope
 
@@ -84,12 +85,16 @@ class Repeats:
         sample = column.slice(0, len(column) // _SAMPLED)
         if pc.count_distinct(sample, mode="all").as_py() > _SHARE * len(sample):
             return None
-        encoded = pc.dictionary_encode(column, null_encoding="encode")
-        if _ROWS_EACH * len(encoded.dictionary) > len(column):
+        if pa.types.is_string(column.type):
+            codes, firsts = distinct(column)
+            values = column.take(pa.array(firsts))
+        else:
+            encoded = pc.dictionary_encode(column, null_encoding="encode")
+            codes, values = encoded.indices.to_numpy(), encoded.dictionary
+        if _ROWS_EACH * len(values) > len(column):
             return None
-        values = encoded.dictionary
         scope = Scope({name: values}, len(values), repeated=self._kept, sets=self._sets)
-        return Repeated(scope, encoded.indices.to_numpy().astype(np.int64))
+        return Repeated(scope, codes.astype(np.int64))
 
 
 def _is_told_apart(kind: pa.DataType) -> bool:
