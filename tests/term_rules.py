@@ -29,6 +29,16 @@ TERM_RULES: dict[str, tuple[tuple[Any, ...], ...]] = {
         ),
         ("NaN is above all, here too", "x > f", [({"x": float("nan"), "f": 1.0}, True)]),
         (
+            "a text beside a number is cast",
+            "s = n",
+            [
+                ({"s": "5", "n": 5}, True),
+                ({"s": "6", "n": 5}, False),
+                ({"s": "x", "n": 5}, None, "error"),
+            ],
+            _FAILS,
+        ),
+        (
             "a term and an attribute",
             "n * 2 = x",
             [({"n": 2, "x": 4.0}, True), ({"n": 2, "x": 5.0}, False)],
