@@ -193,6 +193,12 @@ def test_reading_makes_no_catalog(run, tmp_path, command):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_catalog_needs_its_folder(run, tmp_path):
+    code, out, err = run("add", tmp_path / "gone" / "shop.db", "a", "x > 1")
+    assert (code, out) == (1, "")
+    assert err.endswith(f"shop.db: there is no folder {tmp_path}/gone: make it first\n")
+
+
 def test_what_is_not_there_is_said(run, place, tmp_path):
     run("add", place, "a", "x = 1")
     for code, *arguments in (

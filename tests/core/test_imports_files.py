@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
@@ -224,3 +225,14 @@ def test_what_was_imported_is_kept_and_explained(
     assert 'a = 5: false, a is 6  <- {"a": [5]}' in capsys.readouterr().out
     assert main(arguments) == 0
     assert bittern.Catalog(catalog).version() == 1
+
+
+def test_without_pysigma_the_message_says_what_to_install(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "yaml", None)
+    monkeypatch.delitem(sys.modules, "bittern.imports.sigma_rules", raising=False)
+    monkeypatch.delattr(bittern.imports, "sigma", raising=False)
+    assert main(["import", "sigma", str(folder), "--dry-run"]) == 2
+    told = "bittern: rules of Sigma need pySigma: pip install 'bittern[sigma]'\n"
+    assert capsys.readouterr().err == told

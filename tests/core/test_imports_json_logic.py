@@ -224,6 +224,7 @@ A = {"var": "a"}
     ("rule", "place", "reason"),
     [
         ("{", "line 1, column 2", "not JSON"),
+        (" ", "", "the text is empty"),
         ({"*": [A]}, "$['*']", "numbers of arguments"),
         ({"<": [{"+": [A, [1]]}, 5]}, "$['<'][0]['+'][1]", "constant"),
         ({"in": [{"+": [A, 1]}, [5]]}, "$.in[0]", "constant"),

@@ -307,7 +307,7 @@ REJECTED = [
     ("‸and = 1", "to use and as an attribute name, write `and`"),
     ("a = 1 AND ‸in.x = 1", "in is a keyword"),
     ("a NOT ‸= 1", "expected IN, BETWEEN, LIKE or RLIKE after NOT"),
-    ("a IS NOT ‸1", "expected NULL after IS"),
+    ("a IS NOT ‸1", "expected NULL, TRUE, FALSE, UNKNOWN, MISSING or DISTINCT FROM after IS"),
     ("a BETWEEN 1 ‸OR 2", "expected AND between"),
     ("‸5", "a condition is TRUE or FALSE, not 5"),
     ("‸a < 1 < 2", "a condition is TRUE or FALSE, and is not compared with a num"),

@@ -101,6 +101,9 @@ class Database:
         self._file: tuple[int, int] | None = None  # while it is being opened
         if self.is_sqlite and not create and not Path(url.database or "").is_file():
             raise CatalogError(f"there is no catalog at {url.database}")
+        folder = Path(url.database or "").parent
+        if self.is_sqlite and not folder.is_dir():
+            raise CatalogError(f"catalog {self}: there is no folder {folder}: make it first")
         self._made_file = self.is_sqlite and not Path(url.database or "").exists()
         try:
             self._engine = _engine(url, timeout)

@@ -90,7 +90,7 @@ def _texts(column: pa.Array | pa.ChunkedArray) -> list[Any] | pa.Array:
 
 
 def _pair_chunks(rows: GivenRows) -> Iterator[GivenChunk]:
-    """GivenRows, so many at a time."""
+    """Chunks of rows, the last of them smaller."""
     while chunk := list(itertools.islice(rows, CHUNK)):
         ids, texts, weights = map(list, zip(*chunk, strict=True))
         yield GivenChunk(ids, texts, weights if set(map(type, weights)) != {type(None)} else None)

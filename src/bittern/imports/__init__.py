@@ -18,7 +18,8 @@ kind, and its negation has to say so (``conditions.is_not``).
     conditions.py   pieces of expressions: quoted names, constants, comparisons, lists, kinds
     truths.py       conditions of three values, or two: AND, OR, and NOT that reaches the leaves
     addresses.py    ranges of IP addresses
-    answers.py      conditions of two-valued systems, each with its opposite
+    answers.py      conditions of two-valued systems, each with its opposite: of MongoDB, of
+                    Elasticsearch and of JSON Logic
     constructs.py   what each predicate came from, for explanations
     regexes.py      regular expressions of Lucene and PCRE in RE2's syntax
     javascript.py   how JavaScript compares constants
@@ -38,8 +39,8 @@ kind, and its negation has to say so (``conditions.is_not``).
     json_logic_operands.py            what their variables lead to, and constants
     json_logic_numbers.py             arithmetic, case by case
     json_logic_tests.py               what a test says of a value, kind by kind
-    mongo_filters.py elasticsearch_queries.py
-    answers.py javascript.py regexes.py   what these two and JSON Logic share
+    mongo_filters.py                  filters of MongoDB
+    elasticsearch_queries.py          queries of Elasticsearch and OpenSearch
 
 Each format is one function of this package, loaded when it is first named. Modules have other names
 than the functions, so that loading one never hides the other.
@@ -50,13 +51,23 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
+from bittern.errors import OptionError
 from bittern.imports.formats import FORMATS
+
+#: What is installed with pySigma.
+_PYSIGMA = ("sigma", "yaml")
 
 
 def __getattr__(name: str) -> Any:
     if name not in FORMATS:
         raise AttributeError(f"module 'bittern.imports' has no attribute {name!r}")
-    value = getattr(import_module(f"bittern.imports.{FORMATS[name].module}"), name)
+    try:
+        module = import_module(f"bittern.imports.{FORMATS[name].module}")
+    except ModuleNotFoundError as missing:
+        if (missing.name or "").split(".")[0] not in _PYSIGMA:
+            raise
+        raise OptionError("rules of Sigma need pySigma: pip install 'bittern[sigma]'") from None
+    value = getattr(module, name)
     globals()[name] = value
     return value
 

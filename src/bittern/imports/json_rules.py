@@ -45,6 +45,8 @@ def read_json(rule: Any) -> Any:
 def _parsed(text: str) -> Any:
     if len(text) > MAX_TEXT:
         raise RuleError(f"a rule has at most {MAX_TEXT:,} characters, this one has {len(text):,}")
+    if not text.strip():
+        raise RuleError("the text is empty: a rule is expected")
     try:
         return json.loads(
             text, object_pairs_hook=object_of, parse_constant=_constant, parse_int=_integer

@@ -1,7 +1,7 @@
 """Messages about a token that is in the wrong place.
 
-Most texts that fail use some SQL that expressions do not have: comparing two attributes,
-arithmetic, functions, comments. Naming that helps more than "unexpected token". O(tokens).
+Most texts that fail use some SQL that is not known where it stands: inside EXISTS and FORALL,
+arithmetic, functions and comments. Naming that helps more than "unexpected token". O(tokens).
 """
 
 from __future__ import annotations
@@ -29,6 +29,9 @@ _UNKNOWN_OPERATORS = {
     "DIV": _ARITHMETIC,
     "SIMILAR": "SIMILAR TO is not supported: use RLIKE",
 }
+
+#: What may come behind IS, for "expected ...".
+AFTER_IS = "NULL, TRUE, FALSE, UNKNOWN, MISSING or DISTINCT FROM after IS"
 
 
 def explain_token(

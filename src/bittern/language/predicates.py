@@ -20,7 +20,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from bittern.errors import ExpressionError, LimitError
-from bittern.language.complaints import explain_token, incomplete, no_function
+from bittern.language.complaints import AFTER_IS, explain_token, incomplete, no_function
 from bittern.language.lexer import MISSING, Token, is_complete, tokens
 from bittern.language.limits import MAX_PARTS, MAX_PREDICATES
 from bittern.language.literals import (
@@ -179,7 +179,8 @@ class PredicateParser:
             if self._accept(MISSING):
                 positive: Predicate = IsNull(self._presence(token, attribute.name))
             else:
-                self._expect("NULL", "NULL after IS" if negated else "NULL or NOT NULL after IS")
+                of_documents = "NULL after IS" if negated else "NULL or NOT NULL after IS"
+                self._expect("NULL", AFTER_IS if self._alias is None else of_documents)
                 positive = IsNull(attribute.name)
         else:
             negated = self._accept("NOT")

@@ -97,8 +97,7 @@ def _run_command(options: argparse.Namespace) -> int:
         say(str(error))
         return 2 if isinstance(error, OptionError) else 1
     except ModuleNotFoundError as missing:  # what only some commands need
-        extra = {"sigma": "sigma", "yaml": "sigma"}.get(str(missing.name), "spark")
-        say(f"{missing.name} is not installed: pip install 'bittern[{extra}]'")
+        say(f"{missing.name} is not installed: pip install 'bittern[spark]'")
         return 2
     except OSError as error:
         place = f"{error.filename}: " if error.filename else ""

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from bittern.imports.rule_files import TranslatedRule
 
-#: Options that only some formats have: the option's name, and what the format's function calls it.
+#: Options that only some formats have, and which these are.
 _OWN = {
     "lists": ("eventbridge", "sns", "mongo", "elasticsearch"),
     "scope": ("sns",),
@@ -205,6 +205,6 @@ def _summarise(
     done = (
         f"{count(len(found), 'rule')} can be said"
         if options.dry_run
-        else (f"{count(n_loaded, 'rule')} imported")
+        else f"{count(n_loaded, 'rule')} imported"
     )
     say(f"{done}, {len(refused):,} refused, in {seconds:.1f} s")

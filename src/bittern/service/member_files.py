@@ -46,6 +46,7 @@ def read_file(given: str) -> Any:
     suffix = Path(path).suffix.lower()
     if suffix not in _FORMS:
         raise OptionError(f"{path}: the extension must be one of {', '.join(_FORMS)}")
+    Path(path).stat()  # Arrow's error about a missing file does not have its name
     with told(path):
         if suffix == ".txt":
             return _lines(path)
@@ -67,9 +68,13 @@ def _only(path: str, column: str | None, names: list[str]) -> str:
     """The column that is named, or the only one that there is."""
     if column is None and len(names) == 1:
         return names[0]
-    if column is None or names.count(column) != 1:
-        several = f"{path}:COLUMN with one of" if column is None else f"no column {column!r} in"
-        raise OptionError(f"{path} has several columns: write {several} {', '.join(names)}")
+    found = ", ".join(names)
+    if column is None:
+        raise OptionError(f"{path} has several columns: write {path}:COLUMN with one of {found}")
+    if column not in names:
+        raise OptionError(f"{path} has no column {column!r}; it has: {found}")
+    if names.count(column) > 1:
+        raise OptionError(f"{path} has several columns named {column!r}")
     return column
 
 

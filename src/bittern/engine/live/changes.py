@@ -35,12 +35,7 @@ from bittern.engine.live.delta import (
     sealed,
 )
 from bittern.engine.live.reading import RowReader
-from bittern.errors import (
-    BadSubscription,
-    SubscriptionError,
-    UnknownSubscriptionError,
-    brief,
-)
+from bittern.errors import BadSubscription, SubscriptionError, UnknownSubscriptionError, brief
 from bittern.model.ids import id_problem, normal_id
 from bittern.options import one_of
 from bittern.terms.unknown import SPARK

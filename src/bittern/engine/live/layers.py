@@ -37,14 +37,9 @@ from typing import Any, Self
 from bittern.engine.index import Index
 from bittern.engine.live.changes import LiveChanges
 from bittern.engine.live.compact import Compaction
-from bittern.engine.live.delta import (
-    rebased,
-)
+from bittern.engine.live.delta import rebased
 from bittern.engine.live.work_folder import WorkFolder
-from bittern.errors import (
-    CompactionError,
-    OptionError,
-)
+from bittern.errors import CompactionError, OptionError
 from bittern.processes import follow_forks
 from bittern.terms.unknown import EMBEDDED
 

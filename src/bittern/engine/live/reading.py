@@ -40,7 +40,7 @@ class RowReader:
         *,
         any_function: bool,
     ) -> None:
-        """See ``Changes`` for what they mean."""
+        """``Layers`` tells what these mean; ``any_function`` is its ``functions="spark"``."""
         self._typed_by = typed_by
         self._unknown = unknown
         self._without_history = without_history

@@ -179,15 +179,11 @@ class OneEvent:
         return (self._arrays.patterns, self._arrays.bits, self._computed) == (None, None, None)
 
     def take(self) -> Scratch:
-        """A scratch that no other call has; it goes back when the call is over."""
+        """A scratch that no other call has: one that is kept from an earlier call, or a new one."""
         try:
             return self._free.pop()
         except IndexError:
             return Scratch(self._arrays)
-
-    def give_back(self, scratch: Scratch) -> None:
-        """Have a scratch for the next call."""
-        self._free.append(scratch)
 
     def read(self, event: str | dict[Any, Any], scratch: Scratch) -> tuple[int, bytes]:
         """The mode and the bytes of an event, whose values may be in the scratch.
@@ -238,7 +234,10 @@ class OneEvent:
 
     def _find_patterns(self, scratch: Scratch) -> bool:
         """Leave the patterns that hold in the scratch; False if that is too much for it."""
-        from bittern.engine.one_event.patterns import ask_re2, find_patterns  # noqa: PLC0415  s. o.
+        from bittern.engine.one_event.patterns import (  # noqa: PLC0415  only for patterns
+            ask_re2,
+            find_patterns,
+        )
 
         assert self._arrays.patterns is not None
         while (n := find_patterns(scratch.table, scratch.n_entries)) < 0:

@@ -34,7 +34,7 @@ from bittern.model.events.entries import MAX_DEPTH
 if TYPE_CHECKING:
     from bittern.engine.one_event.patterns import PatternArrays
 
-N_INDEX, N_SLOTS = 36, 82
+N_SLOTS = 82
 # What the kernel may ask for, by its place in the state: bytes of input (three for each value of a
 # mapping), runs, candidates, matches, candidates of patterns. Behind it, how many entries it has
 # left in the scratch, how many patterns were found (-1: they were not looked for), how many values

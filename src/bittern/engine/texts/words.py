@@ -46,7 +46,6 @@ _MOST_DIGITS, _MOST_EXPONENT_DIGITS, _MOST_DOTS = 18, 2, 60
 _OTHER, _LETTER, _DIGIT, _SIGN, _DOT, _QUOTE, _SPACE, _STRANGE = range(8)
 _SLASH, _STAR, _MINUS, _BACKSLASH, _POINT = map(ord, "/*-\\.")
 _FIRST_OF_SIGNS, _SECOND_OF_SIGNS = 0xE2, 0x88  # of the signs for quantifiers
-_LOWER = 32
 _CASE = np.uint64(0xDF)
 _BYTE, _WORD = np.uint64(8), 8
 

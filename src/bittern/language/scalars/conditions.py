@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from bittern.errors import LimitError
+from bittern.language.complaints import AFTER_IS
 from bittern.language.lexer import MISSING, QUANTIFIERS, Token, without_comments
 from bittern.language.limits import MAX_TERM_DEPTH
 from bittern.language.literals import MARKS, attribute_parts
@@ -135,7 +136,7 @@ class _Reader(ValueReader):
         elif word == MISSING:
             found = self._is_missing(term, token)
         else:
-            self._fail(token, "NULL, TRUE, FALSE, UNKNOWN, MISSING or DISTINCT FROM after IS")
+            self._fail(token, AFTER_IS)
         return self._call("not", [found]) if negated else found
 
     def _is_missing(self, term: Term, token: Token) -> Term:
