@@ -243,6 +243,30 @@ def test_a_large_file_makes_way(tmp_path: Any) -> None:
     assert len(list(tmp_path.iterdir())) == 2
 
 
+def test_lines_that_cannot_be_put_aside_are_written_nevertheless(tmp_path: Any) -> None:
+    path = tmp_path / "metrics.jsonl"
+    metrics = Metrics([JsonLines(path, "shop", rotate=1)])
+    (tmp_path / "metrics.jsonl.1").mkdir()
+    for batch in range(3):
+        metrics.batch(report(batch))
+    metrics.close()
+    assert [line["batch"] for line in lines_of(path)] == [0, 1, 2]
+    assert "metrics.jsonl" in (metrics.figures().error or "")
+
+
+def test_lines_go_on_where_the_file_was_taken_away(tmp_path: Any) -> None:
+    path = tmp_path / "metrics.jsonl"
+    metrics = Metrics([JsonLines(path, "shop", rotate=1)])
+    metrics.batch(report(0))
+    metrics.batch(report(1))
+    path.unlink()
+    metrics.batch(report(2))
+    metrics.batch(report(3))
+    metrics.close()
+    assert [line["batch"] for line in lines_of(path)] == [3]
+    assert metrics.figures().error is None
+
+
 def test_a_disk_that_is_full_does_not_stop_the_stream(tmp_path: Any) -> None:
     class Full(JsonLines):
         def batch(self, _: Any) -> None:

@@ -11,6 +11,7 @@ Cost: some hundred microseconds a batch.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from datetime import UTC, datetime
@@ -50,12 +51,19 @@ class JsonLines:
     def batch(self, done: Done) -> None:
         """Append a line."""
         line = json.dumps(self._line(done), allow_nan=False).encode() + b"\n"
-        if self._file.tell() and self._file.tell() + len(line) > self._rotate:
-            self._path.replace(f"{self._path}.1")  # if this fails, lines go where they went
-            full, self._file = self._file, self._path.open("a+b")
-            full.close()
-        self._file.write(line)
-        self._file.flush()
+        try:
+            if self._file.tell() and self._file.tell() + len(line) > self._rotate:
+                self._begin_anew()
+        finally:  # if that fails, lines go where they went
+            self._file.write(line)
+            self._file.flush()
+
+    def _begin_anew(self) -> None:
+        """Put the full file aside, and open another one."""
+        with contextlib.suppress(FileNotFoundError):  # it was put aside already, or removed
+            self._path.replace(f"{self._path}.1")
+        full, self._file = self._file, self._path.open("a+b")
+        full.close()
 
     def _line(self, done: Done) -> dict[str, Any]:
         report = done.report
