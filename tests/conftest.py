@@ -85,6 +85,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     Whole files are given to two processes, in this order: what a file sets up (a cluster, a world)
     is set up once, and short files at the end leave neither process waiting.
     """
+    addressed = [item.nodeid for item in items if " at 0x" in item.nodeid]
+    if addressed:
+        raise pytest.UsageError(
+            f"each process would give these tests another name, for it has an address: {addressed}"
+        )
     place = {name: n for n, name in enumerate(LONGEST.read_text(encoding="utf-8").split())}
     with_spark = {item.path for item in items if item.get_closest_marker("spark")}
     last = len(place)
