@@ -15,6 +15,7 @@ import gc
 import importlib
 import io
 import os
+import re
 import sys
 import tempfile
 from pathlib import Path
@@ -58,6 +59,10 @@ settings.load_profile(
 LONGEST = Path(__file__).with_name("longest.txt")
 
 
+#: What the name of a test must not have: no two processes would agree about it.
+ADDRESS = re.compile(" at 0x[0-9a-f]")
+
+
 def pytest_configure() -> None:
     """Drivers' JVMs start fast, in whatever process a test starts them."""
     os.environ["SPARK_SUBMIT_OPTS"] = jvm_options()
@@ -85,10 +90,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     Whole files are given to two processes, in this order: what a file sets up (a cluster, a world)
     is set up once, and short files at the end leave neither process waiting.
     """
-    addressed = [item.nodeid for item in items if " at 0x" in item.nodeid]
+    addressed = [item.nodeid for item in items if ADDRESS.search(item.nodeid)]
     if addressed:
         raise pytest.UsageError(
-            f"each process would give these tests another name, for it has an address: {addressed}"
+            f"each process would give these tests other names, as they have an address: {addressed}"
         )
     place = {name: n for n, name in enumerate(LONGEST.read_text(encoding="utf-8").split())}
     with_spark = {item.path for item in items if item.get_closest_marker("spark")}
