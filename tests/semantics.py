@@ -2,8 +2,9 @@
 
 ``docs/language.md`` shows these rules as tables and ``test_semantics.py`` runs each of them
 against the oracle, the engine and Spark. Those of quantifiers are in ``test_quantifiers.py``, those
-of named sets in ``test_sets.py``: there is nothing like them in a filter of Spark. After a change
-here, run this file: it writes the tables into the document again.
+of named sets in ``test_sets.py``: there is nothing like them in a filter of Spark. The functions
+that rules are made of are in ``docs/functions.md``. After a change here, run this file: it writes
+the tables into the documents again.
 
     rule("NULL in a list", "n IN (1, NULL)", ({"n": 1}, True), ({"n": 2}, None))
                                               event     answer
@@ -15,17 +16,18 @@ then says for what reason Bittern does not follow.
 from __future__ import annotations
 
 import datetime as dt
+import itertools
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
 
-from term_rules import TERM_RULES
+from function_rules import FUNCTION_RULES
+from term_rules import FAILS, TERM_RULES
 
 #: Every event of a rule fits these columns, so that it can be an Arrow table and a DataFrame.
 SCHEMA = pa.schema(
@@ -587,10 +589,42 @@ TERMS: dict[str, tuple[Rule, ...]] = {
     for section, rules in TERM_RULES.items()
 }
 
+
+def _called(
+    names: str, call: str, event: Mapping[str, Any], answer: str, *fails: str
+) -> list[Rule]:
+    """What a row of ``function_rules.py`` says, of each name of the function."""
+    first, *others = names.split(", ")
+    assert first.removesuffix("]").lower() in call.lower(), call  # for [] the first half will do
+    return [
+        rule(
+            f"{written} = {answer} of {event_text(event)}",
+            f"({written}) IS NULL" if answer == "NULL" else f"({written}) <=> ({answer})",
+            (event, True, *fails),
+            why=FAILS if fails else "",
+        )
+        for written in (call, *(call.replace(first, other, 1) for other in others))
+    ]
+
+
+def function_rules() -> dict[str, tuple[Rule, ...]]:
+    """Every function, operator and cast, by topic."""
+    return {
+        topic: tuple(made for row in rows for made in _called(*row))
+        for topic, rows in FUNCTION_RULES.items()
+    }
+
+
+def names_of_functions() -> set[str]:
+    """All that have a row, in lower case."""
+    rows = itertools.chain(*FUNCTION_RULES.values())
+    return {name.lower() for names, *_ in rows for name in names.split(", ")}
+
+
 REFUSED: tuple[Refused, ...] = (
     Refused("a list of several kinds", "n IN (5, '6')", "values of one kind: `n IN (5, 6)`"),
     Refused("ends of different kinds", "n BETWEEN 5 AND '6'", "ends of one kind"),
-    Refused("functions beyond the list", "hash(s) = 5", "[functions](#functions)"),
+    Refused("functions beyond the list", "hash(s) = 5", "[functions](functions.md)"),
     Refused("chance and the present moment", "rand() < n", "an attribute of the event"),
     Refused("other collations", "s COLLATE UNICODE = 'a'", "`UTF8_LCASE`, or `lower(s)`"),
     Refused("look-around", "s RLIKE 'a(?=b)'", "RE2 has none; use two predicates"),
@@ -688,19 +722,7 @@ LOOKED: tuple[Looked, ...] = (
 # ------------------------------------------------------------------ as Markdown
 
 DOCUMENT = Path(__file__).parent.parent / "docs" / "language.md"
-FUNCTION_MARKS: Final = (
-    "<!-- functions: written by tests/semantics.py -->\n",
-    "<!-- end of functions -->\n",
-)
-#: What the modules of ``terms/`` that have functions are about.
-THEMES: Final = {
-    "numbers": ("numbers", "rounding", "mathematics", "bits"),
-    "texts": ("strings", "positions", "encodings", "hashes", "patterns"),
-    "choices and comparisons": ("comparisons", "conditions", "members"),
-    "casts, each to the type of its name": ("casts",),
-    "times and intervals": ("times", "time_texts", "zones", "intervals"),
-    "arrays and maps": ("arrays", "elements", "lambdas", "sets", "structs"),
-}
+FUNCTIONS_DOCUMENT = DOCUMENT.with_name("functions.md")
 MARKS: Final = ("<!-- rules: written by tests/semantics.py -->\n", "<!-- end of rules -->\n")
 
 
@@ -709,9 +731,9 @@ def tables() -> str:
     return "\n".join([*_rule_tables(), *_joined_table(), *_looked_table(), *_refused_table(), ""])
 
 
-def documented() -> str:
-    """Read the tables that the document shows."""
-    return DOCUMENT.read_text(encoding="utf-8").partition(MARKS[0])[2].partition(MARKS[1])[0]
+def documented(page: Path = DOCUMENT) -> str:
+    """Read the tables that a document shows."""
+    return page.read_text(encoding="utf-8").partition(MARKS[0])[2].partition(MARKS[1])[0]
 
 
 def _rule_tables() -> Iterator[str]:
@@ -809,20 +831,29 @@ def _value(value: Any) -> str:
     return str(value)
 
 
-def function_table() -> str:
-    """The functions of terms, by what they are about."""
-    lines = ["| about | functions |", "|---|---|"]
-    for theme, modules in THEMES.items():
-        tables = [import_module(f"bittern.terms.{module}").TABLE for module in modules]
-        names = sorted({name for table in tables for name in table.functions})
-        shown = ", ".join(f"`{name}`" for name in names if _is_called(name))
-        lines.append(f"| {theme} | {shown} |")
+def function_tables() -> str:
+    """Write all functions as Markdown tables, one per topic, each sorted by name."""
+    lines = [f"- [{topic}](#{topic.lower().replace(' ', '-')})" for topic in FUNCTION_RULES]
+    for topic, rows in FUNCTION_RULES.items():
+        lines += ["", f"## {topic}", ""]
+        lines += ["| function | example | event | answer | in Spark |", "|---|---|---|---|---|"]
+        before = ""
+        for names, call, event, answer, *fails in sorted(rows, key=_place):
+            shown = [
+                "" if names == before else ", ".join(map(_code, names.split(", "))),
+                _code(call),
+                _code(event_text(event)),
+                _code(answer),
+                "**fails**" if fails else "same",
+            ]
+            lines.append("| " + " | ".join(shown) + " |")
+            before = names
     return "\n".join([*lines, ""])
 
 
-def _is_called(name: str) -> bool:
-    """Whether users write a call of this name; the others are operators and keywords."""
-    return name.isidentifier() and name not in ("compare", "between", "case", "in", "like")
+def _place(row: tuple[Any, ...]) -> tuple[bool, str]:
+    """Where a row stands: signs first, and upper and lower case together."""
+    return row[0][0].isalpha(), row[0].lower()
 
 
 def _written(text: str, marks: tuple[str, str], between: str) -> str:
@@ -831,6 +862,6 @@ def _written(text: str, marks: tuple[str, str], between: str) -> str:
 
 
 if __name__ == "__main__":
-    page = DOCUMENT.read_text(encoding="utf-8")
-    page = _written(page, FUNCTION_MARKS, function_table())
-    DOCUMENT.write_text(_written(page, MARKS, tables()), encoding="utf-8")
+    for document, between in ((DOCUMENT, tables()), (FUNCTIONS_DOCUMENT, function_tables())):
+        page = document.read_text(encoding="utf-8")
+        document.write_text(_written(page, MARKS, between), encoding="utf-8")

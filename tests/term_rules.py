@@ -10,7 +10,7 @@ import datetime as dt
 from decimal import Decimal
 from typing import Any
 
-_FAILS = "Spark in ANSI mode fails the query; here the term is NULL, and the event is listed"
+FAILS = "Spark in ANSI mode fails the query; here the term is NULL, and the event is listed"
 _NOON = dt.datetime(2024, 2, 29, 12, 30, 15, 250_000, tzinfo=dt.UTC)
 _LEAP = dt.date(2024, 2, 29)
 
@@ -36,7 +36,7 @@ TERM_RULES: dict[str, tuple[tuple[Any, ...], ...]] = {
                 ({"s": "6", "n": 5}, False),
                 ({"s": "x", "n": 5}, None, "error"),
             ],
-            _FAILS,
+            FAILS,
         ),
         (
             "a term and an attribute",
@@ -116,9 +116,9 @@ TERM_RULES: dict[str, tuple[tuple[Any, ...], ...]] = {
         ),
         ("a power", "power(n, 2) = 25", [({"n": -5}, True), ({"n": 4}, False)]),
         ("bits", "n & 4 = 4", [({"n": 5}, True), ({"n": 3}, False)]),
-        ("division by zero", "1 / n = 1", [({"n": 1}, True), ({"n": 0}, None, "error")], _FAILS),
+        ("division by zero", "1 / n = 1", [({"n": 1}, True), ({"n": 0}, None, "error")], FAILS),
         ("try_divide agrees", "try_divide(1, n) IS NULL", [({"n": 0}, True), ({"n": 1}, False)]),
-        ("overflow", "n + 9223372036854775807 = 0", [({"n": 1}, None, "error")], _FAILS),
+        ("overflow", "n + 9223372036854775807 = 0", [({"n": 1}, None, "error")], FAILS),
     ),
     "Texts": (
         ("lower case", "lower(s) = 'äb'", [({"s": "ÄB"}, True), ({"s": "AB"}, False), ({}, None)]),
@@ -234,7 +234,7 @@ TERM_RULES: dict[str, tuple[tuple[Any, ...], ...]] = {
             "a text as a number",
             "CAST(s AS INT) = 5",
             [({"s": " 5 "}, True), ({"s": "6"}, False), ({"s": "x"}, None, "error")],
-            _FAILS,
+            FAILS,
         ),
         ("or not at all", "TRY_CAST(s AS INT) IS NULL", [({"s": "x"}, True), ({"s": "5"}, False)]),
         ("a short form", "s::double > 1.5", [({"s": "1e1"}, True), ({"s": "1"}, False)]),
@@ -253,7 +253,7 @@ TERM_RULES: dict[str, tuple[tuple[Any, ...], ...]] = {
             "a truth from a text",
             "CAST(s AS BOOLEAN)",
             [({"s": "yes"}, True), ({"s": "off"}, None, "error"), ({"s": "no"}, False)],
-            _FAILS,
+            FAILS,
         ),
     ),
     "Moments": (

@@ -124,7 +124,7 @@ def _case(scope: Scope, call: Call) -> Value:
     return chosen(scope, pieces)
 
 
-@TABLE.add("if", "iff", least=3, lazy=True)
+@TABLE.add("if", least=3, lazy=True)
 def _if(scope: Scope, call: Call) -> Value:
     return _case(scope, call)
 

@@ -169,7 +169,7 @@ def _presence(own: Translator, call: Call) -> TypedRegister:
     return TypedRegister(own.step(operation, own.value(call.arguments[0]).register), BOOLEAN)
 
 
-@_means("case", "if", "iff")
+@_means("case", "if")
 def _case(own: Translator, call: Call) -> TypedRegister:
     *branches, otherwise = call.arguments
     conditions = [own.truth(term) for term in branches[::2]]
