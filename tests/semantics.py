@@ -820,10 +820,12 @@ def _value(value: Any) -> str:
         case bool() | int():
             return str(value).lower()
         case str():
-            escaped = {"\n": "\\n", "\r": "\\r", "\u2028": "\\u2028"}
+            escaped = {"\t": "\\t", "\n": "\\n", "\r": "\\r", "\u2028": "\\u2028"}
             return "'" + "".join(escaped.get(c, c) for c in value) + "'"
         case dt.datetime():
-            return f"{value.replace(tzinfo=None)}{'' if value.tzinfo is None else ' UTC'}"
+            written = str(value.replace(tzinfo=None))
+            written = written.rstrip("0") if value.microsecond else written
+            return f"{written}{'' if value.tzinfo is None else ' UTC'}"
         case Mapping():
             return event_text(value)
         case list():

@@ -13,6 +13,7 @@ import bittern
 import oracle
 import semantics
 import strategies
+from beside_spark import evaluated
 from bittern.errors import ExpressionError
 from bittern.language import limits
 from bittern.language.parser import parse
@@ -26,8 +27,14 @@ from semantics import ERROR, REFUSED, RULES, SCHEMA, TERMS, Case, Rule
 
 FUNCTIONS = semantics.function_rules()
 ALL = RULES | TERMS | FUNCTIONS
-PAIRS = [(rule, case) for rules in ALL.values() for rule in rules for case in rule.cases]
-PLAIN = [(rule, case) for rules in RULES.values() for rule in rules for case in rule.cases]
+
+
+def _pairs(rules: dict[str, tuple[Rule, ...]]) -> list[tuple[Rule, Case]]:
+    return [(rule, case) for rule in itertools.chain(*rules.values()) for case in rule.cases]
+
+
+PAIRS = _pairs(ALL)
+PLAIN = _pairs(RULES)
 #: Rules in which Spark agrees throughout can share a job; one that may fail has its own.
 AGREED = [(rule, case) for rule, case in PAIRS if not rule.why]
 DIFFERENT = [(rule, case) for rule, case in PAIRS if rule.why]
@@ -87,6 +94,15 @@ def test_engine(matcher: bittern.Matcher, form: str) -> None:
         found = [answers[name] for name in matched if name in answers]
         if found != ([] if case.answer is None else [case.answer]):
             wrong.append((rule.name, case.event, found))
+    assert not wrong
+
+
+def test_functions_fail_where_spark_does() -> None:
+    wrong = []
+    for rule, case in _pairs(FUNCTIONS):
+        _, failing = evaluated(rule.expression, strategies.as_arrow([case.event], SCHEMA))
+        if bool(failing) is not (case.spark == ERROR):
+            wrong.append(rule.name)
     assert not wrong
 
 
