@@ -25,7 +25,9 @@ import strategies
 import variants
 from answers import build, engine, expected
 from bittern.errors import EventError, OptionError
+from bittern.history import History
 from bittern.language.printer import print_expression
+from bittern.model.events.mappings import Collector
 from effort import examples
 from strategies import as_arrow
 
@@ -952,3 +954,18 @@ def test_arrows_json_type_is_a_document() -> None:
     assert matches.to_pylist() == [["one"], [], []]
     assert [row for row, _ in matches.rejects] == [2]
     assert index.encoder.mistyped_columns(table.schema) == []
+
+
+def test_want_of_memory_is_no_fault_of_a_mapping(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would be rejected, or become a document without some of its values, and nobody told."""
+
+    def text(self: Collector, value: str) -> int:
+        raise MemoryError
+
+    matcher, history = bittern.Matcher(build({"a": "a = 'x'"})), History()
+    monkeypatch.setattr(Collector, "text", text)
+    with pytest.raises(MemoryError):
+        matcher.match([{"a": "x"}, {"a": 1}])
+    with pytest.raises(MemoryError):
+        history.append([{"a": "x"}, {"a": 1}])
+    assert history.end == 0

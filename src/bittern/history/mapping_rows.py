@@ -173,6 +173,8 @@ def _readable(event: Any, depth: int) -> dict[Any, Any]:
             else:
                 wrong = flatten([{"value": value}], Names(["value"])).rejected
                 readable[key] = _UNREADABLE if wrong else value
+    except MemoryError:  # of this process, not of the event
+        raise
     except Exception:  # noqa: BLE001  what is no mapping, or one that fails, has no more values
         return readable
     return readable

@@ -363,6 +363,8 @@ def collect(events: Sequence[Any], collector: Collector) -> Flattened:
         n_reals, n_texts = len(collector.reals), len(collector.texts)
         try:
             collector.event(row, event)
+        except MemoryError:  # of this process, not of the event
+            raise
         except Exception as wrong:  # noqa: BLE001  whatever is in an event, the others count
             del collector.heads[before:], collector.payloads[before:]
             del collector.reals[n_reals:], collector.texts[n_texts:]

@@ -136,6 +136,8 @@ class _PresenceReader(EventReader):
                 continue  # nothing, or listed as a reject where values are read
             try:
                 found = self.keys(event)
+            except MemoryError:  # of this process, not of the event
+                raise
             except Exception as wrong:  # noqa: BLE001  whatever is in an event, the others count
                 self.rejects.append((row, f"unreadable: {wrong!r}"))
                 continue
