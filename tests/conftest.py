@@ -14,6 +14,7 @@ import contextlib
 import gc
 import importlib
 import io
+import logging
 import os
 import re
 import sys
@@ -114,6 +115,13 @@ def _disk(request: pytest.FixtureRequest) -> Iterator[None]:
                 module = importlib.import_module(name)
                 patch.setattr(module, "_PRAGMAS", (*module._PRAGMAS, "PRAGMA synchronous = OFF"))
         yield
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _logging() -> Iterator[None]:
+    """Programs that a module runs in this process may turn logging off: the next one wants it."""
+    yield
+    logging.disable(logging.NOTSET)
 
 
 #: Modules whose short lists are matched one by one, as users' are.

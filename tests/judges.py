@@ -6,6 +6,7 @@ The JVM ends when its standard input does: with this process at the latest.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -24,6 +25,16 @@ JARS, WANTED = ROOT / ".judges", ROOT / "scripts" / "judge-jars.xml"
 REQUIRED = {"id": "1", "source": "/shop", "specversion": "1.0", "type": "com.shop.sold"}
 
 
+@contextlib.contextmanager
+def own_errors() -> Iterator[None]:
+    """Errors are Py4J's own. Once Spark is in this process, it looks all of them up in its JVM."""
+    import py4j.protocol
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("py4j.java_gateway.get_return_value", py4j.protocol.get_return_value)
+        yield
+
+
 class Judges:
     """What the foreign systems answer."""
 
@@ -31,11 +42,13 @@ class Judges:
         self._jvm = gateway.jvm
         self.error = __import__("py4j.protocol").protocol.Py4JJavaError
 
+    @own_errors()
     def event_ruler(self, pattern: Any, event: Any) -> bool:
         """Amazon's matcher of EventBridge."""
         ruler = self._jvm.software.amazon.event.ruler.Ruler
         return bool(ruler.matchesRule(json.dumps(event), json.dumps(pattern)))
 
+    @own_errors()
     def accepts_pattern(self, pattern: Any) -> bool:
         """Whether Amazon's matcher takes the pattern at all."""
         try:
@@ -44,6 +57,7 @@ class Judges:
             return False
         return True
 
+    @own_errors()
     def selector(self, text: str, properties: dict[str, Any]) -> bool:
         """ActiveMQ's selectors."""
         message = self._jvm.org.apache.activemq.command.ActiveMQMessage()
@@ -57,6 +71,7 @@ class Judges:
         parsed = self._jvm.org.apache.activemq.selector.SelectorParser.parse(text)
         return bool(parsed.matches(context))
 
+    @own_errors()
     def accepts_selector(self, text: str) -> bool:
         """Whether ActiveMQ takes the selector at all."""
         try:
@@ -65,6 +80,7 @@ class Judges:
             return False
         return True
 
+    @own_errors()
     def cloud_event(self, attributes: dict[str, Any]) -> Any:
         """An event of the CloudEvents SDK: its four required attributes, and these."""
         builder = self._jvm.io.cloudevents.core.builder.CloudEventBuilder.v1()
@@ -77,6 +93,7 @@ class Judges:
                 builder.withExtension(name, value)
         return builder.build()
 
+    @own_errors()
     def passes(self, expression: str, event: Any) -> bool:
         """Whether the SDK says TRUE of an event of ``cloud_event``, and fails nowhere."""
         parsed = self._jvm.io.cloudevents.sql.Parser.parseDefault(expression)
@@ -87,6 +104,7 @@ class Judges:
                 raise
             return False
 
+    @own_errors()
     def accepts_expression(self, text: str) -> bool:
         """Whether the SDK takes the expression at all."""
         try:
