@@ -314,6 +314,21 @@ def test_every_form_of_events_and_rejects() -> None:
             live.match([], limit=0)
 
 
+def test_what_only_a_delta_cannot_read_is_rejected_as_by_one_index() -> None:
+    """Only the delta asks for ``b``, in which the second event has a string that is not UTF-8."""
+    broken = pa.Array.from_buffers(
+        pa.string(), 2, [None, pa.array([0, 1, 2], pa.int32()).buffers()[1], pa.py_buffer(b"x\xff")]
+    )
+    events, texts = pa.table({"a": [1, 1], "b": broken}), {"x": "a = 1", "y": "b = 'x'"}
+    right = bittern.Matcher(build(texts)).match(events)
+    with bittern.LiveMatcher(build({"x": texts["x"]})) as live:
+        live.subscribe("y", texts["y"])
+        found = live.match(events)
+        assert found.to_pylist() == right.to_pylist() == [["x", "y"], []]
+        assert found.rejects == right.rejects
+        assert live.last_statistics["rejects"] == 1
+
+
 def test_blocks_of_events(monkeypatch: pytest.MonkeyPatch) -> None:
     from bittern.engine import matcher
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
-from itertools import accumulate, repeat
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -20,9 +19,10 @@ from bittern.engine.unanswered import alive_and_answered, tell_unanswered
 from bittern.errors import EventError, OptionError
 from bittern.model.events.columns import from_frame
 from bittern.model.events.encoder import read_together
-from bittern.model.events.mistyped import Strays, listed
-from bittern.model.events.reads import Encoded, readable_rows
-from bittern.model.matches import Matches, best, concatenate, merge
+from bittern.model.events.mistyped import listed
+from bittern.model.events.reads import Encoded, first_reasons, readable_rows
+from bittern.model.ids import Ids
+from bittern.model.matches import Matches, Satisfied, best, concatenate, expanded
 from bittern.options import whole_number
 from bittern.terms.spelling import spelling
 
@@ -146,14 +146,10 @@ class StateMatcher:
                 encoded = [read.encoded(more) for read, more in zip(reads, added, strict=True)]
                 if remember and at_once:
                     late.append(joins.readable(reads))
-            found = list(map(match_read, indexes, encoded, alive, repeat(totals)))
-            matches = merge([matches for matches, _ in found], state.ids)
-            matches = with_mistyped(matches, [strays for _, strays in found], totals)
+            matches = match_read(indexes, encoded, alive, state.ids, totals)
             # Ranking block by block holds no more than one block's matches at a time.
             parts.append(matches if limit is None else best(matches, weights, limit))
             self.last_block = block
-        totals["events"] //= len(state.segments)
-        totals["rejects"] //= len(state.segments)
         if joins is not None:
             totals["join_evaluations"] = joins.lookups - before
             if late:  # now that the last block has been matched
@@ -316,31 +312,34 @@ def _stretches(n: int, size: Callable[[], int]) -> Iterator[tuple[int, int]]:
 
 
 def match_read(
-    index: Index, encoded: Encoded, alive: npt.NDArray[np.uint8], totals: dict[str, int]
-) -> tuple[Matches, Strays]:
-    """Match one block that was encoded for the index; ``alive`` marks the living (empty: all).
+    indexes: Sequence[Index],
+    encoded: Sequence[Encoded],
+    marks: Sequence[npt.NDArray[np.uint8]],
+    ids: Ids,
+    totals: dict[str, int],
+) -> Matches:
+    """Match one block that was encoded for each index; matches are positions in the joined ids.
 
-    The matches do not list mistyped values yet: if there are several indexes, whether a value is
-    mistyped depends on all of them.
+    ``marks`` tell of each index which subscriptions are alive (empty: all).
     """
-    found = index.subscriptions.match(encoded.events)
-    rows, classes = found.rows, found.classes
-    if encoded.rejects:  # whatever lacks all attributes would match "a IS NULL"
-        kept = readable_rows(encoded.events.n_events, encoded.rejects)[rows]
-        rows, classes = rows[kept], classes[kept]
-    offsets, subscriptions = index.subscribers.expand(rows, classes, encoded.events.n_events, alive)
-    totals["events"] += encoded.events.n_events
-    totals["candidates"] += int(found.candidates.sum())
+    n_events = encoded[0].events.n_events
+    rejects = first_reasons([each for read in encoded for each in read.rejects])
+    # Whatever lacks all attributes would match "a IS NULL".
+    readable = readable_rows(n_events, rejects) if rejects else None
+    parts, candidates, shift = [], np.zeros(n_events, dtype=np.int64), 0
+    for index, read, alive in zip(indexes, encoded, marks, strict=True):
+        rows, classes, own_candidates = index.subscriptions.match(read.events)
+        if readable is not None:
+            kept = readable[rows]
+            rows, classes = rows[kept], classes[kept]
+        parts.append(Satisfied(rows, classes, index.subscribers, alive, shift))
+        candidates += own_candidates
+        shift += len(index)
+    offsets, subscriptions = expanded(parts, n_events)
+    mistyped = listed([read.strays for read in encoded])
+    totals["events"] += n_events
+    totals["candidates"] += int(candidates.sum())
     totals["matches"] += len(subscriptions)
-    totals["rejects"] += len(encoded.rejects)
-    matches = Matches(
-        offsets, subscriptions, index.all_ids, encoded.rejects, candidates=found.candidates
-    )
-    return matches, encoded.strays
-
-
-def with_mistyped(matches: Matches, strays: Sequence[Strays], totals: dict[str, int]) -> Matches:
-    """The matches of one block, with the values that are mistyped in every index."""
-    mistyped = listed(strays)
+    totals["rejects"] += len(rejects)
     totals["mistyped"] += len(mistyped)
-    return replace(matches, mistyped=mistyped) if mistyped else matches
+    return Matches(offsets, subscriptions, ids, rejects, mistyped=mistyped, candidates=candidates)

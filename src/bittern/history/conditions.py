@@ -29,5 +29,6 @@ class IndexedConditions:
         encoded = self._index.encoder.encode(events, json)
         if encoded.rejects:
             encoded = self._index.encoder.encode(readable(events, encoded.rejects), json)
-        found, _ = match_read(self._index, encoded, ALL_ALIVE, new_totals())
+        index = self._index
+        found = match_read([index], [encoded], [ALL_ALIVE], index.all_ids, new_totals())
         return Rows(found.offsets, found.subscriptions.astype(np.int64))

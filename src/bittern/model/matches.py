@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from bittern.arrays import starts_of
 from bittern.errors import brief
-from bittern.jit import i4, i4r, i4w, i8r, i8w, kernel, u1r, void
+from bittern.jit import i4, i4r, i4w, i8w, kernel, u1r, void
 from bittern.model.ids import Ids
 
 _ONE = np.uint64(1)
@@ -26,9 +26,9 @@ _ONE = np.uint64(1)
 
 @kernel(void, i4r, i4r, i4r, i4r, u1r, i8w)
 def _count(
-    rows: Any, classes: Any, class_starts: Any, subscribers: Any, alive: Any, offsets: Any
+    rows: Any, classes: Any, class_starts: Any, subscribers: Any, alive: Any, counts: Any
 ) -> None:
-    """Subscriptions per event; ``offsets`` (zeros) becomes where each event begins."""
+    """Add the subscriptions of each event to its count, which stands behind its row."""
     for i in range(len(rows)):
         c = np.uint64(classes[i])  # unsigned: no test for a negative index
         if len(class_starts) == 0:
@@ -39,22 +39,21 @@ def _count(
             n = 0
             for k in range(class_starts[c], class_starts[c + _ONE]):
                 n += alive[subscribers[k]]
-        offsets[np.uint64(rows[i]) + _ONE] += n
-    for event in range(len(offsets) - 1):
-        offsets[event + 1] += offsets[event]
+        counts[np.uint64(rows[i]) + _ONE] += n
 
 
-@kernel(void, i4r, i4r, i4r, i4r, u1r, i8r, i4w)
+@kernel(void, i4r, i4r, i4r, i4r, u1r, i4, i8w, i4w)
 def _fill(
     rows: Any,
     classes: Any,
     class_starts: Any,
     subscribers: Any,
     alive: Any,
-    offsets: Any,
+    shift: Any,
+    free: Any,
     out: Any,
 ) -> None:
-    free = offsets.copy()
+    """Write the subscriptions of each event, moved up by ``shift``, where it has free places."""
     for i in range(len(rows)):
         c, row = np.uint64(classes[i]), np.uint64(rows[i])
         first, last = np.int64(c), np.int64(c) + 1
@@ -64,7 +63,7 @@ def _fill(
         for k in range(first, last):
             subscriber = subscribers[np.uint64(k)]
             if len(alive) == 0 or alive[subscriber]:
-                out[np.uint64(at)] = subscriber
+                out[np.uint64(at)] = subscriber + shift
                 at += 1
         free[row] = at
 
@@ -90,23 +89,6 @@ class Subscribers:
         place = int(np.flatnonzero(self.subscribers == subscription)[0])
         return int(np.searchsorted(self.starts, place, "right")) - 1 if len(self.starts) else place
 
-    def expand(
-        self,
-        rows: npt.NDArray[np.int32],
-        classes: npt.NDArray[np.int32],
-        n_events: int,
-        alive: npt.NDArray[np.uint8],
-    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
-        """Compressed rows of (event, class) pairs in any order. O(pairs + matches).
-
-        ``alive`` has a 1 for each living subscription; empty if all are alive.
-        """
-        offsets = np.zeros(n_events + 1, dtype=np.int64)
-        _count(rows, classes, self.starts, self.subscribers, alive, offsets)
-        out = np.empty(int(offsets[-1]), dtype=np.int32)
-        _fill(rows, classes, self.starts, self.subscribers, alive, offsets, out)
-        return offsets, out
-
     def check(self, n_subscriptions: int, n_classes: int) -> None:
         """Verify that each subscription is in exactly one of the classes. O(n log n)."""
         assert np.array_equal(np.sort(self.subscribers), np.arange(n_subscriptions)), (
@@ -119,6 +101,39 @@ class Subscribers:
         assert self.starts[0] == 0, "subscribers do not start at 0"
         assert self.starts[-1] == n_subscriptions, "subscribers do not end at the last subscription"
         assert (np.diff(self.starts) >= 0).all(), "class starts do not ascend"
+
+
+class Satisfied(NamedTuple):
+    """(event, class) pairs in any order, and the subscribers of these classes.
+
+    ``alive`` has a 1 for each living subscription; it is empty if all are alive. The first of them
+    has the position ``shift``.
+    """
+
+    rows: npt.NDArray[np.int32]
+    classes: npt.NDArray[np.int32]
+    subscribers: Subscribers
+    alive: npt.NDArray[np.uint8]
+    shift: int
+
+
+def expanded(
+    parts: Sequence[Satisfied], n_events: int
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
+    """The matches of the same events in several indexes. O(pairs + matches)::
+
+    part 0   event 0: class 2    event 1: class 0       offsets         0     3  4
+    part 1   event 0: class 0    (subscriptions 4, 5)   subscriptions   1 4 5 0
+    """
+    offsets = np.zeros(n_events + 1, dtype=np.int64)
+    for rows, classes, own, alive, _ in parts:
+        _count(rows, classes, own.starts, own.subscribers, alive, offsets)
+    np.cumsum(offsets, out=offsets)
+    free = offsets[:-1].copy()
+    out = np.empty(int(offsets[-1]), dtype=np.int32)
+    for rows, classes, own, alive, shift in parts:
+        _fill(rows, classes, own.starts, own.subscribers, alive, shift, free, out)
+    return offsets, out
 
 
 @dataclass(frozen=True)
@@ -241,35 +256,3 @@ def concatenate(parts: Sequence[Matches]) -> Matches:
         mistyped,
         np.concatenate([part.candidates for part in parts]),
     )
-
-
-@kernel(void, i8r, i4r, i8r, i4r, i4, i8r, i4w)
-def _interleave(
-    offsets_a: Any, a: Any, offsets_b: Any, b: Any, shift: Any, offsets: Any, out: Any
-) -> None:
-    """Of each event, the matches in a and then those in b, these moved up by ``shift``."""
-    for event in range(len(offsets) - 1):
-        at = offsets[event]
-        for i in range(offsets_a[event], offsets_a[event + 1]):
-            out[at] = a[i]
-            at += 1
-        for i in range(offsets_b[event], offsets_b[event + 1]):
-            out[at] = b[i] + shift
-            at += 1
-
-
-def merge(parts: Sequence[Matches], all_ids: Ids) -> Matches:
-    """Matches of the same events in several indexes, as positions in their joined ids."""
-    first, *others = parts
-    if not others:  # the ids of an index without subscriptions do not tell their type
-        return first if first.all_ids is all_ids else replace(first, all_ids=all_ids)
-    offsets, subscriptions = first.offsets, first.subscriptions
-    shift = len(first.all_ids)
-    for other in others:
-        joined = offsets + other.offsets
-        out = np.empty(len(subscriptions) + len(other.subscriptions), dtype=np.int32)
-        _interleave(offsets, subscriptions, other.offsets, other.subscriptions, shift, joined, out)
-        offsets, subscriptions = joined, out
-        shift += len(other.all_ids)
-    candidates = sum((other.candidates for other in others), first.candidates)
-    return Matches(offsets, subscriptions, all_ids, first.rejects, candidates=candidates)

@@ -46,8 +46,8 @@ class TaggedValues(NamedTuple):
     lengths: npt.NDArray[np.int32]  # of strings, in bytes; else 0
     data: npt.NDArray[np.uint8]  # what string payloads point into
 
-    def at(self, which: npt.NDArray[Any]) -> TaggedValues:
-        """Some of them, by mask or by ascending places."""
+    def at(self, which: npt.NDArray[Any] | slice) -> TaggedValues:
+        """Some of them, by mask, by ascending places, or by slice."""
         rows, attributes, tags, payloads, lengths, data = self
         return TaggedValues(
             rows[which], attributes[which], tags[which], payloads[which], lengths[which], data

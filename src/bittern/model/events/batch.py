@@ -186,6 +186,8 @@ class PairBatch:
 
     def pairs(self) -> Pairs:
         """All of them."""
+        if len(self._pairs) == 1:
+            return self._pairs[0]
         return np.concatenate([np.empty(0, dtype=np.uint64), *self._pairs])
 
     def add_column(self, attribute: int, column: Column) -> None:

@@ -19,23 +19,29 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from bittern.jit import i4r, i4w, i8, i8w, kernel
+from bittern.jit import frozen, i4r, i4w, i8, i8r, i8w, kernel, tuple_type, u1r, u1w
 from bittern.model.events.batch import EventRows, PairBatch
 from bittern.model.events.mistyped import Kinds, Strays
+from bittern.model.tagged import TaggedValues
 
 if TYPE_CHECKING:
     from bittern.model.events.columns import Column
     from bittern.model.numbers import Number
-    from bittern.model.tagged import TaggedValues
 
 
-@kernel(i8, i4r, i4r, i8w, i4w)
-def _pick(attributes: Any, numbers: Any, places: Any, own: Any) -> Any:
-    """The places of values that are asked for, and their own attributes; returns how many."""
+_GIVEN = tuple_type(TaggedValues, i4r, i4r, u1r, i8r, i4r, u1r)
+_PICKED = tuple_type(TaggedValues, i4w, i4w, u1w, i8w, i4w, u1r)
+
+
+@kernel(i8, _GIVEN, i4r, _PICKED)
+def _pick(given: Any, numbers: Any, picked: Any) -> Any:
+    """Copy the values that are asked for, under own numbers; returns how many."""
     n: Any = 0
-    for i in range(len(attributes)):
-        number = numbers[np.uint64(attributes[i])]
-        places[n], own[n] = i, number
+    for i in range(len(given.rows)):
+        number = numbers[np.uint64(given.attributes[i])]
+        picked.rows[n], picked.attributes[n] = given.rows[i], number
+        picked.tags[n], picked.payloads[n] = given.tags[i], given.payloads[i]
+        picked.lengths[n] = given.lengths[i]
         n += np.int64(number >= 0)
     return n
 
@@ -62,10 +68,17 @@ class Asking:
     def pick(self, values: TaggedValues) -> TaggedValues:
         """The values that are asked for, under their own numbers."""
         if self._picked is None or self._picked[0] is not values:
-            places = np.empty(len(values.attributes) + 1, dtype=np.int64)
-            own = np.empty(len(places), dtype=np.int32)
-            n = _pick(values.attributes, self.numbers, places, own)
-            self._picked = values, values.at(places[:n])._replace(attributes=own[:n])
+            given, room = frozen(values), len(values.rows) + 1
+            picked = TaggedValues(
+                np.empty(room, dtype=np.int32),
+                np.empty(room, dtype=np.int32),
+                np.empty(room, dtype=np.uint8),
+                np.empty(room, dtype=np.int64),
+                np.empty(room, dtype=np.int32),
+                given.data,
+            )
+            n = _pick(given, self.numbers, picked)
+            self._picked = values, picked.at(slice(n))
         return self._picked[1]
 
 
