@@ -19,7 +19,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -57,17 +57,35 @@ def as_whom() -> dict[str, Any]:
     raise RuntimeError("neither the user postgres nor nobody is there")
 
 
+def reachable_folder(whom: dict[str, Any], roots: Sequence[Path] | None = None) -> Path:
+    """A new folder of the user's, in the first of ``roots`` that the user can enter.
+
+    ``TMPDIR`` comes first; it may be a folder that only root may enter, so the system's come next.
+    """
+    if roots is None:
+        roots = [Path(each) for each in (tempfile.gettempdir(), "/tmp", "/var/tmp", "/dev/shm")]
+    for root in roots:
+        if not root.is_dir():
+            continue
+        folder = Path(tempfile.mkdtemp(prefix="bittern-pg-", dir=root))
+        if not whom:
+            return folder
+        os.chown(folder, whom["user"], whom["group"])
+        if subprocess.run(["test", "-x", folder], check=False, **whom).returncode == 0:
+            return folder
+        folder.rmdir()
+    raise RuntimeError(f"the server's user can enter none of {', '.join(map(str, roots))}")
+
+
 class Server:
     """One PostgreSQL server, its data in ``folder``."""
 
-    def __init__(self, programs: Path, folder: Path) -> None:
+    def __init__(self, programs: Path, folder: Path, whom: dict[str, Any]) -> None:
         self._programs = programs
         self._folder = folder
-        self._whom = as_whom()
+        self._whom = whom
         self._password = secrets.token_hex(8)
         self.port = free_port()
-        if self._whom:
-            os.chown(folder, self._whom["user"], self._whom["group"])
         password = folder / "password"
         password.write_text(self._password)
         password.chmod(0o644)  # in a folder that only the server's user can enter
@@ -108,7 +126,7 @@ class Server:
         while True:
             with (self._folder / "log").open("ab") as log:
                 settings = [f"--{name}={value}" for name, value in SETTINGS.items()]
-                settings += [f"--port={self.port}", f"--unix_socket_directories={self._folder}"]
+                settings += [f"--port={self.port}", "--unix_socket_directories="]
                 self.process = subprocess.Popen(
                     [self._programs / "postgres", "-D", self._folder / "data", *settings],
                     stdin=subprocess.DEVNULL,
@@ -167,9 +185,10 @@ def postgres() -> Iterator[Server]:
     programs = binaries()
     if programs is None:
         pytest.skip("NO POSTGRESQL: apt-get install -y postgresql")
-    folder = Path(tempfile.mkdtemp(prefix="bittern-pg-"))
+    whom = as_whom()
+    folder = reachable_folder(whom)
     try:
-        server = Server(programs, folder)
+        server = Server(programs, folder, whom)
         try:
             yield server
         finally:

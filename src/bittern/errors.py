@@ -7,7 +7,7 @@ may turn out to be damaged when it is read.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import MAX_EMAX, Context, Decimal
 from typing import Any
@@ -32,6 +32,17 @@ def brief(value: Any) -> str:
     if len(text) <= _SHORT:
         return text
     return f"{value:.5e}" if isinstance(value, Decimal) else f"{text[:_SHORT]}..."
+
+
+def did_you_mean(word: Any, words: Iterable[str]) -> str:
+    """A hint at the name that was probably meant, for the end of a message; empty if none is."""
+    import difflib  # noqa: PLC0415 (only mistakes need it)
+
+    known = list(words)
+    meant = str(word)[:_SHORT]
+    found = [each for each in known if each.lower() == meant.lower()]
+    found = found or difflib.get_close_matches(meant, known, 1)
+    return f": did you mean {found[0]}?" if found else ""
 
 
 class BitternError(Exception):
@@ -115,6 +126,13 @@ class EventError(BitternError):
 
 class UnknownSubscriptionError(BitternError, KeyError):
     """No subscription has this id."""
+
+    def __str__(self) -> str:
+        return str(self.args[0]) if self.args else ""
+
+
+class UnknownSetError(BitternError, KeyError):
+    """No named set has this name."""
 
     def __str__(self) -> str:
         return str(self.args[0]) if self.args else ""

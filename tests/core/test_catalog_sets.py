@@ -18,7 +18,13 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 import bittern
 from bittern.catalog import set_parts, set_rows
 from bittern.engine.sets.content import content_of
-from bittern.errors import BitternError, CatalogError, OptionError, SubscriptionError
+from bittern.errors import (
+    BitternError,
+    CatalogError,
+    OptionError,
+    SubscriptionError,
+    UnknownSetError,
+)
 from effort import examples
 from interrupts import each_fault
 
@@ -56,8 +62,11 @@ def test_each_change_is_a_version_that_stays(catalog, url):
     assert catalog.sets.versions(3) == {"vips": set_rows.SetVersion(3, 3)}
     assert "vips" in catalog.sets
     assert len(catalog.sets) == 2
-    with pytest.raises(KeyError):
+    with pytest.raises(UnknownSetError, match=r"there is no set 'names' in version 4$"):
         catalog.sets.members("names", 4)
+    with pytest.raises(UnknownSetError, match=r"no set 'VIPS' in version 5: did you mean vips"):
+        catalog.sets.members("VIPS")
+    assert catalog.sets.get("VIPS") is None
     with pytest.raises(OptionError, match="no version 6"):
         catalog.sets.at(6)
     # No subscription changes with a set.
@@ -115,11 +124,14 @@ def test_refusals(catalog):
     del catalog.sets["vips"]
     assert list(catalog.sets) == []
     for change in (catalog.sets.add, catalog.sets.remove):
-        with pytest.raises(KeyError):
+        with pytest.raises(UnknownSetError, match=r"no set 'vips'$"):
             change("vips", [1])
-    with pytest.raises(KeyError):
+    with pytest.raises(UnknownSetError):
         del catalog.sets["vips"]
     catalog.sets["vips"] = [1]
+    for change in (catalog.sets.add, catalog.sets.remove):
+        with pytest.raises(UnknownSetError, match="no set 'vip': did you mean vips"):
+            change("vip", [1])
     with pytest.raises(OptionError, match="has numbers, not strings"):
         catalog.sets.add("vips", ["a"])
     with pytest.raises(OptionError, match="NULL"):

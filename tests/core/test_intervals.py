@@ -7,6 +7,7 @@ import math
 from collections import Counter
 from collections.abc import Callable
 from decimal import Decimal, localcontext
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -600,13 +601,18 @@ def test_intervals_aside_are_folded_in_at_the_stated_share() -> None:
     assert found(index, values) == brute_force(kept, values)
 
 
+def count_folds(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many intervals there are, whenever everything is built into one layer."""
+    folds, fold = [], Intervals._fold
+    monkeypatch.setattr(Intervals, "_fold", lambda index: (folds.append(len(index)), fold(index)))
+    return folds
+
+
 def test_many_insertions_without_a_search_are_folded_seldom(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     index = Intervals.build([], [])
-    folds = []
-    fold = index._fold
-    monkeypatch.setattr(index, "_fold", lambda: (folds.append(len(index)), fold()))
+    folds = count_folds(monkeypatch)
     for n in range(2000):
         index.insert(n + 0.5, n + 1.25, n)
     assert 3 < len(folds) < 20
@@ -625,6 +631,56 @@ def test_bookkeeping_of_many_changes_is_folded_too() -> None:
         index.delete(n % 2, n % 2 + 1, n)
     index.check()
     assert len(index) == 2
+
+
+@pytest.mark.parametrize("structure", ["cei", "lci-dt"])
+def test_ranges_much_longer_than_before_are_filed_as_a_build_would(
+    structure: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Points are built with a short segment, of which an open range would need thousands."""
+    folds = count_folds(monkeypatch)
+    n, k = 20_000, 600
+    ends = np.random.default_rng(7).integers(0, n, k).tolist()
+    index = Intervals.build(np.arange(n), np.arange(n), structure=structure)
+    for i, end in enumerate(ends):
+        index.insert(end, None, n + i)
+    lows, highs = [*range(n), *ends], [*range(n), *[None] * k]
+    at_once = Intervals.build(lows, highs, structure=structure)
+    assert index.structure.filed <= 3 * at_once.structure.filed
+    assert index.nbytes <= 4 * at_once.nbytes
+    assert 1 <= len(folds) <= 8
+    for value in (0, 7, n // 2, n - 1, n):
+        assert sorted(index.stab(value).tolist()) == sorted(at_once.stab(value).tolist())
+    index.check()
+
+
+def test_a_parameter_that_was_given_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To build again with the same segment would save nothing."""
+    folds = count_folds(monkeypatch)
+    index = Intervals.build(np.arange(5000), np.arange(5000), segment=32)
+    for i in range(100):
+        index.insert(i, None, 5000 + i)
+    assert index.statistics()["structure"]["segment"] == 32
+    assert not folds
+
+
+def test_growth_that_cannot_be_built_in_is_tried_again_after_as_much(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    n, tried = 2000, []
+    index = Intervals.build(np.arange(n), np.arange(n))
+
+    def refuse(_: Intervals) -> None:
+        tried.append(index.structure.filed)
+        raise OptionError("no room")
+
+    monkeypatch.setattr(Intervals, "_fold", refuse)
+    for i in range(500):
+        index.insert(i, None, n + i)
+    assert index.structure.filed > 20 * n
+    assert 1 <= len(tried) <= 6
+    assert all(b >= 2 * a for a, b in pairwise(tried))
+    index.check()
 
 
 def test_what_was_deleted_can_be_inserted_again() -> None:

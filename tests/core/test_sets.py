@@ -25,7 +25,13 @@ import strategies
 from bittern.engine.sets.content import content_of
 from bittern.engine.sets.members import Members
 from bittern.engine.sets.named import MAX_NAME
-from bittern.errors import BitternError, ExpressionError, OptionError, SubscriptionError
+from bittern.errors import (
+    BitternError,
+    ExpressionError,
+    OptionError,
+    SubscriptionError,
+    UnknownSetError,
+)
 from bittern.language.parser import parse
 from bittern.language.printer import print_expression
 from bittern.language.shapes import Shapes
@@ -451,7 +457,7 @@ class LiveSetsMachine(RuleBasedStateMachine):
         change = self.live.sets.add if is_added else self.live.sets.remove
         known = self.sets.get(name)
         if known is None:
-            with pytest.raises(KeyError):
+            with pytest.raises(UnknownSetError):
                 change(name, members)
             return
         if known and members and type(known[0]) is not type(members[0]):
@@ -466,7 +472,7 @@ class LiveSetsMachine(RuleBasedStateMachine):
     def drop(self, name: str) -> None:
         users = [id_ for id_, (used, _) in self.texts.items() if used == name]
         if name not in self.sets:
-            with pytest.raises(KeyError):
+            with pytest.raises(UnknownSetError):
                 del self.live.sets[name]
         elif users:
             with pytest.raises(OptionError, match=f"names the set '{name}'"):
@@ -513,6 +519,23 @@ class LiveSetsMachine(RuleBasedStateMachine):
 
 TestLiveSets = LiveSetsMachine.TestCase
 TestLiveSets.settings = examples(steps=25)
+
+
+def test_an_unknown_set_is_said_with_the_nearest_name() -> None:
+    with bittern.LiveMatcher() as live:
+        live.sets["vips"] = [7]
+        for change in (live.sets.add, live.sets.remove):
+            with pytest.raises(UnknownSetError, match=r"no set 'vip': did you mean vips"):
+                change("vip", [1])
+        with pytest.raises(UnknownSetError, match=r"no set 'VIPS': did you mean vips"):
+            del live.sets["VIPS"]
+        with pytest.raises(KeyError, match=r"^there is no set 'others'$"):
+            live.sets["others"]
+        assert live.sets.get("vip") is None
+        assert ("vip" in live.sets, "vips" in live.sets) == (False, True)
+        with pytest.raises(OptionError, match="name of a set must be a string"):
+            live.sets.add(["vips"], [1])  # type: ignore[arg-type]
+        assert {name: list(each) for name, each in live.sets.items()} == {"vips": [7]}
 
 
 def test_a_match_sees_one_version_of_a_set() -> None:

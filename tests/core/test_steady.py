@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import gc
+import os
+import pwd
 import socket
 from pathlib import Path
 
+import pytest
+
+from postgres import reachable_folder
 from steady import come, free_port, listens
 
 
@@ -31,3 +36,22 @@ def test_a_free_port_can_be_taken() -> None:
 def test_only_what_was_collected_is_never_garbage() -> None:
     assert gc.isenabled()
     assert gc.get_freeze_count() > 0
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root starts servers as somebody else")
+def test_a_server_of_another_user_gets_a_folder_that_it_can_enter(tmp_path: Path) -> None:
+    """Though ``TMPDIR`` is a folder that nobody but root may enter."""
+    private, public = tmp_path / "private", Path("/tmp")
+    private.mkdir(mode=0o700)
+    nobody = pwd.getpwnam("nobody")
+    whom = {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
+    folder = reachable_folder(whom, [private, tmp_path / "none", public])
+    try:
+        assert folder.parent == public
+        assert (folder.stat().st_uid, folder.stat().st_mode & 0o777) == (nobody.pw_uid, 0o700)
+    finally:
+        folder.rmdir()
+    assert not list(private.iterdir())
+    with pytest.raises(RuntimeError, match=f"can enter none of {private}"):
+        reachable_folder(whom, [private])
+    assert reachable_folder({}, [private]).parent == private

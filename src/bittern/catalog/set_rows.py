@@ -32,7 +32,7 @@ from bittern.catalog.reading import is_whole
 from bittern.catalog.set_parts import content_of_parts, parts_of
 from bittern.catalog.writing import take_version
 from bittern.engine.sets.content import Content
-from bittern.engine.sets.named import uses
+from bittern.engine.sets.named import unknown_set, uses
 from bittern.errors import OptionError
 
 PUT, ADD, REMOVE, DROP = range(4)
@@ -144,10 +144,12 @@ def _content(connection: sa.Connection, chain: _Chain) -> Content:
     return content
 
 
-def read_set(connection: sa.Connection, name: str, at: int) -> Content | None:
-    """The members of a set in a version; None if it has no such set. O(members)."""
+def read_set(connection: sa.Connection, name: str, at: int) -> Content:
+    """The members of a set in a version; ``UnknownSetError`` if it has none. O(members)."""
     chain = _chain(connection, name, at)
-    return None if chain is None else _content(connection, chain)
+    if chain is None:
+        raise unknown_set(name, read_versions(connection, at), f" in version {at}")
+    return _content(connection, chain)
 
 
 def put(database: Database, name: str, content: Content) -> int:
@@ -166,7 +168,7 @@ def change(database: Database, name: str, action: int, content: Content) -> int:
     with _writing(database) as (connection, now):
         chain = _chain(connection, name, now)
         if chain is None:
-            raise KeyError(name)
+            raise unknown_set(name, current(connection))
         before = _content(connection, chain)
         after = before.with_added(content) if action == ADD else before.without(content)
         if len(after) == len(before):
@@ -184,7 +186,7 @@ def drop(database: Database, name: str) -> int:
     """Remove a set; ``OptionError`` if a subscription names it."""
     with _writing(database) as (connection, now):
         if _chain(connection, name, now) is None:
-            raise KeyError(name)
+            raise unknown_set(name, current(connection))
         user = _user(connection, name)
         if user is not None:
             raise OptionError(

@@ -80,11 +80,9 @@ class CatalogSets(MutableMapping[str, Members]):
     # -- reading -------------------------------------------------------------------------------
 
     def members(self, name: str, version: int | None = None) -> Members:
-        """A set as a version of the catalog has it; ``KeyError`` if it has none. O(members)."""
+        """A set as a version of the catalog has it; ``UnknownSetError`` if it has none."""
         with self._database.reading() as connection:
             content = set_rows.read_set(connection, name, known(connection, version))
-        if content is None:
-            raise KeyError(name)
         return Members.of_content(content)
 
     def at(self, version: int | None = None) -> dict[str, Members]:
@@ -93,7 +91,7 @@ class CatalogSets(MutableMapping[str, Members]):
             at = known(connection, version)
             names = set_rows.read_versions(connection, at)
             found = {name: set_rows.read_set(connection, name, at) for name in names}
-        return {name: Members.of_content(each) for name, each in found.items() if each is not None}
+        return {name: Members.of_content(each) for name, each in found.items()}
 
     def versions(self, version: int | None = None) -> dict[str, set_rows.SetVersion]:
         """By name, in which version each set took its form, and how many members it has."""

@@ -1,7 +1,7 @@
 """Messages about a token that is in the wrong place.
 
 Most texts that fail use some SQL that is not known where it stands: inside EXISTS and FORALL,
-arithmetic, functions and comments. Naming that helps more than "unexpected token". O(tokens).
+arithmetic and functions. Naming that helps more than "unexpected token". O(tokens).
 """
 
 from __future__ import annotations
@@ -15,12 +15,6 @@ if TYPE_CHECKING:
 
 _ARITHMETIC = "arithmetic is not supported: compare an attribute with a constant"
 _OTHER = {
-    **dict.fromkeys("+-*/%^&|~", _ARITHMETIC),
-    "--": "comments are not part of an expression",
-    "/*": "comments are not part of an expression",
-    "!": "'!' alone is not an operator: write NOT or !=",
-    ".": "a dot joins the parts of one attribute name, without spaces: a.b",
-    "[": "elements of arrays and maps cannot be accessed with [ ]: use a dotted path",
     ";": "an expression does not end in ';'",
     **dict.fromkeys("\u2018\u2019\u201c\u201d", "strings are quoted with ' or \""),
 }

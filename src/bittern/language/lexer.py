@@ -25,6 +25,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from bittern.errors import ExpressionError
+
 KEYWORDS = frozenset(
     "AND OR NOT IN BETWEEN LIKE RLIKE REGEXP ESCAPE IS NULL TRUE FALSE".split()  # noqa: SIM905
 )
@@ -71,7 +73,7 @@ _TOKEN = re.compile(
 )
 #: A comment to the end of the line, where another begins, or what only looks like one because it
 #: is in quotes.
-_COMMENT = re.compile(rf"(--[^\n]*+)|(/\*)|{_STRING}|`(?:[^`]++|``)*+`", re.DOTALL)
+_COMMENT = re.compile(rf"(--[^\n]*+)|(/\*)|{_STRING}|`(?:[^`]++|``)*+(?:`|\Z)", re.DOTALL)
 _BRACKET = re.compile(r"/\*|\*/")
 _CLOSED_STRING = re.compile(_string("Q", "Q"), re.DOTALL)
 _PLAIN_NUMBER = re.compile(rf"(?:[+-]{_SPACE}*+)?{_DIGITS}")
@@ -132,7 +134,10 @@ def tokens(text: str) -> list[Token]:
 
 
 def without_comments(text: str) -> str:
-    """The text with spaces in place of comments, so that positions stay. O(length)."""
+    """The text with spaces in place of comments, so that positions stay. O(length).
+
+    ``ExpressionError`` if a comment is not closed.
+    """
     if "--" not in text and "/*" not in text:
         return text
     pieces, at, done = [], 0, 0
@@ -140,8 +145,9 @@ def without_comments(text: str) -> str:
         at = match.end()
         if match[2]:
             at = _end_of_comment(text, at)
-            if at < 0:  # it is not closed, and no comment
-                break
+            if at < 0:
+                message = "this comment is not closed: write */ at its end"
+                raise ExpressionError(message, text, match.start())
         if match[1] or match[2]:
             pieces += [text[done : match.start()], " " * (at - match.start())]
             done = at

@@ -17,14 +17,13 @@ variants). Only a schema without these is *closed*: then a name that it lacks is
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
 
-from bittern.errors import OptionError
+from bittern.errors import OptionError, did_you_mean
 from bittern.language.literals import attribute_parts
 from bittern.model.events.columns import is_list, plain
 from bittern.model.events.mappings import path_part
@@ -124,8 +123,9 @@ class EventSchema:
 
     def missing(self, name: str) -> str:
         """What is said of an attribute that is missing."""
-        near = self._nearest(name)
-        return f"the events have no {name}" + (f": did you mean {near}?" if near else "")
+        self._hints += 1
+        paths = _paths("", self._columns) if self._hints <= _MOST_HINTS else ()
+        return f"the events have no {name}{did_you_mean(name, paths)}"
 
     def _type(self, parts: Sequence[str]) -> pa.DataType | None:
         """The type that a path leads to, None if any; ``LookupError`` if it leads nowhere."""
@@ -150,18 +150,6 @@ class EventSchema:
         for _ in range(lists):
             kind = pa.list_(kind)
         return kind
-
-    def _nearest(self, name: str) -> str | None:
-        """The name of this schema that was most likely meant."""
-        self._hints += 1
-        if self._hints > _MOST_HINTS:
-            return None
-        paths = list(_paths("", self._columns))
-        for each in paths:
-            if each.lower() == name.lower():
-                return each
-        near = difflib.get_close_matches(name, paths, 1)
-        return near[0] if near else None
 
 
 def _paths(before: str, kind: pa.DataType) -> Iterator[str]:

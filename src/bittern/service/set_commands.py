@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
 from typing import TYPE_CHECKING, Any
 
-from bittern.errors import BitternError, OptionError
+from bittern.errors import OptionError
 from bittern.service.report import count, say
 
 if TYPE_CHECKING:
@@ -64,21 +63,12 @@ def _set(catalog: Catalog, options: argparse.Namespace) -> int:
 
     if (options.file is None) != (options.how == "drop"):
         raise OptionError("give either a FILE of members or --drop")
-    with _known(options.name):
-        if options.how == "drop":
-            version = catalog.sets.drop(options.name)
-        else:
-            version = getattr(catalog.sets, options.how)(options.name, read_file(options.file))
+    if options.how == "drop":
+        version = catalog.sets.drop(options.name)
+    else:
+        version = getattr(catalog.sets, options.how)(options.name, read_file(options.file))
     say(f"version {version}")
     return 0
-
-
-@contextlib.contextmanager
-def _known(name: str) -> Iterator[None]:
-    try:
-        yield
-    except KeyError:
-        raise BitternError(f"the catalog has no set {name!r}") from None
 
 
 def _sets(catalog: Catalog, options: argparse.Namespace) -> int:
@@ -104,8 +94,7 @@ def _members(catalog: Catalog, options: argparse.Namespace) -> int:
 
     from bittern.service.tables import replacing  # noqa: PLC0415
 
-    with _known(options.name):
-        members = catalog.sets.members(options.name, options.version)
+    members = catalog.sets.members(options.name, options.version)
     with replacing(options.file) as file:
         if options.file.endswith(".parquet"):
             pyarrow.parquet.write_table(pa.table({"member": members.to_arrow()}), file)

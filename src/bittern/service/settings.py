@@ -22,7 +22,6 @@ Cost: O(size of the file).
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import json
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -30,7 +29,7 @@ from dataclasses import MISSING
 from pathlib import Path
 from typing import Any, TypeVar
 
-from bittern.errors import OptionError
+from bittern.errors import OptionError, did_you_mean
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 _VARIABLE = re.compile(r"\$\$\{|\$\{([^}]*)(\}?)")
@@ -88,9 +87,8 @@ class Settings:
         if kind is None:
             self.wrong(f"{place}.kind is missing: choose one of {names}")
         else:
-            self.wrong(
-                f"{place}.kind must be one of {names}, not {_shown(kind)}{_near(kind, kinds)}"
-            )
+            near = did_you_mean(kind, kinds)
+            self.wrong(f"{place}.kind must be one of {names}, not {_shown(kind)}{near}")
         return None
 
     def known(self, table: Mapping[str, Any], names: Iterable[str], place: str = "") -> None:
@@ -100,7 +98,7 @@ class Settings:
             if key not in names:
                 where = f"{place}.{_key(key)}" if place else f"[{_key(key)}]"
                 free = [name for name in names if name not in table]
-                hint = _near(key, free) or f"; the keys are {', '.join(names)}"
+                hint = did_you_mean(key, free) or f"; the keys are {', '.join(names)}"
                 self.wrong(f"{where} is not a key here{hint}")
 
     def wrong(self, problem: str) -> None:
@@ -165,7 +163,7 @@ def one_of(what: str, *words: str, **default: Any) -> Any:
     def check(settings: Settings, value: Any) -> str:
         chosen = settings.expanded(value) if isinstance(value, str) else None
         if chosen not in words:
-            near = _near(value, words)
+            near = did_you_mean(value, words)
             raise _WrongError(f"must be one of {', '.join(words)}, not {_shown(value)}{near}")
         return chosen
 
@@ -282,9 +280,3 @@ def _shown(value: Any) -> str:
 
 def _cut(text: str) -> str:
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
-
-
-def _near(word: Any, words: Iterable[str]) -> str:
-    """A hint at the name that was probably meant."""
-    found = difflib.get_close_matches(str(word)[:_SHOWN], list(words), 1)
-    return f": did you mean {found[0]}?" if found else ""

@@ -27,7 +27,8 @@ visits at most 1 + log2(L) lists, nonempty levels only, whatever n is.
 are longer: w / L whole segments become about log2(w / L) blocks. The default is the smallest L,
 from 32 on, whose segments add at most a sixth to the entries, by these estimates; as long as
 the domain when there are no intervals to learn from. One inserted later that is much longer than
-those takes its w / L entries.
+those takes its w / L entries; who has the intervals builds anew when ``filed`` has doubled, as
+``Intervals`` does.
 """
 
 from __future__ import annotations
@@ -263,6 +264,11 @@ class CEI(StabbingIndex):
         lists = self.lists
         runs = Runs(lists.items, len(values), self.bits + 1)
         return runs.search(_search, lists.begins, lists.ends, self.masks, self.shape, values)
+
+    @property
+    def filed(self) -> int:
+        """Entries; how many depends on the segment that a build chooses."""
+        return self.lists.n_entries
 
     def statistics(self) -> dict[str, int | float]:
         """Sizes of the directory and the lists: O(r)."""

@@ -129,6 +129,14 @@ class StabbingIndex(ABC):
         return self._locate(as_values(values))
 
     @property
+    def filed(self) -> int:
+        """Entries of which another build, that learns from what came since, may need far fewer.
+
+        0 where what a build chooses does not matter to their number. O(1).
+        """
+        return 0
+
+    @property
     def nbytes(self) -> int:
         """Bytes that the arrays occupy now, room for growth included."""
         return occupied(self)

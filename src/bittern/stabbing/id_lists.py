@@ -17,8 +17,10 @@ are two views of it::
     limits   9  2  5
     items    .  .  1  4  9  3  5  8  .  free ...
 
-When the free end is used up, everything is packed into a new array with free room in proportion
-to its size, so that n changes cost O(n) moves in all, beside O(length) for each list they touch.
+When the free end is used up, everything is copied to a new array, without the holes and with a free
+end in proportion to its size. A list that has moved keeps the room it got, so that only a list that
+is full, or has never moved, moves again. So n changes cost O(n) moves in all, beside O(length) for
+each list they touch.
 
 Building in bulk is a counting sort in two kernels of the structure, because only it knows which
 lists an interval goes to: the first adds up ``counts[n]``, ``for_counts`` turns these into
@@ -45,6 +47,7 @@ MAX_ENTRIES = 2**31 - 1
 
 _SMALLEST_AREA = 4
 _LEAST_ROOM = 64
+_NONE = np.empty(0, np.int32)
 
 
 @kernel(i8, i4w)
@@ -66,12 +69,13 @@ def _holds(lists: Any, number: Any, begins: Any, ends: Any, items: Any) -> Any:
     return True
 
 
-@kernel(i8, i4r, i4r, i4r)
-def _room_to_move(lists: Any, begins: Any, ends: Any) -> Any:
-    """Slots at the free end that are enough even if each of these lists has to move."""
+@kernel(i8, i4r, i4r, i4r, i4r)
+def _room_to_add(lists: Any, begins: Any, ends: Any, limits: Any) -> Any:
+    """Slots at the free end for those of these lists that have to move."""
     room = 0
     for n in lists:
-        room += room_to_move(begins[n], ends[n], _SMALLEST_AREA)
+        if ends[n] == limits[n]:
+            room += room_to_move(begins[n], ends[n], _SMALLEST_AREA)
     return room
 
 
@@ -113,6 +117,28 @@ def _pack(begins: Any, ends: Any, items: Any, offsets: Any, packed: Any) -> None
             packed[at] = items[i]
             at += 1
     offsets[len(begins)] = at
+
+
+@kernel(i8, i4r, i4r, i4r, i4w, i4w, i4w)
+def _lay_out(
+    begins: Any, ends: Any, limits: Any, new_begins: Any, new_ends: Any, new_limits: Any
+) -> Any:
+    """Areas side by side, of which none is larger than a move would make it; where they stop."""
+    at = 0
+    for n in range(len(begins)):
+        length, area = int(ends[n]) - int(begins[n]), int(limits[n]) - int(begins[n])
+        new_begins[n] = at
+        new_ends[n] = at + length
+        at += min(area, room_to_move(begins[n], ends[n], _SMALLEST_AREA)) if length else 0
+        new_limits[n] = at
+    return at
+
+
+@kernel(void, i4r, i4r, i4r, i4r, i4w)
+def _copy(begins: Any, ends: Any, items: Any, new_begins: Any, new_items: Any) -> None:
+    for n in range(len(begins)):
+        for i in range(int(ends[n]) - int(begins[n])):
+            new_items[new_begins[n] + i] = items[begins[n] + i]
 
 
 @kernel(i8, i4r, i4r, i4r)
@@ -183,10 +209,10 @@ class IdLists:
 
     def insert(self, lists: Int32s, number: int) -> None:
         """Add an id to each of these distinct lists: O(their lengths), amortised."""
-        limits = self._limits
-        room = int(_room_to_move(lists, self.begins, self.ends))
-        if limits is None or int(self._figures[USED]) + room > len(self.items):
-            limits = self._loosen(room)
+        limits = self.ends if self._limits is None else self._limits
+        room = int(_room_to_add(lists, self.begins, self.ends, limits))
+        if self._limits is None or int(self._figures[USED]) + room > len(self.items):
+            limits = self._loosen(lists)
         _add(lists, number, self.begins, self.ends, limits, self.items, self._figures)
 
     def delete(self, lists: Int32s, number: int) -> bool:
@@ -194,14 +220,14 @@ class IdLists:
         if not _holds(lists, number, self.begins, self.ends, self.items):
             return False
         if self._limits is None:
-            self._loosen(0)
+            self._loosen(_NONE)
         _remove(lists, number, self.begins, self.ends, self.items, self._figures)
         return True
 
     def extend(self, n_lists: int) -> None:
         """Have so many lists; the new ones are empty: O(lists), so ask for many at once."""
         if self._limits is None:
-            self._loosen(0)
+            self._loosen(_NONE)
         assert self._limits is not None
         empty = np.zeros(n_lists - self.n_lists, np.int32)
         self.begins, self.ends, self._limits = (
@@ -218,23 +244,28 @@ class IdLists:
         assert self._offsets is not None
         return self._offsets, self.items
 
-    def _loosen(self, room: int) -> Int32s:
-        """Enter the loose form afresh: no holes, and free slots for ``room`` and in proportion."""
-        entries = self.n_entries
-        if entries + room > MAX_ENTRIES:
+    def _loosen(self, lists: Int32s) -> Int32s:
+        """Enter the loose form, or be rid of its holes, with free slots to add to these lists."""
+        entries, limits = self.n_entries, self._limits
+        # The room of lists is given up before an id is refused, and where there is none yet.
+        kept = (
+            limits if limits is not None and _SMALLEST_AREA * entries < MAX_ENTRIES else self.ends
+        )
+        begins, ends, areas = (np.empty(self.n_lists, np.int32) for _ in range(3))
+        used = int(_lay_out(self.begins, self.ends, kept, begins, ends, areas))
+        room = int(_room_to_add(lists, begins, ends, areas))
+        if used + room > MAX_ENTRIES:
             raise OptionError(f"an index holds at most {MAX_ENTRIES} list entries")
         # The directory counts as well: rewriting it must be paid for by many changes.
         room += max(_LEAST_ROOM, entries // 2, self.n_lists // 8)
-        offsets = np.empty(self.n_lists + 1, np.int32)
-        items = np.empty(min(entries + room, MAX_ENTRIES), np.int32)
-        _pack(self.begins, self.ends, self.items, offsets, items)
-        begins, ends, limits = offsets[:-1].copy(), offsets[1:].copy(), offsets[1:].copy()
+        items = np.empty(min(used + room, MAX_ENTRIES), np.int32)
+        _copy(self.begins, self.ends, self.items, begins, items)
         # All memory is there: from here on nothing fails half way.
         self.begins, self.ends, self.items = begins, ends, items
         self._offsets = None
-        self._limits = limits
-        self._figures[USED] = entries
-        return self._limits
+        self._limits = areas
+        self._figures[USED] = used
+        return areas
 
     def ids(self) -> Int32s:
         """Distinct ids in all lists, ascending: O(n log n)."""

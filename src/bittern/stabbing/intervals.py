@@ -12,8 +12,10 @@ in the structure. If its ends are new, O(sqrt n) amortised is added if every cha
 search, and O(1) amortised if few are.
 
 A layer keeps what it was built from, and the changes of its structure since. After n / 2 such
-changes everything is built again, O(1) amortised, which frees the room of deleted intervals. If
-that does not fit into the ``memory`` of "auto", the layer stays as it is and still accepts known
+changes everything is built again, O(1) amortised, which frees the room of deleted intervals. So it
+is when the entries of the structure have doubled, unless its parameter was given: what was chosen
+for short intervals gives many entries to long ones, and a build that has seen them chooses better.
+If that does not fit into the ``memory`` of "auto", the layer stays as it is and still accepts known
 ends and deletions; new ends are refused.
 """
 
@@ -45,6 +47,7 @@ from bittern.stabbing.layer import (
     show,
     spans,
 )
+from bittern.stabbing.registry import AUTO
 from bittern.stabbing.values import Values, as_ends, kind_name, read
 
 CLOSED = {
@@ -286,11 +289,20 @@ class Intervals:
     def _changed(self) -> None:
         """Count a change of the structure, and build all anew after many."""
         self._changes += 1
-        if self._changes > _SOME + len(self._layer.ids) // 2:
+        layer = self._layer
+        grown = self._chooses and layer.index.filed > layer.most_filed
+        if grown or self._changes > _SOME + len(layer.ids) // 2:
             try:
                 self._fold()
             except OptionError:  # the change itself was possible: try again after as many
                 self._changes = 0
+                layer.most_filed = 2 * max(layer.most_filed, layer.index.filed)
+
+    @property
+    def _chooses(self) -> bool:
+        """Whether a build chooses by its intervals; parameters but ``memory`` leave no choice."""
+        name, parameters = self._structure
+        return name == AUTO or not parameters
 
     def _fold(self) -> None:
         """Build one layer of everything; OptionError, and no change, if it does not fit."""

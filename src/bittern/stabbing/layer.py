@@ -32,6 +32,8 @@ from bittern.stabbing.values import NANOSECONDS, Scalar, Values, of_scalars
 Maker: TypeAlias = Callable[[Int32s, Int32s, Int32s, int], StabbingIndex]
 """Builds a structure from lows, highs, ids and domain."""
 
+_GROWTH = 2
+
 Cells: TypeAlias = tuple[int, int, int]
 """An interval in a layer: low cell, high cell, id."""
 
@@ -75,6 +77,8 @@ class Layer:
             spans.ids,
         )
         self.index = make(self.lows, self.highs, self.ids, self.n_cells)
+        #: Beyond it, a structure that chooses is due to be built anew: cells are lists to build.
+        self.most_filed = _GROWTH * self.index.filed + self.n_cells
         self._sorted = False
 
     @property

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from bittern.engine.sets.content import Content
 from bittern.engine.sets.members import Members
-from bittern.engine.sets.named import checked_name, read_members, uses
+from bittern.engine.sets.named import checked_name, read_members, unknown_set, uses
 from bittern.errors import OptionError
 
 if TYPE_CHECKING:
@@ -34,8 +34,14 @@ class LiveSets(MutableMapping[str, Members]):
         self._layers = layers
 
     def __getitem__(self, name: str) -> Members:
-        members: Members = self._layers.named_sets[name]
+        sets = self._layers.named_sets
+        if name not in sets:
+            raise unknown_set(name, sets)
+        members: Members = sets[name]
         return members
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._layers.named_sets
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._layers.named_sets)
@@ -56,13 +62,16 @@ class LiveSets(MutableMapping[str, Members]):
         self._layers.change_sets(lambda sets: self._without(sets, name))
 
     def add(self, name: str, members: Any) -> None:
-        """Add members to a set, in one step. O(members of the set)."""
-        more = read_members(name, members).content()
+        """Add members to a set, in one step; ``UnknownSetError`` if there is no such set.
+
+        O(members of the set).
+        """
+        more = read_members(checked_name(name), members).content()
         self._change(name, lambda known: known.content().with_added(more))
 
     def remove(self, name: str, members: Any) -> None:
         """Remove members from a set, in one step; those that are not in it are ignored."""
-        fewer = read_members(name, members).content()
+        fewer = read_members(checked_name(name), members).content()
         self._change(name, lambda known: known.content().without(fewer))
 
     def _change(self, name: str, change: Callable[[Members], Content]) -> None:
@@ -79,7 +88,7 @@ class LiveSets(MutableMapping[str, Members]):
 
     def _without(self, sets: Sets, name: str) -> Sets:
         if name not in sets:
-            raise KeyError(name)
+            raise unknown_set(name, sets)
         for segment in self._layers.seal().segments:
             if name not in segment.index.set_names:
                 continue

@@ -22,7 +22,9 @@ from bittern.errors import (
     BitternError,
     OptionError,
     SubscriptionError,
+    UnknownSetError,
     brief,
+    did_you_mean,
 )
 from bittern.language.derived import sets_of
 from bittern.language.lexer import tokens
@@ -80,6 +82,11 @@ def check_there(needed: Iterable[str], sets: Mapping[str, Any], remedy: str) -> 
     if missing:
         several = "s" * (len(missing) > 1)
         raise OptionError(f"subscriptions name the set{several} {', '.join(missing)}: {remedy}")
+
+
+def unknown_set(name: Any, sets: Iterable[str], of: str = "") -> UnknownSetError:
+    """The error that there is no such set among these, ``of`` something."""
+    return UnknownSetError(f"there is no set {brief(name)}{of}{did_you_mean(name, sets)}")
 
 
 def sets_named(parameters: Iterable[str]) -> list[str]:

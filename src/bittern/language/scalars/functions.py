@@ -14,10 +14,9 @@ text                                          call
 
 from __future__ import annotations
 
-import difflib
-
 import pyarrow as pa
 
+from bittern.errors import did_you_mean
 from bittern.language.lexer import Token
 from bittern.language.scalars.refused import REFUSED
 from bittern.language.scalars.tokens import COLLATE, FunctionCallError, TokenReader
@@ -161,8 +160,8 @@ class FunctionReader(TokenReader):
                 )
             if is_any_function_allowed():
                 return
-            near = difflib.get_close_matches(name, filter(str.isidentifier, known), 1)
-            hint = f": did you mean {near[0]}?" if near else ' here; functions="spark" allows more'
+            hint = did_you_mean(name, filter(str.isidentifier, known))
+            hint = hint or ' here; functions="spark" allows more'
             message = f"there is no function {name[:40]}{hint}"
             raise FunctionCallError(message, self.text, token.position)
         if count < meaning.least or 0 <= meaning.most < count:

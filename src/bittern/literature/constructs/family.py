@@ -251,6 +251,11 @@ class ConstructIndex(StabbingIndex):
         """Coordinates of all active constructs, ascending: O(N)."""
         return np.flatnonzero(self.lists.ends > self.lists.begins).astype(np.int32)
 
+    @property
+    def filed(self) -> int:
+        """Entries; how many depends on the longest construct that a build chooses."""
+        return self.lists.n_entries
+
     def statistics(self) -> dict[str, int | float]:
         """Sizes of the directory and the lists, and what a search goes through: O(N)."""
         lengths = self.lists.ends - self.lists.begins
