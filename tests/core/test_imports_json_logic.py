@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import bittern
@@ -168,6 +168,17 @@ def _is_translated(rule: Any) -> bool:
         max_size=10,
     ),
     st.lists(SCALAR_EVENTS, min_size=1, max_size=20),
+)
+@example(
+    [{"!": [{"min": [{"/": [None, {"var": "b"}]}, {"/": [{"var": "b"}, {"var": "a"}]}]}]}],
+    [{"b": 1}],
+)
+@example(
+    [
+        {"<": [{name: [{"/": [{"var": "b"}, 2]}, {"/": [1, {"var": "a"}]}]}, 5]}
+        for name in ("+", "-", "*", "/", "%", "min", "max")
+    ],
+    [{"b": 1}, {"b": 0}, {"b": -1e308}, {"b": 1e308, "a": 1e-300}, {"a": -1e-320, "b": 3}],
 )
 @examples(0.4)
 def test_arithmetic_is_javascripts(node_judge, rules, events):

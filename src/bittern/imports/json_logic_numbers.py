@@ -319,13 +319,14 @@ def _of_two(name: str, left: NumberCase, right: NumberCase) -> Iterator[NumberCa
 def _with_infinity(
     name: str, when: str, left: NumberCase, right: NumberCase
 ) -> Iterator[NumberCase]:
-    """A term beside an infinite constant; one that may be infinite itself has no answer."""
+    """A term, which is not NaN, beside an infinite constant."""
     term, infinite = (left, right.value) if left.term else (right, left.value)
-    if not term.finite:
-        return
     if name in ("min", "max"):
         is_term = (infinite > 0) == (name == "min")
         yield term._replace(when=when) if is_term else NumberCase(when, infinite)
+    elif not term.finite:
+        for each in _by_size(term, when):
+            yield from _of_two(name, *((each, right) if left.term else (left, each)))
     elif name in "+-":
         yield NumberCase(when, -infinite if name == "-" and left.term else infinite)
     elif name == "%":
@@ -336,6 +337,15 @@ def _with_infinity(
         at_zero = math.nan if name == "*" else infinite
         for sign, value in ((">", infinite), ("<", -infinite), ("=", at_zero)):
             yield NumberCase(all_of([when, f"{term.term} {sign} 0"]), value)
+
+
+def _by_size(case: NumberCase, when: str) -> Iterator[NumberCase]:
+    """A term that may be infinite, as a finite one and two constants."""
+    most = constant(sys.float_info.max)
+    is_finite = all_of([when, f"{case.term} >= -{most}", f"{case.term} <= {most}"])
+    yield NumberCase(is_finite, term=case.term)
+    yield NumberCase(all_of([when, f"{case.term} > {most}"]), math.inf)
+    yield NumberCase(all_of([when, f"{case.term} < -{most}"]), -math.inf)
 
 
 def _by_zero(name: str, when: str, left: NumberCase) -> Iterator[NumberCase]:
