@@ -654,6 +654,14 @@ def test_the_payload_travels_with_matches_and_rejects(world: World) -> None:
     ]
     ((batch, *reject),) = world.matches("rejects")
     assert (batch, reject[:3]) == (0, [2, "{", 50.0])
+    others = {**options, "checkpoint": world.folder / "other", "rejects": world.folder / "told"}
+    world.pipeline(world.folder / "plain", **others).run()
+    ((batch, *reject),) = world.matches("told")  # the text comes along by itself
+    assert (batch, reject[:2]) == (0, [2, "{"])
+    assert world.matches("plain")[0] == (0, 1, "cheap", 2)
+    batches = events.withColumnRenamed("text", "batch")
+    with pytest.raises(OptionError, match="has the name of a column of the rejects"):
+        world.pipeline(events=batches, json="batch", rejects=world.folder / "told")
 
     after = [Edge("id"), Throttle(2, "1 hour", by="subscription", order="id")]
     sink = Rows()

@@ -107,14 +107,18 @@ def test_json_lines_with_rejects_and_bad_subscriptions(spark_match: Any, files: 
     code, _, err = spark_match(
         files / "events.jsonl", files / "mixed.csv", files / "out.parquet", "--event-id", "id",
         "--explode", "--on-error", "skip", "--rejects", files / "bad.parquet",
+        "--payload", "*",
     )  # fmt: skip
     assert code == 0, err
     assert "'bad', position 7" in err
     found = pq.read_table(files / "out.parquet").to_pylist()
     pairs = sorted((int(row["id"]), row["subscription"]) for row in found)
     assert pairs == sorted((i, wish) for i, wishes in FOUND.items() for wish in wishes)
-    reasons = pq.read_table(files / "bad.parquet").column("rejected").to_pylist()
-    assert len(reasons) == 2
+    assert all(json.loads(row["event"])["id"] == int(row["id"]) for row in found)
+    bad = pq.read_table(files / "bad.parquet")
+    assert bad.column_names == ["id", "event", "rejected"]
+    assert len(bad) == 2
+    assert sorted(bad["event"].to_pylist()) == ['{"price": ', '{"price": "cheap"}']
 
 
 @pytest.mark.spark

@@ -211,6 +211,27 @@ def test_several_keys_in_the_order_asked_for(offers: Any, index: bittern.Index) 
     assert arrays(found) == FOUND
 
 
+@pytest.mark.parametrize("shards", [None, 2])
+@pytest.mark.parametrize("explode", [False, True])
+def test_the_payload_travels_and_identifies_nothing(
+    spark: Any, offers: Any, shards: int | None, *, explode: bool
+) -> None:
+    """Of shards it is gathered with the pieces of an event, NULL and nested values included."""
+    subscriptions = spark.createDataFrame([*WISHES.items()], "id long, expression string")
+    built = bittern.spark.build(subscriptions, sample=offers, shards=shards)
+    options = {"event_id": "id", "explode": explode}
+    found = bittern.spark.match(offers, built, payload=["seller", "title"], **options)
+    last = "subscription" if explode else "subscriptions"
+    assert found.columns == ["id", "seller", "title", last]
+    plain = bittern.spark.match(offers, built, **options)
+    assert sorted(found.select("id", last).collect()) == sorted(plain.collect())
+    events = {row.id: (row.seller, row.title) for row in offers.collect()}
+    assert all((row.seller, row.title) == events[row.id] for row in found.collect())
+    every = bittern.spark.match(offers, built, payload="*", **options)
+    assert every.columns == [*offers.columns, last]
+    assert every.schema[:-1] == offers.schema[:]
+
+
 def test_limit_keeps_the_heaviest(spark: Any, offers: Any) -> None:
     weighted = pa.table(
         {"id": [1, 2, 3], "expression": ["price < 10"] * 3, "weight": [1.0, 3.0, 2.0]}
@@ -322,6 +343,38 @@ def test_exploded_rejects_have_a_row_without_a_subscription(
     )
     kept = {(r["id"], r["subscription"], r["rejected"] is not None) for r in found.collect()}
     assert kept == {(1, 1, False), (2, None, True)}
+
+
+@pytest.mark.parametrize("shards", [None, 2])
+def test_the_text_of_rejects_is_written(spark: Any, tmp_path: Any, shards: int | None) -> None:
+    """A text that is valid UTF-8 or not, beside a payload and where the text is a key itself."""
+    texts = ["CAST('{\"price\": 5}' AS STRING)", "'{'", "CAST(X'7BFF' AS STRING)"]
+    rows = " UNION ALL ".join(f"SELECT {at} id, {text} body" for at, text in enumerate(texts))
+    events = spark.sql(rows).selectExpr("id", "id * 2 more", "body")
+    subscriptions = spark.createDataFrame([*WISHES.items()], "id long, expression string")
+    built = bittern.spark.build(subscriptions, json="body", shards=shards)
+    where, options = tmp_path / "rejects", {"rejects": tmp_path / "rejects", "mode": "overwrite"}
+    for keys, payload in (("id", "more"), ("id", ()), (["id", "body"], ())):
+        written = bittern.spark.write(
+            events, built, tmp_path / "o", event_id=keys, payload=payload, json="body", **options
+        )
+        assert (written.events, written.rejects) == (3, 2)
+        own = [keys] if isinstance(keys, str) else keys
+        told = [*own, *([payload] if payload else [])]
+        matches, found = (spark.read.parquet(str(each)) for each in (tmp_path / "o", where))
+        assert matches.columns == [*told, "subscriptions"]
+        assert found.columns == [*dict.fromkeys([*told, "body"]), "rejected"]
+        texts = found.orderBy("id").selectExpr("hex(body)").collect()
+        assert [row[0] for row in texts] == ["7B", "7BFF"]
+    with pytest.raises(OptionError, match="has the name of a column of the rejects"):
+        bittern.spark.write(
+            events.withColumnRenamed("body", "Rejected"),
+            built,
+            tmp_path / "o",
+            event_id="id",
+            json="Rejected",
+            **options,
+        )
 
 
 def test_observed_metrics(spark: Any, index: bittern.Index, tmp_path: Any) -> None:

@@ -434,7 +434,8 @@ def test_text_ids_rejects_and_gathered_matches(spark, tmp_path):
     )
     options = {"event_id": "id", "json": "text"}
     match(events, index, **options).write.parquet(str(tmp_path / "theirs"))
-    rejects = match(events, index, rejects=True, **options).where("rejected is not null")
+    rejects = match(events, index, payload="text", rejects=True, **options)
+    rejects = rejects.where("rejected is not null")
     rejects.drop("subscriptions").write.parquet(str(tmp_path / "their rejects"))
     ours, our_rejects = tmp_path / "ours", tmp_path / "our rejects"
     written = write(events, index, ours, rejects=our_rejects, **options)

@@ -301,6 +301,7 @@ example:
     add("--subscriptions-format", choices=FORMATS, help="default: by the extension")
     add("--output-format", choices=FORMATS, help="format of OUT (default: by the extension)")
     add("--event-id", metavar="NAMES", help="columns to keep, separated by commas (default: all)")
+    add("--payload", metavar="NAMES", help="more columns to keep; * is all (default: none)")
     add("--json", metavar="NAMES", help="columns that hold attributes as JSON text")
     add("--explode", action="store_true", help="one row per match instead of one per event")
     add("--limit", metavar="K", type=positive, help="only the K matches with the highest weights")

@@ -117,6 +117,7 @@ def _match(
     progress: Progress | None,
 ) -> dict[str, Any]:
     keys, json = _names(options.event_id), _names(options.json)
+    payload = "*" if options.payload == "*" else _names(options.payload)
     is_checked = options.overwrite or local_path(options.output) is not None
     if not is_checked and session.exists(spark, options.output):  # Spark's writer looks at the end
         raise _exists(options.output)
@@ -124,12 +125,15 @@ def _match(
         events = _read(spark, options.events, form, keys)
     if form == "jsonl" and options.order_by:
         raise OptionError("--order-by needs columns, and JSON lines have none: use Parquet or CSV")
+    if form == "jsonl" and payload not in ("*", []):
+        raise OptionError("JSON lines have no columns: --payload '*' keeps the whole line as text")
     if form == "jsonl":
         events, json = session.with_fields(events, events.columns[0], keys), events.columns
     with session.watched(spark, progress, "building"):
         built, bad = _subscriptions(spark, options, events, json)
     arguments: dict[str, Any] = {
         "event_id": keys or None,
+        "payload": payload,
         "json": json,
         "explode": options.explode or output[1] == "csv",
         "limit": options.limit,

@@ -15,6 +15,7 @@ class Asked:
     """The options as they were given; missing ones have the defaults of ``match``."""
 
     event_id: str | Sequence[str] | None = None
+    payload: str | Sequence[str] = ()
     limit: int | None = None
     json: str | Sequence[str] = ()
     store: str | None = None

@@ -70,6 +70,13 @@ class Job:
     json: tuple[str, ...]
     limit: int | None
     identified: bool  # by the keys
+    payload: tuple[str, ...] = ()  # columns that travel with the keys
+    texts: tuple[str, ...] = ()  # columns that travel with rejects alone, behind the payload
+
+    @property
+    def carried(self) -> tuple[str, ...]:
+        """The columns of events that come back, before the subscriptions."""
+        return (*self.keys, *self.payload, *self.texts)
 
     def matches(self, *, gather: bool, counted: bool) -> DataFrame:
         """Keys, subscriptions, candidates, rejected; one row per event if ``gather`` is set.
@@ -85,19 +92,23 @@ class Job:
                 self.events,
                 self.keys,
                 ref,
+                payload=self.payload,
+                texts=self.texts,
                 limit=self.limit,
                 json=self.json,
                 gather=gather,
                 counted=counted,
             )
-        schema = output_schema(self.events.schema, self.keys, integer_ids=self.source.integer_ids)
+        schema = output_schema(
+            self.events.schema, self.carried, integer_ids=self.source.integer_ids
+        )
         named = Named(tuple(self.events.columns), self.operator(ref))
         return restored(placed(self.events).mapInArrow(named, carried_schema(schema)), schema)
 
     def operator(self, ref: Reference) -> Operator:
         """The operator that matches the events in Python workers."""
         counts = is_case_sensitive(self.events.sparkSession)
-        return Operator(ref, self.keys, self.json, self.limit, counts)
+        return Operator(ref, self.carried, self.json, self.limit, counts)
 
     def is_in_pieces(self, *, gather: bool) -> bool:
         """Whether an event may have several rows in ``matches``."""
@@ -107,13 +118,14 @@ class Job:
 def prepare(events: DataFrame, subscriptions: Any, asked: Asked) -> Job:
     """Check all arguments, build and publish what is needed, project the events."""
     keys, documents = names_in(events, asked.event_id, asked.json)
+    payload = payload_in(events, keys, asked.payload)
     check_limit(asked.limit)
     past = Past(events, asked.history, asked.order_by)
     if asked.sample is None and not events.isStreaming:
         asked = replace(asked, sample=events)
     if asked.consistency == "eventual":
         past.refuse_eventual()
-        return _eventual(events, subscriptions, keys, documents, asked)
+        return _eventual(events, subscriptions, (keys, payload, documents), asked)
     spark = events.sparkSession
     if is_handed_over(subscriptions):
         subscriptions = as_frame(spark, subscriptions)
@@ -127,15 +139,29 @@ def prepare(events: DataFrame, subscriptions: Any, asked: Asked) -> Job:
         ref, attributes = past.subscribed(source.ref, source.attributes, documents, asked.store)
         source = Resolved(ref, attributes, source.integer_ids)
         events = past.ordered(events, keys)
-    projected = project(events, keys, source.attributes, documents)
-    identified = asked.event_id is not None
-    return Job(source, projected, tuple(keys), tuple(documents), asked.limit, identified=identified)
+    projected = project(events, (*keys, *payload), source.attributes, documents)
+    return Job(
+        source,
+        projected,
+        tuple(keys),
+        tuple(documents),
+        asked.limit,
+        identified=asked.event_id is not None,
+        payload=tuple(payload),
+    )
 
 
 def _eventual(
-    events: DataFrame, catalog: Any, keys: list[str], json: list[str], asked: Asked
+    events: DataFrame,
+    catalog: Any,
+    names: tuple[list[str], list[str], list[str]],
+    asked: Asked,
 ) -> Job:
-    """Match with the version that workers see; all columns cross: later versions may need any."""
+    """Match with the version that workers see; all columns cross: later versions may need any.
+
+    ``names`` are the keys, the payload and the JSON columns.
+    """
+    keys, payload, json = names
     if asked.sets is not None:
         raise OptionError("a catalog has its own sets: change them with catalog.sets")
     if not isinstance(catalog, Catalog):
@@ -148,8 +174,16 @@ def _eventual(
     schema = event_schema(events.schema, json, case_sensitive=counts)
     ref = follow(events.sparkSession, catalog, asked.store, schema)
     source = Resolved(ref, attributes, integer_ids=False)
-    projected = project(events, keys, attributes, json)
-    return Job(source, projected, tuple(keys), tuple(json), asked.limit, identified=True)
+    projected = project(events, (*keys, *payload), attributes, json)
+    return Job(
+        source,
+        projected,
+        tuple(keys),
+        tuple(json),
+        asked.limit,
+        identified=True,
+        payload=tuple(payload),
+    )
 
 
 def names_in(
@@ -174,7 +208,10 @@ def names_in(
 
 
 def payload_in(
-    events: DataFrame, keys: Sequence[str], payload: str | Sequence[str], taken: Sequence[str]
+    events: DataFrame,
+    keys: Sequence[str],
+    payload: str | Sequence[str],
+    taken: Sequence[str] = (),
 ) -> list[str]:
     """The columns beside the keys that travel with matches; "*" is all that are left.
 
@@ -215,6 +252,7 @@ def match(
     subscriptions: Any,
     *,
     event_id: str | Sequence[str] | None = None,
+    payload: str | Sequence[str] = (),
     explode: bool = False,
     limit: int | None = None,
     json: str | Sequence[str] = (),
@@ -244,6 +282,9 @@ def match(
     event_id
         The columns that identify an event in the output; all columns if None. Only these and what
         carries attributes in use cross into Python.
+    payload
+        More columns of the events for the output, behind those of ``event_id``; "*" is all. They
+        do not identify an event.
     explode
         One row for each match, with a column ``subscription``, instead of one for each event, with
         an array ``subscriptions``.
@@ -290,6 +331,7 @@ def match(
     one_of("consistency", consistency, ("snapshot", "eventual"))
     asked = Asked(
         event_id=event_id,
+        payload=payload,
         limit=limit,
         json=json,
         store=store,
@@ -308,7 +350,7 @@ def match(
     if observe is not None:
         in_pieces = job.is_in_pieces(gather=gather)
         found = found.observe(observe, *metrics(job.source.ref.id, in_pieces=in_pieces))
-    return shape(found, job.keys, explode=explode, rejects=rejects)
+    return shape(found, job.carried, explode=explode, rejects=rejects)
 
 
 def metrics(snapshot: str, *, in_pieces: bool) -> list[Any]:

@@ -67,14 +67,19 @@ def check_gathering(events: DataFrame, keys: Sequence[str]) -> None:
 
 
 def gathered(
-    pieces: DataFrame, keys: Sequence[str], limit: int | None, *, counted: bool
+    pieces: DataFrame, keys: Sequence[str], carried: int, limit: int | None, *, counted: bool
 ) -> DataFrame:
-    """One row for each event, the keys by place; two events with the same keys fail the job."""
+    """One row for each event, the keys by place; two events with the same keys fail the job.
+
+    Behind the keys stand so many ``carried`` columns, each the same in all pieces of an event where
+    it is not NULL.
+    """
     # Most visits find nothing, and then only the first has to be gathered.
     worth = F.col(FIRST) | (F.size(SUBSCRIPTIONS) > 0)
     if counted:
         worth |= F.col(CANDIDATES) > 0
     places = [place(at) for at in range(len(keys))]
+    others = [place(at) for at in range(len(keys), len(keys) + carried)]
     grouped = (
         pieces.filter(worth)
         .repartition(*places)  # before grouping, which would else send what arrived together as one
@@ -84,6 +89,7 @@ def gathered(
             F.sum(CANDIDATES).alias(CANDIDATES),
             F.max(REJECTED).alias(REJECTED),
             F.count_if(FIRST).alias("events"),
+            *(F.first(other, ignorenulls=True).alias(other) for other in others),
         )
     )
     found = F.col(SUBSCRIPTIONS)

@@ -93,10 +93,13 @@ def match_shards(
     json: Sequence[str],
     gather: bool,
     counted: bool,
+    payload: Sequence[str] = (),
+    texts: Sequence[str] = (),
 ) -> DataFrame:
-    """The keys, subscriptions, candidates and rejected: a row for each event.
+    """The keys, payload, texts, subscriptions, candidates and rejected: a row for each event.
 
-    ``events`` are projected already: their columns are the keys and what carries attributes. With
+    ``events`` are projected already: their columns are the keys, the payload and what carries
+    attributes. Texts are columns that are NULL unless the event was rejected. With
     ``gather`` the keys identify an event, else the job fails. Without it, which ``limit`` does not
     allow, there are pieces: several rows for an event, its matches spread over them, and a column
     ``is_first_piece`` that is true on one of them. If candidates are not to be ``counted``, fewer
@@ -106,15 +109,17 @@ def match_shards(
         check_gathering(events, keys)
     names = tuple(events.columns)
     counts = is_case_sensitive(events.sparkSession)
-    visitor = Visitor(shards, names, tuple(keys), tuple(json), limit, counts)
+    carried = (*keys, *payload, *texts)
+    visitor = Visitor(shards, names, carried, tuple(json), limit, counts, len(texts))
     value_type = _value_type(shards, ranked=limit is not None)
-    schema = _piece_schema(events.schema, keys, value_type)
+    schema = _piece_schema(events.schema, carried, value_type)
     pieces = _visits(events, shards, json).mapInArrow(visitor, schema)
     if gather:
-        found = _named(gathered(pieces, keys, limit, counted=counted), keys)
+        others = len(carried) - len(keys)
+        found = _named(gathered(pieces, keys, others, limit, counted=counted), carried)
     else:
-        found = _named(pieces, keys, F.col(FIRST))
-    return restored(found, StructType([events.schema[key] for key in keys]))
+        found = _named(pieces, carried, F.col(FIRST))
+    return restored(found, StructType([events.schema[name] for name in carried]))
 
 
 def _named(frame: DataFrame, keys: Sequence[str], *more: Column) -> DataFrame:
@@ -272,6 +277,8 @@ class Visitor:
     json: tuple[str, ...]
     limit: int | None
     case_sensitive: bool = True
+    #: How many of the last keys are NULL unless the event was rejected.
+    texts: int = 0
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Match one partition. O(events + candidates + matches)."""
@@ -286,6 +293,9 @@ class Visitor:
                 ends = (offsets[start : end + 1] - offsets[start]).astype(np.int32)
                 inside = values.slice(offsets[start], ends[-1]).cast(value_type)
                 columns = [own.column(at) for at in places]
+                for at in range(len(places) - self.texts, len(places)):
+                    is_told = own.column(REJECTED).is_valid()
+                    columns[at] = pc.if_else(is_told, columns[at], None)
                 columns += [
                     pa.ListArray.from_arrays(pa.array(ends), inside),
                     pa.array(candidates[start:end]),

@@ -9,6 +9,8 @@ belongs in each of two tables::
                                                   rejects   id  rejected
                                                             2   not JSON
 
+Texts that were to be read, if they come along behind the keys, go to rejects alone.
+
 Batches pile up to a row group before they are encoded: a reader pays for each row group, and the
 codec finds more in a larger one. A partition without rows makes no file.
 
@@ -212,6 +214,8 @@ class Task:
     version: int | None = None
     #: Has an exploded table a row for events without matches?
     every_event: bool = False
+    #: So many columns before the subscriptions are for rejects alone.
+    texts: int = 0
 
     def __call__(self, batches: Batches) -> Batches:
         """Write one partition; yields one row, of ``REPORT``. O(rows)."""
@@ -227,7 +231,7 @@ class Task:
         try:
             for marked in self.function(batches):
                 batch = _count(marked, counts)
-                for rows in self._rows(batch):
+                for rows in self._rows(_without(batch, self.texts)):
                     part.add(rows)
                 if rejects is not None:
                     rejects.add(rejected(batch))
@@ -272,6 +276,12 @@ def _count(batch: pa.RecordBatch, counts: dict[str, int]) -> pa.RecordBatch:
     counts["matches"] += pc.sum(pc.list_value_length(lists), min_count=0).as_py()
     counts["rejects"] += batch.num_rows - reasons.null_count
     return batch
+
+
+def _without(batch: pa.RecordBatch, texts: int) -> pa.RecordBatch:
+    """A batch without the columns that are for rejects alone. O(columns)."""
+    end = batch.num_columns - TAIL
+    return batch.select([*range(end - texts), *range(end, end + TAIL)]) if texts else batch
 
 
 def narrow(batch: pa.RecordBatch) -> pa.RecordBatch:

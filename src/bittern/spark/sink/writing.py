@@ -23,7 +23,7 @@ import json as json_text
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pyspark.sql import DataFrame, Row, SparkSession
@@ -94,6 +94,7 @@ def write(
     *,
     mode: str = "error",
     event_id: str | Sequence[str] | None = None,
+    payload: str | Sequence[str] = (),
     explode: bool = False,
     limit: int | None = None,
     json: str | Sequence[str] = (),
@@ -119,8 +120,8 @@ def write(
     mode
         "error": raise if ``path`` exists; "overwrite": replace the Parquet files that are there.
     rejects
-        A second path, for the keys of rejected events with the reason in a column ``rejected``.
-        It is put in place just before ``path`` is.
+        A second path, for the keys, the payload and the JSON columns of rejected events, with the
+        reason in a column ``rejected``. It is put in place just before ``path`` is.
     """
     if isinstance(events, DataFrame) and events.isStreaming:
         raise OptionError("write needs a batch of events: for a stream use match(...).writeStream")
@@ -128,6 +129,7 @@ def write(
     with able(), _staged(path, rejects, mode) as (staging, staged_rejects):
         asked = Asked(
             event_id=event_id,
+            payload=payload,
             limit=limit,
             json=json,
             store=store,
@@ -140,6 +142,8 @@ def write(
             sets=sets,
         )
         job = prepare(events, subscriptions, asked)
+        if rejects is not None:
+            job = replace(job, texts=texts_in(job.json, job.carried))
         ref = job.source.ref
         if isinstance(ref, Shards):
             frame, function = (
@@ -149,8 +153,16 @@ def write(
             schema = StructType([field for field in frame.schema if field.name != FIRST])
         else:
             frame, function = job.events, job.operator(ref)
-            schema = output_schema(frame.schema, job.keys, integer_ids=job.source.integer_ids)
-        found = fill(frame, function, schema, staging, staged_rejects, explode=explode)
+            schema = output_schema(frame.schema, job.carried, integer_ids=job.source.integer_ids)
+        found = fill(
+            frame,
+            function,
+            schema,
+            staging,
+            staged_rejects,
+            explode=explode,
+            texts=len(job.texts),
+        )
     return Written(
         str(staging.target), seconds=time.perf_counter() - started, snapshot=ref.id, **found
     )
@@ -188,18 +200,20 @@ def fill(
     explode: bool,
     version: int | None = None,
     every_event: bool = False,
+    texts: int = 0,
 ) -> dict[str, int]:
     """Run the job and commit what it wrote; returns the totals.
 
     An exploded table has a column ``version`` if there is one, and with ``every_event`` a row
-    without a subscription for each event that matches nothing.
+    without a subscription for each event that matches nothing. So many of the last keys are
+    ``texts`` for rejects alone.
     """
     keys, lists = schema.fields[:-TAIL], schema[SUBSCRIPTIONS]
     if explode:
         assert isinstance(lists.dataType, ArrayType)
         lists = StructField(SUBSCRIPTION, lists.dataType.elementType)
     spark = frame.sparkSession
-    columns = [*keys, lists]
+    columns = [*keys[: len(keys) - texts], lists]
     if version is not None:
         columns.append(StructField(VERSION, LongType()))
     table = _table(spark, staging, StructType(columns))
@@ -207,7 +221,7 @@ def fill(
     if rejects is not None:
         rejects_table = _table(spark, rejects, StructType([*keys, schema[REJECTED]]))
     named = Named(tuple(frame.columns), function)
-    task = Task(named, table, rejects_table, explode, version, every_event)
+    task = Task(named, table, rejects_table, explode, version, every_event, texts)
     reports = placed(frame).mapInArrow(task, report_schema(REPORT)).collect()
     n_files = _accept(staging, table, reports, "")
     if rejects is not None and rejects_table is not None:
@@ -217,6 +231,20 @@ def fill(
     return {"files": n_files} | {
         name: sum(report[name] for report in reports) for name in ("bytes", *COUNTS)
     }
+
+
+def texts_in(json: Sequence[str], carried: Sequence[str], *taken: str) -> tuple[str, ...]:
+    """The JSON columns that rejects have beside what is carried: what could not be read.
+
+    ``taken`` are further names that none of them may have.
+    """
+    texts = tuple(name for name in json if name not in carried)
+    for name in texts:
+        if name.lower() in (REJECTED, *taken):
+            raise OptionError(
+                f"the JSON column {name!r} has the name of a column of the rejects: rename it"
+            )
+    return texts
 
 
 def _table(spark: SparkSession, staging: Staging, schema: StructType) -> Table:

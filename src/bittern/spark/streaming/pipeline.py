@@ -45,6 +45,7 @@ from bittern.spark.past import order_of
 from bittern.spark.session import is_case_sensitive
 from bittern.spark.sink.part_files import VERSION
 from bittern.spark.sink.staging import local_path
+from bittern.spark.sink.writing import texts_in
 from bittern.spark.streaming.batch import After, Sink
 from bittern.spark.streaming.documents import StreamHistory
 from bittern.spark.streaming.files import Files
@@ -85,7 +86,7 @@ class Pipeline:
         Columns that travel with each match to the sink, beside those of ``event_id``; "*" is all.
         They do not identify an event.
     rejects
-        A folder for the keys of events that could not be read, with the reason.
+        A folder for the events that could not be read: keys, payload, JSON columns and the reason.
     store
         A folder or URI for snapshots that driver and executors share; needed on a cluster.
     trigger
@@ -142,6 +143,8 @@ class Pipeline:
                     f"the key column {key!r} has the name of an output column: rename it"
                 )
         also = payload_in(events, keys, payload, (VERSION, BATCH, QUERY))
+        if rejects is not None:
+            texts_in(documents, (*keys, *also), BATCH)
         check_limit(limit)
         _check_classic(events.sparkSession)
         if not isinstance(sink, Sink | str | os.PathLike):

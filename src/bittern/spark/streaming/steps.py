@@ -29,7 +29,7 @@ from bittern.spark.past import attributes_needed, has_quantifiers, in_order
 from bittern.spark.remembered import AfterDocuments
 from bittern.spark.samples import sample_table
 from bittern.spark.session import is_case_sensitive
-from bittern.spark.sink.writing import fill
+from bittern.spark.sink.writing import fill, texts_in
 from bittern.spark.streaming.batch import After, Batch, Sink
 from bittern.spark.streaming.documents import StreamHistory
 from bittern.spark.streaming.files import Files
@@ -201,6 +201,8 @@ class Steps:
             carried = (*plan.keys, *plan.payload)
             projected = project(frame, carried, attributes, plan.json, terms)
             counts = is_case_sensitive(plan.spark)
+            texts = () if plan.rejects is None else texts_in(plan.json, carried)
+            carried = (*carried, *texts)
             operator = Operator(ref, carried, plan.json, plan.limit, counts)
             staging = stack.enter_context(plan.outbox.staging(batch_id))
             rejects = None
@@ -215,6 +217,7 @@ class Steps:
                 explode=True,
                 version=pin.version,
                 every_event=any(step.needs_all_events for step in plan.after),
+                texts=len(texts),
             )
 
     def _after_documents(self, view: View | Sent, batch_id: int) -> AfterDocuments:
