@@ -110,7 +110,7 @@ def _disk(request: pytest.FixtureRequest) -> Iterator[None]:
         return
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", os.fstat)  # which refuses what is no open file, too
-        for name in ("bittern.catalog.database", "bittern.history.document_file"):
+        for name in ("bittern.catalog.database", "bittern.history.documents.file"):
             with contextlib.suppress(ImportError):
                 module = importlib.import_module(name)
                 patch.setattr(module, "_PRAGMAS", (*module._PRAGMAS, "PRAGMA synchronous = OFF"))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from bittern.history.documents import Documents
-from bittern.model.events.typed import HEADER, STRING, Typed, TypedReader
+from bittern.history.documents.documents import Documents
+from bittern.model.events.typed.typed import HEADER, STRING, Typed, TypedReader
 
 Value = tuple[Any, ...]
 

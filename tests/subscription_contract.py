@@ -30,10 +30,10 @@ from bittern.errors import OptionError
 from bittern.language.printer import print_expression
 from bittern.language.shapes import Shapes
 from bittern.language.syntax import Between, Compare, Expression, In, IsNull, Literal
-from bittern.matching.classes import Classes
-from bittern.matching.compile import Compiled, compile_subscriptions
 from bittern.matching.contract import ChangingIndex, Refused, SubscriptionIndex
 from bittern.matching.scan import Scan
+from bittern.model.classes.classes import Classes
+from bittern.model.classes.compile import Compiled, compile_subscriptions
 from bittern.model.events.encoder import Encoder
 from bittern.model.rank import encoded as encoded_module
 from bittern.model.rank.encoded import EncodedEvents

@@ -31,8 +31,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.history.world import World
-from bittern.history.documents import Documents
-from bittern.model.events.typed import TypedReader
+from bittern.history.documents.documents import Documents
+from bittern.model.events.typed.typed import TypedReader
 
 DOCUMENTS = 1_000_000
 #: Events of an append, and how many such appends are timed.

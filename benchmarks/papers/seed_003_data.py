@@ -28,9 +28,9 @@ from numpy.typing import NDArray
 from benchmarks.draw import Draw, Floats, Ints
 from bittern.arrays import Int32s
 from bittern.jit import i4r, i8, i8r, kernel, u1w
-from bittern.matching.classes import Classes, StructureArrays, classify
 from bittern.matching.pivot.cover import cell_mass
-from bittern.matching.structure import Nested, Structure
+from bittern.model.classes.classes import Classes, StructureArrays, classify
+from bittern.model.classes.structure import Nested, Structure
 from bittern.model.numbers import NumberColumns
 from bittern.model.rank.encoded import EncodedEvents, encode_pairs
 from bittern.model.rank.space import NUMBER, STRING, RankSpace, build_rank_space

@@ -32,7 +32,7 @@ from benchmarks.papers.seed_003_data import (
     predicates,
     sizes,
 )
-from bittern.matching.structure import AND, OR, TEST, Nested
+from bittern.model.classes.structure import AND, OR, TEST, Nested
 
 #: A clause has at most so many predicates, a subscription less than so many clauses.
 CLAUSE_SIZE, MOST_CLAUSES = 4, 64

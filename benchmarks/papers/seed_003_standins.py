@@ -30,7 +30,7 @@ from benchmarks.papers.seed_003_data import (
     sizes,
     zipf,
 )
-from bittern.matching.structure import AND, OR, TEST, Nested
+from bittern.model.classes.structure import AND, OR, TEST, Nested
 
 KEYWORDS = 50_000
 QUERY_LENGTHS = np.array([0.28, 0.30, 0.20, 0.12, 0.06, 0.03, 0.01])

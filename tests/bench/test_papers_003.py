@@ -42,7 +42,7 @@ from bittern.matching.contract import Found, Refused
 from bittern.matching.pivot.index import Pivot
 from bittern.matching.registry import STRATEGIES, strategy
 from bittern.matching.scan import Scan
-from bittern.matching.structure import AND, TEST
+from bittern.model.classes.structure import AND, TEST
 from bittern.model.rank.encoded import event_entries
 
 THIRD = 1 / 3

@@ -25,10 +25,10 @@ from bittern.matching.bits import match as match_module
 from bittern.matching.bits.groups import MOST_LINES, line_counts, line_shares, make_groups
 from bittern.matching.bits.index import Bits
 from bittern.matching.bits.limits import Programs
-from bittern.matching.compile import Compiled
 from bittern.matching.pivot import choice as choice_module
 from bittern.matching.pivot.choice import cheaper_in_bits, worth_bits
 from bittern.matching.program import programs
+from bittern.model.classes.compile import Compiled
 from bittern.vectors import _and_lines, and_lines
 from effort import examples
 from subscription_contract import (

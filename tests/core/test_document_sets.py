@@ -18,15 +18,15 @@ from pyroaring import BitMap
 
 import oracle
 from bittern.errors import OptionError
-from bittern.history import ordered, ordered_runs, sets
-from bittern.history.ordered import OrderedIndex
-from bittern.history.ordered_runs import bitmap_of, places_of
-from bittern.history.outcomes import ANYHOW, APART, OUTCOMES
-from bittern.history.sets import DocumentSets
+from bittern.history.sets import ordered, ordered_runs, sets
+from bittern.history.sets.ordered import OrderedIndex
+from bittern.history.sets.ordered_runs import bitmap_of, places_of
+from bittern.history.sets.outcomes import ANYHOW, APART, OUTCOMES
+from bittern.history.sets.sets import DocumentSets
 from bittern.language.alternatives import Apart, Conjunction, OneSided, PairHolds, entry_of
 from bittern.language.parser import parse
 from bittern.language.syntax import Expression, Join, Pair, Quantified, Window
-from bittern.model.events.typed import Typed, TypedReader, TypedValue
+from bittern.model.events.typed.typed import Typed, TypedReader, TypedValue
 
 Document = dict[str, Any]
 

@@ -30,10 +30,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 import strategies
 import variants
 from bittern.errors import EventError, HistoryError, OptionError
-from bittern.history import mapping_rows
-from bittern.history.documents import Documents
-from bittern.history.segments import merge
-from bittern.model.events.typed import MISSING, OTHER, TypedReader
+from bittern.history.documents import mapping_rows
+from bittern.history.documents.documents import Documents
+from bittern.history.documents.segments import merge
+from bittern.model.events.typed.typed import MISSING, OTHER, TypedReader
 from document_rows import Value, expected, found, values
 from effort import examples
 
@@ -261,7 +261,7 @@ def test_a_long_append_makes_several_segments() -> None:
 
 
 def test_a_large_append_is_halved(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bittern.history.documents._MOST_BYTES", 2_000)
+    monkeypatch.setattr("bittern.history.documents.documents._MOST_BYTES", 2_000)
     texts = [os.urandom(300).hex() for _ in range(6)]
     with Documents() as documents:
         documents.append([{"s": text} for text in texts])
@@ -286,7 +286,7 @@ def test_segments_stay_few_and_in_order(sizes: list[int], monkeypatch: pytest.Mo
         merged[0] += sum(n_documents for n_documents, _ in segments)
         return merge(segments)
 
-    monkeypatch.setattr("bittern.history.documents.merge", counting)
+    monkeypatch.setattr("bittern.history.documents.documents.merge", counting)
     n = sum(sizes)
     table = pa.table({"i": np.arange(n)})
     with Documents() as documents:
@@ -502,7 +502,7 @@ TestAgainstAList.settings = examples(0.25, steps=10)
 def test_a_writer_that_dies_while_it_makes_the_file(tmp_path: Path, point: str) -> None:
     code = f"""
         from dying import die_before
-        from bittern.history.documents import Documents
+        from bittern.history.documents.documents import Documents
         die_before(1, ["{point}"])
         Documents("history")
     """

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import bittern
 from bittern.language.parser import parse
 from bittern.language.printer import print_expression
-from bittern.terms.nested import parts_of
+from bittern.terms.nested.nested import parts_of
 
 ELEMENTS = st.one_of(st.none(), st.integers(0, 4))
 EVENTS = st.lists(

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bittern.engine.index import Index
-from bittern.history.guards import Guards
-from bittern.history.implied import Constraint, constraints
+from bittern.history.demands.implied import Constraint, constraints
+from bittern.history.joins.guards import Guards
 from bittern.language.normalize import normal_form
 from bittern.language.parser import parse
 from bittern.language.printer import print_expression

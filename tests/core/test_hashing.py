@@ -15,8 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import bittern
-from bittern.history import History, passes
-from bittern.history.groups import renew
+from bittern.history import History
+from bittern.history.passes import passes
+from bittern.history.passes.groups import renew
 from bittern.jit import _folded_product
 from bittern.literature.counting.intervals import DistinctIntervals
 from bittern.literature.predicates.key_table import KEY_SLOTS, KeyTable
@@ -287,10 +288,10 @@ def test_the_same_subscriptions_are_the_same_snapshot_in_every_process():
 BY_ARROW = re.compile(r"\b(dictionary_encode|index_in|unify_dictionaries|unique|value_counts)\(")
 BOUNDED = {
     "engine/subscriptions.py": 1,  # ids that are integers
-    "model/events/elements.py": 2,  # numbers
-    "model/events/known.py": 1,  # integers and times
+    "model/events/derived/elements.py": 2,  # numbers
+    "model/events/derived/known.py": 1,  # integers and times
     "model/events/mistyped.py": 1,  # integers
-    "model/events/repeats.py": 1,  # integers and times
+    "model/events/derived/repeats.py": 1,  # integers and times
     "spark/sharded/building.py": 1,  # names of attributes, on the driver, once
 }
 TEXTS = st.lists(st.none() | st.text("aé\0", max_size=20) | st.sampled_from(["a" * 16, "b" * 40]))

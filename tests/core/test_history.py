@@ -15,10 +15,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 import bittern
 import oracle
 from bittern.errors import OptionError, SubscriptionError
-from bittern.history import joins
 from bittern.history.history import History
-from bittern.history.phases import AUTO, CONSTANTS, JOINS
-from bittern.history.table import JoinTable
+from bittern.history.joins import joins
+from bittern.history.joins.phases import AUTO, CONSTANTS, JOINS
+from bittern.history.table.table import JoinTable
 from bittern.language.printer import print_expression
 from bittern.language.syntax import Expression
 from effort import examples

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bittern.history.implied import Constraint, constraints
+from bittern.history.demands.implied import Constraint, constraints
 from bittern.language.limits import MAX_PREDICATES
 from bittern.language.parser import parse
 from bittern.language.syntax import (

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from bittern.model.events.json_text import MAX_DEPTH, REJECT_REASONS, scan_json
+from bittern.model.events.json.text import MAX_DEPTH, REJECT_REASONS, scan_json
 from bittern.model.strings import StringTable, arrow_strings
 from bittern.model.tagged import BOOLEAN, FLOAT, INTEGER, OTHER, STRING
 

@@ -20,7 +20,7 @@ HOUSE = runpy.run_path(str(ROOT / "scripts" / "house.py"))
 #: What every room may import, and what imports no room.
 FOUNDATION = (
     *("jit", "sources", "vectors", "first_use", "processes"),
-    *("errors", "files", "options", "arrays"),
+    *("errors", "files", "options", "arrays", "growing"),
 )
 #: From left to right; a room imports itself and rooms to its left.
 ROOMS = (

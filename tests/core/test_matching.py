@@ -23,7 +23,7 @@ from answers import build, engine, expected
 from bittern.errors import OptionError
 from bittern.language.printer import print_expression
 from bittern.matching import contract as contract_module
-from bittern.matching.structure import AND, OR, TEST, Nested, Structure
+from bittern.model.classes.structure import AND, OR, TEST, Nested, Structure
 from bittern.model.rank.encoded import encode_pairs, event_entries
 from bittern.model.rank.tables import find_cell
 from matching_cases import SHAPES, World, limits, pairs, right_pairs, small_events

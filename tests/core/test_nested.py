@@ -18,11 +18,11 @@ import bittern
 import oracle
 import strategies
 from bittern.errors import LimitError, SubscriptionError
-from bittern.history.documents import Documents
+from bittern.history.documents.documents import Documents
 from bittern.language.parser import parse
 from bittern.language.printer import print_expression
 from bittern.language.syntax import Compare, Expression, IsNull, Literal, Not
-from bittern.model.events.typed import MISSING
+from bittern.model.events.typed.typed import MISSING
 from effort import examples
 from variants import column as variant_column
 from variants import encode

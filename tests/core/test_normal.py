@@ -32,7 +32,7 @@ from subscription_contract import compiled, encoded, part
 
 if TYPE_CHECKING:
     from bittern.language.syntax import Expression
-    from bittern.matching.compile import Compiled
+    from bittern.model.classes.compile import Compiled
 
 Cells = Mapping[int, int]
 

@@ -27,7 +27,7 @@ from bittern.engine.one_event.patterns import LAST_VALUE
 from bittern.engine.one_event.table import VALUES
 from bittern.jit import Kernel
 from bittern.language.printer import print_expression
-from bittern.model.events import one_row
+from bittern.model.events.derived import one_row
 from bittern.model.matches import Subscribers
 from bittern.model.patterns.sets import PatternSet
 from effort import chosen_seed, examples

@@ -621,7 +621,7 @@ def test_changing_a_set_compiles_nothing() -> None:
 
 @pytest.mark.parametrize("phases", ["joins first", "constants first"])
 def test_beside_a_history(tmp_path: Path, phases: str) -> None:
-    from bittern.history.joins import Joins
+    from bittern.history.joins.joins import Joins
 
     index = bittern.Index.build({"s": "x IN SET a AND EXISTS d (d.k = k)"}, sets={"a": [1]})
     with bittern.LiveMatcher(index, history=tmp_path / "h") as live:

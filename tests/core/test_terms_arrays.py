@@ -17,9 +17,9 @@ import variants
 from bittern.errors import LimitError
 from bittern.language.scalars import read_term
 from bittern.language.term_printer import print_term
-from bittern.model.events.opened import _one_by_one, typed_arrays
-from bittern.terms import arrays, lambdas
-from bittern.terms.nested import settled_nested
+from bittern.model.events.derived.opened import _one_by_one, typed_arrays
+from bittern.terms.nested import arrays, lambdas
+from bittern.terms.nested.nested import settled_nested
 from bittern.terms.scope import MeaninglessError, evaluate, functions
 
 SUBSCRIPTIONS = {

@@ -13,7 +13,8 @@ from bittern.errors import ExpressionError, LimitError
 from bittern.language.limits import MAX_OPERANDS, MAX_TERM_DEPTH, MAX_TERMS
 from bittern.language.parser import parse
 from bittern.language.shapes import Shapes
-from bittern.terms import lambdas, scope
+from bittern.terms import scope
+from bittern.terms.nested import lambdas
 from bittern.terms.scope import Scope, evaluate
 
 EVENT: dict[str, Any] = {

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import bittern
 from bittern.language.scalars import read_term
-from bittern.model.events.known import Known
+from bittern.model.events.derived.known import Known
 from bittern.terms.machine.machine import Machine
 from bittern.terms.scope import MeaninglessError, Scope, evaluate
 from bittern.terms.types import INTEGERS, TIMESTAMP
@@ -204,7 +204,7 @@ def test_what_is_known_of_values_is_what_would_be_computed(monkeypatch: pytest.M
     index = bittern.Index.build(TEXTS)
     matcher = bittern.Matcher(index)
     for limit in (1 << 21, 60, 0):
-        monkeypatch.setattr("bittern.model.events.known._MOST_CELLS", limit)
+        monkeypatch.setattr("bittern.model.events.derived.known._MOST_CELLS", limit)
         for first in (0, 10, 0, 100, 5):
             events = _brands(first, 2_000)
             found = matcher.match(events)

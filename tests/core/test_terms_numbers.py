@@ -212,7 +212,7 @@ def test_bits() -> None:
 
 
 def test_dates_are_shifted_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
-    from bittern.terms import times
+    from bittern.terms.times import times
 
     def shifted(scope: Any, call: Call, left: Any, right: Any) -> Any:
         return pa.scalar(f"{left.type} {call.function} {right.type}")

@@ -9,11 +9,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from bittern.terms import texts as texts_module
 from bittern.terms.limits import MAX_COLUMN_BYTES, MAX_REGEX_LENGTH, MAX_VALUE_BYTES
 from bittern.terms.nodes import Attribute, Call, Constant, Term, attributes_of
 from bittern.terms.scope import MeaninglessError, evaluate, folded
-from bittern.terms.texts import Characters
+from bittern.terms.strings import texts as texts_module
+from bittern.terms.strings.texts import Characters
 
 ALPHABET = ["a", "b", "A", " ", ".", "é", "ß", "Σ", "😀", "\u0301", "%", "_", "\\", "0", "\n"]
 
@@ -255,7 +255,7 @@ def test_many_distinct_large_results_end_early(monkeypatch: pytest.MonkeyPatch) 
         calls.append(own)
         return "x" * 300
 
-    monkeypatch.setattr("bittern.terms.encodings._to_base64", to_base64)
+    monkeypatch.setattr("bittern.terms.strings.encodings._to_base64", to_base64)
     column = pa.array([str(number) for number in range(100)])
     found, failures = evaluate(term("base64", "@s"), {"s": column}, 100)
     assert found.is_valid().to_pylist() == [True] * 3 + [False] * 97

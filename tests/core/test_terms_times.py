@@ -10,12 +10,12 @@ import pyarrow as pa
 import pytest
 
 from bittern.language.scalars import read_term
-from bittern.terms.interval_literals import interval_literal, print_months
 from bittern.terms.nodes import Attribute, Call, Constant
 from bittern.terms.scope import MeaninglessError, Scope, evaluate, folded
-from bittern.terms.time_patterns import parsed, written
+from bittern.terms.times.interval_literals import interval_literal, print_months
+from bittern.terms.times.patterns import parsed, written
+from bittern.terms.times.zones import there_at, utc_of, zone_of
 from bittern.terms.types import DAY_TIME, DAYS, TIMESTAMP, YEAR_MONTH
-from bittern.terms.zones import there_at, utc_of, zone_of
 
 RANDOM = np.random.default_rng(7)
 FIRST, LAST = dt.date(1, 1, 1), dt.date(9999, 12, 31)

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 import variants
 from bittern.errors import EventError, OptionError
 from bittern.jit import i8, i8r, i8w, kernel, u1r, u1w, u8, u8r, u8w, void
-from bittern.model.events.typed import (
+from bittern.model.events.typed.typed import (
     BOOLEAN,
     MISSING,
     NUMBER,

@@ -23,8 +23,8 @@ import strategies
 from answers import build, engine, expected
 from bittern.errors import EventError
 from bittern.language.printer import print_expression
-from bittern.model.events.typed import MISSING, TypedReader
-from bittern.model.events.variant_values import REJECT_REASONS
+from bittern.model.events.typed.typed import MISSING, TypedReader
+from bittern.model.events.variant.values import REJECT_REASONS
 from variants import (
     FUZZ_CATALOG,
     FUZZED,

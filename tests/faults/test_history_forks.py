@@ -11,7 +11,7 @@ from steady import PATIENCE
 #: The child ends as programs do, with all that runs at an exit, while its parent writes.
 DURING_A_WRITE = """
 import os, random, sys, threading
-from bittern.history.documents import Documents
+from bittern.history.documents.documents import Documents
 
 documents = Documents(sys.argv[1])
 documents.append([{"n": 0}])
@@ -139,7 +139,8 @@ print("parent")
 WHILE_A_TEXT_IS_READ = """
 import os, signal, threading
 import bittern
-from bittern.history import History, implied
+from bittern.history import History
+from bittern.history.demands import implied
 
 BOOKS = {"less": "price < 10 AND EXISTS d (d.price > price)"}
 intersection, reading, forked = implied._intersection, threading.Event(), threading.Event()

@@ -34,7 +34,7 @@ from bittern.history import (
     table,
 )
 from bittern.history.history import History
-from bittern.history.phases import AUTO, CONSTANTS, JOINS
+from bittern.history.joins.phases import AUTO, CONSTANTS, JOINS
 from bittern.language import alternatives
 from bittern.language.quantifiers import HIDDEN
 from bittern.language.syntax import Quantified

@@ -15,8 +15,9 @@ import pyarrow as pa
 import pytest
 
 from bittern import Index, LiveMatcher
-from bittern.history import History, document_file
-from bittern.history.documents import Documents
+from bittern.history import History
+from bittern.history.documents import file as document_file
+from bittern.history.documents.documents import Documents
 from interrupts import each_fault
 
 #: Documents that are there before the change: with the eighth, segments of one become one.

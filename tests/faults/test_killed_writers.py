@@ -12,7 +12,7 @@ import pytest
 
 from bittern.engine.snapshot.folder import write_snapshot
 from bittern.errors import HistoryError
-from bittern.history.documents import Documents
+from bittern.history.documents.documents import Documents
 from document_rows import expected, found
 from dying import die_before, forks_of
 from snapshot_arrays import holds
@@ -53,7 +53,7 @@ def test_killed_at_any_point_the_old_or_the_new_snapshot_is_there(tmp_path: Path
 
 WRITER = """
 import sys
-from bittern.history.documents import Documents
+from bittern.history.documents.documents import Documents
 
 documents = Documents(sys.argv[1])
 while True:

@@ -260,7 +260,7 @@ importing, forked = threading.Event(), threading.Event()
 
 class Slow:
     def find_spec(self, name, *_):
-        if name == "bittern.terms.strings":
+        if name == "bittern.terms.strings.strings":
             importing.set()
             forked.wait(1)
 

@@ -52,8 +52,8 @@ from bittern.literature.betree.nodes import (
     USED_NODES,
     USED_ROWS,
 )
-from bittern.matching.compile import Compiled, compile_subscriptions
 from bittern.matching.scan import Scan
+from bittern.model.classes.compile import Compiled, compile_subscriptions
 from bittern.model.events.encoder import Encoder
 from bittern.model.rank import encoded as encoded_module
 from bittern.model.rank.encoded import EncodedEvents

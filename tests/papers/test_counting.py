@@ -19,14 +19,14 @@ from hypothesis import strategies as st
 import bittern
 from answers import build, expected
 from bittern.errors import OptionError
+from bittern.growing import GrowingColumn, longer
 from bittern.literature.counting import match as counting_match
 from bittern.literature.counting.clauses import MOST_COUNTED
 from bittern.literature.counting.index import Counting
 from bittern.literature.counting.intervals import UNUSED, DistinctIntervals, ends_of, keys_of
 from bittern.matching import stabbed
-from bittern.matching.compile import Compiled
 from bittern.matching.contract import Refused
-from bittern.matching.growing import GrowingColumn, longer
+from bittern.model.classes.compile import Compiled
 from bittern.stabbing.registry import STRUCTURES, build_named
 from matching_cases import SHAPES, small_events
 from subscription_contract import (

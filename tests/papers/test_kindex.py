@@ -38,8 +38,8 @@ from bittern.matching.scan import Scan
 from subscription_contract import TABLE_1, compiled, encoded, part
 
 if TYPE_CHECKING:
-    from bittern.matching.compile import Compiled
     from bittern.matching.contract import SubscriptionIndex
+    from bittern.model.classes.compile import Compiled
     from bittern.model.rank.encoded import EncodedEvents
 
 Domain = tuple[int, int]

@@ -49,7 +49,7 @@ from subscription_contract import (
 
 if TYPE_CHECKING:
     from bittern.language.syntax import Expression
-    from bittern.matching.compile import Compiled
+    from bittern.model.classes.compile import Compiled
     from bittern.model.rank.encoded import EncodedEvents
 
 #: Strategies that hold every expression whose normal form is not too large.

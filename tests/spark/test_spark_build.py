@@ -22,12 +22,12 @@ pytest.importorskip("pyspark")
 from pyspark.sql import functions as F
 
 from bittern.spark import build as spark_build
-from bittern.spark import building
 from bittern.spark import match as spark_match
-from bittern.spark.reading import Reading, pack, unpack
-from bittern.spark.samples import sample_table
 from bittern.spark.sharded.shards import Shards
 from bittern.spark.snapshots.node_cache import attach
+from bittern.spark.subscriptions import building
+from bittern.spark.subscriptions.reading import Reading, pack, unpack
+from bittern.spark.subscriptions.samples import sample_table
 
 REPEATED = "this id was given before; ids are unique"
 
@@ -401,7 +401,7 @@ def test_progress_is_told_stage_by_stage(spark, tmp_path) -> None:
 
 
 def test_a_partition_is_read_in_chunks(monkeypatch) -> None:
-    monkeypatch.setattr("bittern.spark.reading._CHUNK_ROWS", 25)
+    monkeypatch.setattr("bittern.spark.subscriptions.reading._CHUNK_ROWS", 25)
     rows = [(id_, f"a{id_ % 3} = {id_}") for id_ in range(100)]
     batches = table(rows).to_batches(max_chunksize=10)
     chunks = [
@@ -411,7 +411,7 @@ def test_a_partition_is_read_in_chunks(monkeypatch) -> None:
     ]
     assert [len(catalog.ids) for catalog, _ in chunks] == [30, 30, 30, 10]
     assert [id_ for catalog, _ in chunks for id_ in catalog.ids] == list(range(100))
-    monkeypatch.setattr("bittern.spark.reading._CHUNK_BYTES", 1)
+    monkeypatch.setattr("bittern.spark.subscriptions.reading._CHUNK_BYTES", 1)
     assert len(list(Reading()(iter(batches)))) == 10
     assert not list(Reading()(iter([])))
 

@@ -23,8 +23,8 @@ from bittern.engine.live.delta import State
 from bittern.errors import HistoryError, OptionError, SubscriptionError
 from bittern.language.parser import parse
 from bittern.language.printer import print_expression
-from bittern.spark import remembered
-from bittern.spark.remembered import HistoryMatcher, Remembered, joins_at, moved_on
+from bittern.spark.history import remembered
+from bittern.spark.history.remembered import HistoryMatcher, Remembered, joins_at, moved_on
 
 Event = Mapping[str, Any]
 Found = dict[int, list[int]]
@@ -277,7 +277,7 @@ def test_a_copy_lives_as_long_as_its_process(tmp_path: Path) -> None:
     program = """if True:
         from pathlib import Path
         from bittern.spark.snapshots.cache_folder import clean
-        from bittern.spark.history_files import _new_folder
+        from bittern.spark.history.files import _new_folder
 
         for folder in map(Path, (_new_folder("cache"), _new_folder("store"))):
             (folder / "part").touch()

@@ -20,11 +20,11 @@ pytest.importorskip("pyspark")
 
 import bittern.spark
 from bittern.engine.sharding.regions import REGION_BITS
-from bittern.spark.reading import Reading
 from bittern.spark.sharded import building as shard_build
 from bittern.spark.sharded.building import build_shards
 from bittern.spark.snapshots.node_cache import attach
 from bittern.spark.snapshots.store import CACHE
+from bittern.spark.subscriptions.reading import Reading
 
 pytestmark = pytest.mark.spark
 

@@ -639,7 +639,7 @@ def test_the_plan_of_shards_routes_a_sample_of_the_events(spark: Any, tmp_path: 
 def test_the_plan_of_subscriptions_is_an_estimate_by_the_rule_of_the_build(
     spark: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from bittern.spark import building
+    from bittern.spark.subscriptions import building
 
     rows = [(at, f"a = {at}") for at in range(200)]
     frame = spark.createDataFrame(rows, "id long, expression string")

@@ -11,9 +11,9 @@ import pytest
 
 from bittern.language.scalars import read_term
 from bittern.model.events.attributes import Attributes
-from bittern.model.events.gathered import Gathered
+from bittern.model.events.derived.gathered import Gathered
 from bittern.model.events.reader import EventReader
-from bittern.terms.nested import settled_nested
+from bittern.terms.nested.nested import settled_nested
 from bittern.terms.nodes import attributes_of
 from bittern.terms.scope import evaluate
 

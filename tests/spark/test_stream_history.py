@@ -16,9 +16,9 @@ pytest.importorskip("pyspark")
 from bittern.engine.index import Index
 from bittern.engine.live.delta import State
 from bittern.errors import PipelineError
-from bittern.model.events.typed import TypedReader
-from bittern.spark import remembered
-from bittern.spark.remembered import HistoryMatcher
+from bittern.model.events.typed.typed import TypedReader
+from bittern.spark.history import remembered
+from bittern.spark.history.remembered import HistoryMatcher
 from bittern.spark.sink.part_files import Table
 from bittern.spark.streaming import documents
 from bittern.spark.streaming.documents import StreamHistory, readable

@@ -1,7 +1,7 @@
 """What a matcher asks about earlier documents: which EXISTS and FORALL hold for each event.
 
-``history/joins.py`` answers. Its package is to the right of this one, so matchers know it only by
-these protocols, and a matcher without a history does not load it.
+``history/joins/joins.py`` answers. Its package is to the right of this one, so matchers know it
+only by these protocols, and a matcher without a history does not load it.
 """
 
 from __future__ import annotations
@@ -77,5 +77,5 @@ class Answering(Protocol):
 
 def answers_from(history: SeenBefore | str | os.PathLike[str]) -> Answering:
     """Answers from a history, or from the history in a folder, which is closed with them."""
-    found: Answering = import_module("bittern.history.joins").Joins(history)
+    found: Answering = import_module("bittern.history.joins.joins").Joins(history)
     return found

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from bittern.matching.compile import Compiled
 from bittern.matching.pivot.cover import cell_mass
+from bittern.model.classes.compile import Compiled
 from bittern.model.events.encoder import Encoder
 
 if TYPE_CHECKING:

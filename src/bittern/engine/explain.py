@@ -224,7 +224,7 @@ def _read(
     source = event if isinstance(event, pa.Table | pa.RecordBatch) else [mapping]
     read = _Event(mapping)
     if terms := sorted(filter(is_derived, names)):
-        from bittern.model.events.derived import term_values  # noqa: PLC0415  only for terms
+        from bittern.model.events.derived.derived import term_values  # noqa: PLC0415  only for terms
 
         values, failures = term_values(terms, source, sets)
         read = _Event({**mapping, **values}, failures)

@@ -1,7 +1,7 @@
 """The index: compiled subscriptions. It is built once, immutable, and shared by matchers.
 
 ``Index.build`` reads texts (``engine/subscriptions.py``), compiles them into rank space and classes
-(``matching/compile.py``) and files the classes in a subscription index
+(``model/classes/compile.py``) and files the classes in a subscription index
 (``matching/pivot/index.py``). ``save`` writes its arrays as a snapshot
 (``engine/snapshot/folder.py``) and ``open`` maps them: every process of a host shares one copy.
 """
@@ -35,9 +35,9 @@ from bittern.language.literals import TERM
 from bittern.language.shapes import Shapes
 from bittern.language.templates import Template
 from bittern.matching import registry
-from bittern.matching.compile import compile_subscriptions
 from bittern.matching.contract import Refused, SubscriptionIndex
-from bittern.matching.expand import ShapePlan
+from bittern.model.classes.compile import compile_subscriptions
+from bittern.model.classes.expand import ShapePlan
 from bittern.model.events.encoder import Encoder
 from bittern.model.ids import Ids, arrow_text
 from bittern.model.matches import Subscribers

@@ -52,7 +52,7 @@ from bittern.language.term_printer import print_term
 from bittern.language.trees import walk
 from bittern.model.event_schema import EventSchema
 from bittern.terms import nodes
-from bittern.terms.coercions import CastError, ColumnTypes, can_be_text, compared_as
+from bittern.terms.casts.coercions import CastError, ColumnTypes, can_be_text, compared_as
 from bittern.terms.scope import MeaninglessError
 from bittern.terms.types import type_name
 from bittern.terms.unknown import EMBEDDED, SPARK

@@ -1,18 +1,17 @@
 """Earlier documents, join predicates over them, and what is known before an event arrives.
 
-::
+A subscription may ask about the documents before an event, ``EXISTS d (d.isbn = isbn)``. For each
+block of events, what is asked is answered first, and then the block is matched as if nothing had
+been asked::
 
-    history.py                  ``History``: documents that a matcher compares events with
-    documents.py document_file.py   where they are kept
-    segments.py arrivals.py mapping_rows.py   ... and as which bytes
-    joins.py phases.py          the join phase of a matcher, and which phase goes first
-    guards.py conditions.py     what constants decide before anything is looked up
-    implied.py demands.py prefilter.py   subscriptions that cannot match the present documents
-    table.py sections.py plans.py        which predicates there are, and how each is answered
-    passes.py intake.py lookups.py       a batch: documents in, events asked, in order of arrival
-    groups.py summaries.py listed.py sets.py   what is known about the documents
-    ordered.py ordered_runs.py outcomes.py     ... in the order of an attribute's values
-    rows.py                     numbers by event, which all of these pass on
+    history.py   ``History``: documents that a matcher compares events with
+    documents/   where they are kept, and as which bytes
+    demands/     subscriptions that cannot match the present documents
+    joins/       the phase between reading events and matching them
+    table/       which predicates there are, and how each is answered
+    passes/      a batch: documents in, events asked, in order of arrival; summaries of documents
+    sets/        sets of documents, where no summary answers
+    rows.py      numbers by event, which all of these pass on
 """
 
 from __future__ import annotations

@@ -23,11 +23,11 @@ import numpy as np
 
 from bittern.arrays import Mask
 from bittern.errors import OptionError, brief
-from bittern.history.documents import Documents
-from bittern.history.passes import live_from
-from bittern.history.sections import EventBatch
+from bittern.history.documents.documents import Documents
+from bittern.history.passes.passes import live_from
+from bittern.history.table.sections import EventBatch
 from bittern.model.events.reads import readable_rows
-from bittern.model.events.typed import TypedReader
+from bittern.model.events.typed.typed import TypedReader
 from bittern.options import whole_number
 from bittern.processes import follow_forks
 

@@ -15,32 +15,27 @@ kind, and its negation has to say so (``conditions.is_not``).
 
 ::
 
-    conditions.py   pieces of expressions: quoted names, constants, comparisons, lists, kinds
-    truths.py       conditions of three values, or two: AND, OR, and NOT that reaches the leaves
-    addresses.py    ranges of IP addresses
-    answers.py      conditions of two-valued systems, each with its opposite: of MongoDB, of
-                    Elasticsearch and of JSON Logic
-    constructs.py   what each predicate came from, for explanations
-    regexes.py      regular expressions of Lucene and PCRE in RE2's syntax
-    javascript.py   how JavaScript compares constants
-    json_rules.py   JSON with the places of mistakes, and limits
     formats.py      which formats there are, and how their files look
     rule_files.py   files, folders, lines and standard input to expressions with ids
 
-    eventbridge_patterns.py           event patterns of EventBridge, filter policies of SNS
-    eventbridge_tests.py              what the tests of one field say, kind by kind
-    jms_selectors.py                  selectors of JMS; jms_conditions.py is their tree
-    cesql_expressions.py              filters of CloudEvents SQL: the reader
-    cesql_values.py                   what an expression is worth, case by case of its type
-    cesql_operators.py                comparisons, IN, LIKE and logic
-    cesql_functions.py                functions and arithmetic
-    sigma_rules.py                    detections of Sigma, through pySigma
-    json_logic_rules.py               rules of JSON Logic
-    json_logic_operands.py            what their variables lead to, and constants
-    json_logic_numbers.py             arithmetic, case by case
-    json_logic_tests.py               what a test says of a value, kind by kind
-    mongo_filters.py                  filters of MongoDB
-    elasticsearch_queries.py          queries of Elasticsearch and OpenSearch
+    eventbridge_patterns/    event patterns of EventBridge, filter policies of SNS
+    jms_selectors/           selectors of JMS
+    cesql_expressions/       filters of CloudEvents SQL
+    json_logic_rules/        rules of JSON Logic
+    sigma_rules.py           detections of Sigma, through pySigma
+    mongo_filters.py         filters of MongoDB
+    elasticsearch_queries.py queries of Elasticsearch and OpenSearch
+
+What formats share::
+
+    conditions.py   pieces of expressions: quoted names, constants, comparisons, lists, kinds
+    truths.py       conditions of three values, or two: AND, OR, and NOT that reaches the leaves
+    answers.py      conditions of two-valued systems, each with its opposite: of MongoDB, of
+                    Elasticsearch and of JSON Logic
+    constructs.py   what each predicate came from, for explanations
+    addresses.py    ranges of IP addresses
+    regexes.py      regular expressions of Lucene and PCRE in RE2's syntax
+    json_rules.py   JSON with the places of mistakes, and limits
 
 Each format is one function of this package, loaded when it is first named. Modules have other names
 than the functions, so that loading one never hides the other.

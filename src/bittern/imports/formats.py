@@ -35,17 +35,22 @@ _JSON = (".json", ".ndjson", ".jsonl")
 #: The function of a format has its name here: ``bittern.imports.eventbridge``.
 FORMATS = {
     "eventbridge": RuleFormat(
-        "eventbridge_patterns", "json", _JSON, "event patterns of Amazon EventBridge"
+        "eventbridge_patterns.patterns", "json", _JSON, "event patterns of Amazon EventBridge"
     ),
-    "sns": RuleFormat("eventbridge_patterns", "json", _JSON, "filter policies of Amazon SNS"),
+    "sns": RuleFormat(
+        "eventbridge_patterns.patterns", "json", _JSON, "filter policies of Amazon SNS"
+    ),
     "jms": RuleFormat(
-        "jms_selectors", "lines", (".txt", ".sel", ".ndjson", ".jsonl"), "JMS selectors"
+        "jms_selectors.selectors", "lines", (".txt", ".sel", ".ndjson", ".jsonl"), "JMS selectors"
     ),
     "cesql": RuleFormat(
-        "cesql_expressions", "lines", (".txt", ".cesql", ".ndjson", ".jsonl"), "CloudEvents SQL"
+        "cesql_expressions.expressions",
+        "lines",
+        (".txt", ".cesql", ".ndjson", ".jsonl"),
+        "CloudEvents SQL",
     ),
     "sigma": RuleFormat("sigma_rules", "yaml", (".yml", ".yaml"), "Sigma rules"),
-    "json_logic": RuleFormat("json_logic_rules", "json", _JSON, "JSON Logic"),
+    "json_logic": RuleFormat("json_logic_rules.rules", "json", _JSON, "JSON Logic"),
     "mongo": RuleFormat("mongo_filters", "json", _JSON, "filters as MongoDB has them"),
     "elasticsearch": RuleFormat(
         "elasticsearch_queries", "json", _JSON, "queries of Elasticsearch and OpenSearch"

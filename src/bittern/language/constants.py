@@ -122,7 +122,7 @@ def typed_constant(kind: str, text: str) -> pa.Scalar:
 
 def interval_of(pieces: list[tuple[str, str]]) -> pa.Scalar:
     """The interval of amounts and units, as in INTERVAL '1' DAY or INTERVAL 3 DAYS 2 HOURS."""
-    from bittern.terms.times import interval_literal  # noqa: PLC0415
+    from bittern.terms.times.times import interval_literal  # noqa: PLC0415
 
     return interval_literal(pieces)
 

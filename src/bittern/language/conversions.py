@@ -5,9 +5,9 @@ With ``price`` a DOUBLE and ``code`` a STRING::
     price > '98' AND code IN (5, 6)
     price > 98.0e0 AND CAST(code AS BIGINT) IN (5, 6)
 
-Spark's analyzer adds these casts to every filter (``terms/coercions.py``). Here the text itself is
-converted: whatever reads it later, without the schema, reads what was meant. Predicates that need
-no cast stay as they are. Conditions of quantifiers are not converted. O(length).
+Spark's analyzer adds these casts to every filter (``terms/casts/coercions.py``). Here the text
+itself is converted: whatever reads it later, without the schema, reads what was meant. Predicates
+that need no cast stay as they are. Conditions of quantifiers are not converted. O(length).
 
 Where Spark computes terms, it also compares texts that have a collation, or are padded: with
 ``name STRING COLLATE UTF8_LCASE``, ``name = 'a'`` becomes ``coalesce(name = 'a')``.
@@ -46,7 +46,7 @@ from bittern.language.syntax import (
 )
 from bittern.language.trees import flat, map_leaves
 from bittern.terms import nodes
-from bittern.terms.coercions import CastError, ColumnTypes, coerced
+from bittern.terms.casts.coercions import CastError, ColumnTypes, coerced
 from bittern.terms.types import TIMESTAMP
 
 

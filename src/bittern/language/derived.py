@@ -14,7 +14,7 @@ character that no name in an expression starts with. Comparing two terms is one 
 
 A name with U+0001 at its end stands for an attribute that is there if the term is TRUE. It is taken
 where only that counts (not below NOT) and many such terms can be found at once: all elements that
-some subscription asks for are looked up together (``model/events/elements.py``).
+some subscription asks for are looked up together (``model/events/derived/elements.py``).
 
 ``condition_of`` makes the syntax tree of a condition, in which only predicates on attributes are
 left. O(nodes), and each distinct name is read back once.
@@ -41,7 +41,7 @@ from bittern.language.scalars.tokens import COLLATE
 from bittern.language.term_printer import print_term
 from bittern.language.trees import Branch, Draft, flatten
 from bittern.language.trees import walk as walk_tree
-from bittern.terms.members import IN_SET, set_of, sets_in
+from bittern.terms.logic.members import IN_SET, set_of, sets_in
 from bittern.terms.nodes import Attribute, Call, Constant, Term, attributes_of, walk
 from bittern.terms.pattern_texts import compile_regex, like_parts
 from bittern.terms.scope import folded

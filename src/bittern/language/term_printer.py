@@ -16,7 +16,7 @@ from bittern.language.lexer import is_quantifier, is_type
 from bittern.language.literals import attribute_of, attribute_parts
 from bittern.language.printer import attribute_word, print_text
 from bittern.language.scalars.tokens import NO_OPERANDS
-from bittern.terms.members import IN_SET
+from bittern.terms.logic.members import IN_SET
 from bittern.terms.nodes import Attribute, Call, Constant, Lambda, Term
 from bittern.terms.types import DAY_TIME, TIMESTAMP, type_name
 
@@ -186,7 +186,7 @@ def _float(value: float, kind: pa.DataType) -> str:
 def print_interval(scalar: pa.Scalar) -> str:
     """Write an interval of days and times."""
     if scalar.type != DAY_TIME:
-        from bittern.terms.times import print_months  # noqa: PLC0415
+        from bittern.terms.times.times import print_months  # noqa: PLC0415
 
         return str(print_months(scalar))
     total = scalar.cast(pa.int64()).as_py()

@@ -1,15 +1,21 @@
 """Subscription indexes: they find the subscriptions that an event satisfies.
 
-Expressions come in as trees and are compiled once; a *class* is one distinct expression, however
-many subscribe to it::
+What comes in are *classes* (``model/classes``): one distinct expression each, however many
+subscribe to it. A strategy files them when an index is built, and finds for each event those that
+it satisfies::
 
-    compile.py expand.py   normal form -> tests on cells      structure.py   the tree of a class
-    classes.py             all classes, in arrays             program.py     running one
-    contract.py            what every strategy promises       registry.py    strategies by name
-    scan.py                the definition of truth: every class for every event
-    pivot/                 Bittern's own strategy, the default
-    bits/                  Bittern's own for many wide ranges
-    stabbed.py always.py output.py growing.py checks.py   what strategies share
+    contract.py    what every strategy promises       registry.py   strategies by name
+    scan.py        the definition of truth: every class for every event
+    pivot/         Bittern's own strategy, the default
+    bits/          Bittern's own for many wide ranges
+
+What strategies share::
+
+    program.py     the tests of a class as rows with jumps, and running them
+    always.py      classes that no index can look up
+    stabbed.py     a stabbing index below a strategy
+    output.py      matches as kernels write them
+    checks.py      what kernels trust, verified
 
 The strategies of the papers are in ``literature/``.
 """

@@ -19,9 +19,9 @@ import numpy.typing as npt
 
 from bittern.arrays import prefixed, ranges, record_of, starts_of, under
 from bittern.jit import i4r, i4r2, i4w, i8, i8w, kernel
-from bittern.matching.classes import Classes
 from bittern.matching.output import Output
 from bittern.matching.program import accepts, programs
+from bittern.model.classes.classes import Classes
 from bittern.model.rank.encoded import EVENTS, EncodedEvents
 
 

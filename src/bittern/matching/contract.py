@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from bittern.errors import OptionError
 from bittern.jit import i4r, i8r, i8w, kernel, void
-from bittern.matching.classes import Classes
+from bittern.model.classes.classes import Classes
 from bittern.model.rank.encoded import EncodedEvents
 from bittern.model.rank.space import RankSpace
 from bittern.stabbing.contract import keywords_of, refuse_unknown

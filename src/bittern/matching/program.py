@@ -1,7 +1,8 @@
 """Programs: the tests of an expression as rows that are run in order, with jumps.
 
-A row is (channel, low, high, jump); how jumps are read is drawn in ``matching/structure.py``. A
-plain conjunction rejects on its first failing test, so each of its rows jumps to "reject" if false.
+A row is (channel, low, high, jump); how jumps are read is drawn in ``model/classes/structure.py``.
+A plain conjunction rejects on its first failing test, so each of its rows jumps to "reject" if
+false.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ import numpy.typing as npt
 
 from bittern.arrays import starts_of
 from bittern.jit import i4r, i4w2, inline, kernel, void
-from bittern.matching.classes import CLASSES, Classes
 from bittern.matching.contract import check_size
+from bittern.model.classes.classes import CLASSES, Classes
 from bittern.model.rank.encoded import cell_of
 
 

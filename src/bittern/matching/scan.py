@@ -17,9 +17,9 @@ import numpy.typing as npt
 
 from bittern.jit import i4r, i4r2, i4w, i8, i8w, kernel
 from bittern.matching.checks import check_jumps, check_starts, check_tests
-from bittern.matching.classes import Classes
 from bittern.matching.contract import Found, SubscriptionIndex
 from bittern.matching.program import accepts, programs
+from bittern.model.classes.classes import Classes
 from bittern.model.rank.encoded import EVENTS, EncodedEvents
 from bittern.model.rank.space import RankSpace
 

@@ -6,6 +6,7 @@ of the values, so that what stands to the right compares nothing but integers. I
     when an index is built    constants   rank/       cut every domain into cells
                               patterns    patterns/   are filed under what a value must contain
                               ids         ids.py      by position
+                              expressions classes/    each distinct one once, as tests of cells
     for each batch            events      events/     any form -> values -> cells, through rank/
                               strings     patterns/   which patterns each of them satisfies
                               matches     matches.py  positions of subscriptions, for each event

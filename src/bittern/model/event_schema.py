@@ -34,7 +34,7 @@ from bittern.model.events.objects import (
     is_variant_column,
     json_names,
 )
-from bittern.terms.nested import settled_nested
+from bittern.terms.nested.nested import settled_nested
 from bittern.terms.spelling import place_of
 
 #: For so many names that a schema lacks, the nearest that it has is looked for.

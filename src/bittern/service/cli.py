@@ -296,7 +296,7 @@ def _as_id(text: str, index: Any) -> str | int:
 
 def _inspect(options: argparse.Namespace) -> int:
     from bittern.engine.snapshot import folder as snapshot  # noqa: PLC0415 (cold start)
-    from bittern.history import document_file  # noqa: PLC0415
+    from bittern.history.documents import file as document_file  # noqa: PLC0415
     from bittern.literature.pb_tree.page_table import is_page_file  # noqa: PLC0415
     from bittern.service import history_commands, predicate_commands, tables  # noqa: PLC0415
 

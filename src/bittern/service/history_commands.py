@@ -22,7 +22,7 @@ from typing import Any
 import bittern
 from bittern.engine.unanswered import answered
 from bittern.errors import HistoryError, OptionError
-from bittern.history.document_file import holds_documents
+from bittern.history.documents.file import holds_documents
 from bittern.history.history import History
 from bittern.model.matches import Matches
 from bittern.service.report import count, print_table, say

@@ -9,14 +9,12 @@
 In the order in which a call and its events meet them::
 
     frames.py asked.py               ``match``, and the options that others share with it
-    resolving.py handed_over.py      subscriptions of any form, where executors find them
-    building.py reading.py           ``build``: subscriptions compiled on the executors
-    samples.py                       typical events, by which they are filed
+    subscriptions/                   of any form, compiled, where executors find them: ``build``
     snapshots/                       how an index reaches the processes that match with it
     sharded/  catalogs/              an index that outgrows a host; a catalog that changes
     attributes.py arrow_types.py     the columns that cross into Python, and their types
     terms/                           what the JVM computes for subscriptions, as columns
-    past.py history_files.py remembered.py   the documents that events are compared with
+    history/                         the documents that events are compared with
     operator.py                      in a worker: batch by batch into the embedded engine
     sink/                            ``write``: matches straight from the tasks
     sql.py  planning.py              ``register`` and ``plan``
@@ -31,19 +29,19 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from bittern.spark import streaming
-    from bittern.spark.building import build
     from bittern.spark.frames import match
     from bittern.spark.planning import plan
     from bittern.spark.sink.writing import write
     from bittern.spark.sql import register
     from bittern.spark.streaming.pipeline import Pipeline
+    from bittern.spark.subscriptions.building import build
 
 __all__ = ["Pipeline", "build", "match", "plan", "register", "streaming", "write"]
 
 # Loaded on first use, so that importing the package does not load pyspark.
 _HOMES = {
     "Pipeline": "bittern.spark.streaming.pipeline",
-    "build": "bittern.spark.building",
+    "build": "bittern.spark.subscriptions.building",
     "match": "bittern.spark.frames",
     "plan": "bittern.spark.planning",
     "register": "bittern.spark.sql",

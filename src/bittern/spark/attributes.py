@@ -35,7 +35,7 @@ from bittern.language.derived import is_derived, term_of
 from bittern.language.literals import TERM
 from bittern.language.presence import is_presence, present_path
 from bittern.model.event_schema import EventSchema
-from bittern.model.events.derived import REASONS
+from bittern.model.events.derived.derived import REASONS
 from bittern.model.events.mappings import Names, path_part
 from bittern.spark.arrow_types import arrow_type
 from bittern.spark.session import is_case_sensitive

@@ -31,7 +31,7 @@ from bittern.spark.arrow_types import arrow_schema
 from bittern.spark.asked import Asked
 from bittern.spark.attributes import check_columns, event_schema, names_of, placed, project, quoted
 from bittern.spark.catalogs.eventual import follow
-from bittern.spark.handed_over import as_frame, is_handed_over
+from bittern.spark.history.past import Past, has_quantifiers
 from bittern.spark.operator import (
     CANDIDATES,
     FIRST,
@@ -45,14 +45,14 @@ from bittern.spark.operator import (
     output_schema,
     restored,
 )
-from bittern.spark.past import Past, has_quantifiers
-from bittern.spark.resolving import Resolved, resolve
-from bittern.spark.samples import can_carry
 from bittern.spark.session import is_case_sensitive
 from bittern.spark.sharded.gathering import check_identified
 from bittern.spark.sharded.matching import match_shards
 from bittern.spark.sharded.shards import Shards
 from bittern.spark.snapshots.node_cache import SnapshotRef, attach
+from bittern.spark.subscriptions.handed_over import as_frame, is_handed_over
+from bittern.spark.subscriptions.resolving import Resolved, resolve
+from bittern.spark.subscriptions.samples import can_carry
 from bittern.spark.workers import check_workers
 from bittern.terms.spelling import spelling
 

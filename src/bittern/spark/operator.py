@@ -42,10 +42,10 @@ from pyspark.sql.types import (
 
 from bittern.engine.matcher import BLOCK, Matcher, StateMatcher
 from bittern.language.literals import TERM
-from bittern.model.events.derived import marked
+from bittern.model.events.derived.derived import marked
 from bittern.model.matches import Matches
 from bittern.spark.attributes import quoted
-from bittern.spark.remembered import HistoryMatcher
+from bittern.spark.history.remembered import HistoryMatcher
 from bittern.terms.spelling import spelling
 
 Batches = Iterator[pa.RecordBatch]

@@ -34,7 +34,13 @@ from pyspark.sql.types import StructType
 from bittern.engine.index import Index
 from bittern.language.printer import print_attribute
 from bittern.spark.attributes import names_of, project
-from bittern.spark.building import (
+from bittern.spark.frames import mistyped, names_in
+from bittern.spark.sharded.matching import n_tasks, routed, salts
+from bittern.spark.sharded.shards import Shards
+from bittern.spark.snapshots.node_cache import SnapshotRef, attach
+from bittern.spark.snapshots.store import ARTIFACTS, CACHE, destination
+from bittern.spark.snapshots.transport import read_id
+from bittern.spark.subscriptions.building import (
     SHARD_BYTES_CONF,
     Built,
     check_shards,
@@ -44,15 +50,9 @@ from bittern.spark.building import (
     shard_bytes,
     shard_count,
 )
-from bittern.spark.frames import mistyped, names_in
-from bittern.spark.handed_over import as_frame, is_handed_over
-from bittern.spark.resolving import refusal
-from bittern.spark.samples import ROWS
-from bittern.spark.sharded.matching import n_tasks, routed, salts
-from bittern.spark.sharded.shards import Shards
-from bittern.spark.snapshots.node_cache import SnapshotRef, attach
-from bittern.spark.snapshots.store import ARTIFACTS, CACHE, destination
-from bittern.spark.snapshots.transport import read_id
+from bittern.spark.subscriptions.handed_over import as_frame, is_handed_over
+from bittern.spark.subscriptions.resolving import refusal
+from bittern.spark.subscriptions.samples import ROWS
 from bittern.spark.workers import able
 
 _SHOWN_SHARDS, _SHOWN_NAMES = 12, 20

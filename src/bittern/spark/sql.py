@@ -30,6 +30,7 @@ from bittern.errors import OptionError
 from bittern.spark.asked import Asked
 from bittern.spark.attributes import event_schema, names_of
 from bittern.spark.frames import names_in
+from bittern.spark.history.past import refuse_quantifiers
 from bittern.spark.operator import (
     SUBSCRIPTION,
     Operator,
@@ -38,10 +39,9 @@ from bittern.spark.operator import (
     id_type,
     subscription_ids,
 )
-from bittern.spark.past import refuse_quantifiers
-from bittern.spark.resolving import resolve
 from bittern.spark.session import is_case_sensitive
 from bittern.spark.snapshots.node_cache import SnapshotRef
+from bittern.spark.subscriptions.resolving import resolve
 
 
 def register(

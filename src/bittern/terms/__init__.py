@@ -4,33 +4,33 @@
 distinct term is a *derived attribute*, computed once per batch for all subscriptions, in whole
 columns. Comparing it with a constant is a predicate like any other.
 
-A term's way: ``language/scalars`` reads its text into a tree (nodes.py), and coercions.py adds the
-casts that Spark would, where a schema tells the types. ``model/events/derived.py`` hands tree and
-batch to a *scope* (scope.py), which gets the columns that the tree names and evaluates it from the
-leaves up: it calls each function, which one of the modules below has registered under its name.
-The result is a column, which becomes cells like any other. A row for which Spark would fail fails
-alone, with its reason.
+A term's way: ``language/scalars`` reads its text into a tree (nodes.py), and ``casts/coercions.py``
+adds the casts that Spark would, where a schema tells the types. ``model/events/derived`` hands tree
+and batch to a *scope* (scope.py), which gets the columns that the tree names and evaluates it from
+the leaves up: it calls each function, which a module of one of the packages below has registered
+under its name. The result is a column, which becomes cells like any other. A row for which Spark
+would fail fails alone, with its reason.
 
-::
+What all functions rest on::
 
-    nodes.py         the tree of a term
-    types.py         Spark's types as Arrow's, and what two of them have in common
-    scope.py         evaluation over the rows of a batch; the table of all functions
-    limits.py        how large what is computed may become
-    pattern_texts.py what LIKE patterns and regular expressions mean, for all rooms
-    unknown.py       functions that only Spark knows
-    spelling.py      whether case counts in names
-    coercions.py     casts that Spark adds where types differ
-    columns.py       columns as NumPy sees them, and back
-    comparisons.py conditions.py                     order, equality, AND, OR, CASE, coalesce
-    casts.py cast_numbers.py from_text.py from_text_times.py to_text.py shortest.py   CAST
-    numbers.py decimals.py rounding.py mathematics.py bits.py                         numbers
-    strings.py positions.py encodings.py hashes.py patterns.py texts.py               strings
-    times.py calendar.py moments.py zones.py time_texts.py time_patterns.py           times
-    intervals.py interval_literals.py shifting.py    intervals, and + and - of times
-    arrays.py elements.py lambdas.py sets.py structs.py nested.py ranks.py            arrays, maps
-    machine/         many numeric terms at once, compiled
-    members.py       IN SET: values looked up in sets that whoever evaluates a term gives
+    nodes.py          the tree of a term
+    types.py          Spark's types as Arrow's, and what two of them have in common
+    scope.py          evaluation over the rows of a batch; the table of all functions
+    columns.py        columns as NumPy sees them, and back
+    limits.py         how large what is computed may become
+    pattern_texts.py  what LIKE patterns and regular expressions mean, for all rooms
+    spelling.py       whether case counts in names
+    unknown.py        functions that only Spark knows
+
+The functions, by what they are about, and the machine::
+
+    casts/            CAST, and the casts that Spark adds
+    logic/            comparisons, AND, OR, CASE, coalesce; IN SET
+    numbers/          arithmetic, rounding, mathematics, bits
+    strings/          strings, bytes and patterns
+    times/            dates, timestamps, time zones, intervals
+    nested/           arrays, maps, structs, and functions of functions
+    machine/          many numeric terms at once, compiled
 
 The room stands left of ``language``, which reads terms from text and folds those that are constant.
 """

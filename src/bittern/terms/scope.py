@@ -18,7 +18,7 @@ Where Spark in ANSI mode would fail the query for a row, a function calls ``fail
 these rows and the reason, and gives NULL there. Functions that have no meaning for the types of
 their arguments raise ``MeaninglessError``.
 
-``functions`` finds what a call means; the tables are in the other modules of this room.
+``functions`` finds what a call means; the tables are in the packages of this room.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from bittern.terms.limits import (
 from bittern.terms.nodes import Attribute, Call, Constant, Lambda, Term, walk
 
 if TYPE_CHECKING:
-    from bittern.terms.members import NamedSets
+    from bittern.terms.logic.members import NamedSets
 
 Value: TypeAlias = pa.Array | pa.Scalar
 _NO_SETS: Mapping[str, Any] = {}
@@ -288,28 +288,28 @@ class FunctionTable:
 
 #: The modules of this room that have functions.
 _MODULES = (
-    "arrays",
-    "bits",
-    "casts",
-    "comparisons",
-    "conditions",
-    "elements",
-    "encodings",
-    "hashes",
-    "intervals",
-    "lambdas",
-    "mathematics",
-    "members",
-    "numbers",
-    "patterns",
-    "positions",
-    "rounding",
-    "sets",
-    "strings",
-    "structs",
-    "time_texts",
-    "times",
-    "zones",
+    "casts.casts",
+    "logic.comparisons",
+    "logic.conditions",
+    "logic.members",
+    "nested.arrays",
+    "nested.elements",
+    "nested.lambdas",
+    "nested.sets",
+    "nested.structs",
+    "numbers.bits",
+    "numbers.mathematics",
+    "numbers.numbers",
+    "numbers.rounding",
+    "strings.encodings",
+    "strings.hashes",
+    "strings.patterns",
+    "strings.positions",
+    "strings.strings",
+    "times.intervals",
+    "times.texts",
+    "times.times",
+    "times.zones",
 )
 _all: Functions = {}
 

@@ -18,7 +18,7 @@ ARRAY MAP STRUCT               list map struct          ARRAY<INT>, MAP<STRING, 
 
 ``settled`` turns any other Arrow type of events into one of these: unsigned integers into the next
 signed type, large strings into strings, other units of time into microseconds. Of nested types,
-``settled_nested`` (``nested.py``) does it inside too.
+``settled_nested`` (``nested/nested.py``) does it inside too.
 """
 
 from __future__ import annotations

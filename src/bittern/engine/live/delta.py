@@ -28,7 +28,7 @@ import pyarrow as pa
 
 from bittern.engine.index import Index
 from bittern.engine.subscriptions import Subscriptions
-from bittern.matching.expand import ShapePlan
+from bittern.model.classes.expand import ShapePlan
 from bittern.model.distinct import encoded
 from bittern.model.ids import Ids
 from bittern.model.strings import arrow_of

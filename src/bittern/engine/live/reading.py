@@ -1,7 +1,7 @@
 """Reading what is subscribed: texts become rows, which can be indexed at any later time.
 
 A text is read once, by the thread that subscribes it. Its template is expanded once for all texts
-that have it (``matching/expand.py``). Thousands of texts at once are read by kernels
+that have it (``model/classes/expand.py``). Thousands of texts at once are read by kernels
 (``engine/texts/``).
 """
 
@@ -17,7 +17,7 @@ from bittern.engine.subscriptions import MANY, REPEATED, are_texts, weight_probl
 from bittern.engine.unanswered import needs_history, refused
 from bittern.errors import BadSubscription, ExpressionError, SubscriptionError
 from bittern.language.shapes import Shapes
-from bittern.matching.expand import ShapePlan
+from bittern.model.classes.expand import ShapePlan
 from bittern.model.ids import id_problem, normal_id
 from bittern.model.strings import arrow_of
 from bittern.terms.unknown import any_function

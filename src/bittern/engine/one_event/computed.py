@@ -35,17 +35,17 @@ from bittern.engine.one_event.table import ComputedHalf
 from bittern.language.literals import MARKS
 from bittern.language.presence import is_presence, present_path
 from bittern.model.events.attributes import Attributes
-from bittern.model.events.json_tokens import NULL
-from bittern.model.events.one_row import TAGS, LeftError, OneRow
+from bittern.model.events.derived.one_row import TAGS, LeftError, OneRow
+from bittern.model.events.json.tokens import NULL
 from bittern.model.rank.space import ANY, SINGLE_KINDS
 from bittern.model.tagged import STRING
 from bittern.terms.scope import MeaninglessError
 
 if TYPE_CHECKING:
     from bittern.engine.one_event.table import Scratch
+    from bittern.model.events.derived.one_row import Given
     from bittern.model.events.encoder import Encoder
-    from bittern.model.events.one_row import Given
-    from bittern.terms.members import NamedSets
+    from bittern.terms.logic.members import NamedSets
 
 #: No tag: a value here is left to the batch.
 _NO_TAG = 1 << 63

@@ -4,7 +4,7 @@ All that it reads and writes is found by address, in a table of (address, length
 address itself (``engine/one_event/table.py``): handing sixty arrays over would take longer than
 matching. The steps are those of a batch, and so are the functions:
 
-1. *Parse* JSON text (``model/events/json_text.py``), or take over the values of a mapping. If
+1. *Parse* JSON text (``model/events/json/text.py``), or take over the values of a mapping. If
    something is computed from them, Python does that (``computed.py``) and calls again.
 2. *Encode*: each value becomes up to three cells (``model/rank/cells.py``). The view by event is
    one row of channels, -1 but for those of this event, and is cleared at the end.
@@ -48,9 +48,9 @@ from bittern.engine.one_event.table import (
 from bittern.jit import array_at, i8, inline, kernel, prefetch, text
 from bittern.matching.pivot.match import verify
 from bittern.matching.program import accepts
-from bittern.model.events.entries import TaggedRoom
-from bittern.model.events.json_text import Workspace, scan_text
-from bittern.model.events.json_tokens import NUMBER_TEXT
+from bittern.model.events.json.entries import TaggedRoom
+from bittern.model.events.json.text import Workspace, scan_text
+from bittern.model.events.json.tokens import NUMBER_TEXT
 from bittern.model.rank.cells import value_cells
 from bittern.model.rank.space import BASE, DIRECT, HEAD, LEAST, NUMBER, SINGLE_KINDS, RankArrays
 from bittern.model.rank.space import STRING as STRING_KIND

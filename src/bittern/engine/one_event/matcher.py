@@ -38,8 +38,8 @@ from bittern.engine.one_event.kernel import (
 )
 from bittern.engine.one_event.table import INPUT, BitsHalf, IndexArrays, Scratch
 from bittern.matching.pivot.match import PivotArrays
-from bittern.model.events.entries import longest_name
-from bittern.model.events.json_tokens import NUMBER_TEXT
+from bittern.model.events.json.entries import longest_name
+from bittern.model.events.json.tokens import NUMBER_TEXT
 from bittern.model.events.mappings import Heads
 from bittern.model.rank.encoded import SMALL_MATRIX
 from bittern.model.rank.space import HEAD, SINGLE_KINDS
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from bittern.engine.index import Index
     from bittern.engine.one_event.computed import Computed
     from bittern.model.events.attributes import Attributes
-    from bittern.terms.members import NamedSets
+    from bittern.terms.logic.members import NamedSets
 
 Positions = npt.NDArray[np.int32]
 _COUNT = 0xFFFFFFFF

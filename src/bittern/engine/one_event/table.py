@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bittern.model.events.entries import MAX_DEPTH
+from bittern.model.events.json.entries import MAX_DEPTH
 
 if TYPE_CHECKING:
     from bittern.engine.one_event.patterns import PatternArrays

@@ -46,8 +46,8 @@ from bittern.engine.sharding.regions import (
 )
 from bittern.engine.subscriptions import Subscriptions
 from bittern.language.templates import Template
-from bittern.matching.compile import compile_subscriptions
 from bittern.matching.pivot.filing import file_classes
+from bittern.model.classes.compile import compile_subscriptions
 from bittern.model.numbers import Number, NumberColumns
 from bittern.model.rank.space import COUNT, FINE, FIRST, STRING, RankSpace
 

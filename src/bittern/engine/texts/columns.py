@@ -37,9 +37,9 @@ from bittern.engine.texts.words import (
     cut_texts,
 )
 from bittern.errors import ExpressionError
+from bittern.growing import GrowingColumn
 from bittern.jit import frozen, i4r, i4w, i8, i8r, kernel, read_only, tuple_type, u1r
 from bittern.language.shapes import KnownKey, Shapes
-from bittern.matching.growing import GrowingColumn
 from bittern.model.strings import arrow_of, arrow_strings
 
 #: A block of texts ends after so many of them, or so many bytes.

@@ -26,7 +26,7 @@ from bittern.engine.texts.distinct import DISTINCT, number_of
 from bittern.jit import frozen, i4w, i8r, i8w, inline, kernel, tuple_type, u1r, u1w, u8r, void
 from bittern.language.lexer import KEYWORDS, MISSING, QUANTIFIERS, TERM_WORDS, TYPES
 from bittern.language.limits import MAX_LENGTH
-from bittern.model.events.json_tokens import is_utf8
+from bittern.model.events.json.tokens import is_utf8
 from bittern.model.strings import byte_at
 
 #: The letters of a key as ``Shapes`` writes them, by the number that stands for them here.

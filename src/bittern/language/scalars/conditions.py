@@ -14,7 +14,7 @@ from bittern.language.literals import MARKS, attribute_parts
 from bittern.language.presence import presence_of
 from bittern.language.scalars.tokens import by_bytes
 from bittern.language.scalars.values import ValueReader
-from bittern.terms.members import IN_SET, set_of
+from bittern.terms.logic.members import IN_SET, set_of
 from bittern.terms.nodes import Attribute, Call, Constant, Term
 
 if TYPE_CHECKING:

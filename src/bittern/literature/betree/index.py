@@ -42,6 +42,7 @@ import numpy.typing as npt
 
 from bittern.arrays import Int32s, Int64s
 from bittern.errors import OptionError
+from bittern.growing import GrowingColumn, longer
 from bittern.jit import frozen
 from bittern.literature.betree.changes import delete, insert
 from bittern.literature.betree.checking import check_tree
@@ -83,7 +84,6 @@ from bittern.literature.betree.packing import pack, table_of
 from bittern.literature.clauses.normal import Clauses, normal_forms
 from bittern.matching.always import Always
 from bittern.matching.checks import check_channels
-from bittern.matching.classes import Classes
 from bittern.matching.contract import (
     NOT_THERE,
     ChangingIndex,
@@ -92,8 +92,8 @@ from bittern.matching.contract import (
     are_numbers,
     check_size,
 )
-from bittern.matching.growing import GrowingColumn, longer
 from bittern.matching.output import Output
+from bittern.model.classes.classes import Classes
 from bittern.model.hashing import secret_multiplier
 from bittern.model.rank.encoded import EncodedEvents, event_entries
 from bittern.model.rank.space import RankSpace

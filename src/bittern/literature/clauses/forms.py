@@ -22,8 +22,8 @@ import numpy as np
 
 from bittern.arrays import Int32s
 from bittern.jit import folded_product, i4r, i4w, i8r, kernel, u8r, u8w, void
-from bittern.matching.classes import Classes
-from bittern.matching.structure import OR, TEST
+from bittern.model.classes.classes import Classes
+from bittern.model.classes.structure import OR, TEST
 from bittern.model.hashing import hash_pair, secret_key
 
 #: Clauses that one expression may multiply out to.

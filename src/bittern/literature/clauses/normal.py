@@ -27,8 +27,8 @@ import numpy.typing as npt
 from bittern.arrays import Int32s, Int64s, ranges, starts_of
 from bittern.jit import i4r, i4w, i8r, i8w, inline, kernel, tuple_type, void
 from bittern.literature.clauses.forms import MOST_CLAUSES, MOST_PREDICATES, Form, by_form, form_of
-from bittern.matching.classes import Classes
 from bittern.matching.contract import Refused
+from bittern.model.classes.classes import Classes
 
 _TOO_LARGE = (
     f"in normal form it has more than {MOST_CLAUSES:,} clauses "

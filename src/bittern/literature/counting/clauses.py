@@ -19,7 +19,7 @@ import numpy.typing as npt
 from bittern.arrays import Int32s, Int64s
 from bittern.literature.clauses.normal import normal_forms, take
 from bittern.literature.counting.intervals import keys_of
-from bittern.matching.classes import Classes
+from bittern.model.classes.classes import Classes
 
 #: Predicates that a clause may have, so that a byte can count them.
 MOST_COUNTED = 255

@@ -43,6 +43,7 @@ import numpy.typing as npt
 
 from bittern.arrays import Int32s, occupied, prefixed, starts_of, under
 from bittern.errors import OptionError
+from bittern.growing import GrowingColumn
 from bittern.literature.counting.checking import DELETED, check_counters, check_lists
 from bittern.literature.counting.clauses import Filed
 from bittern.literature.counting.intervals import DistinctIntervals, ends_of, numbered
@@ -50,7 +51,6 @@ from bittern.literature.counting.match import CountingScratch, count_all
 from bittern.literature.sorted_lists.lists import SortedLists
 from bittern.matching.always import Always
 from bittern.matching.checks import check_channels
-from bittern.matching.classes import Classes
 from bittern.matching.contract import (
     NOT_THERE,
     ChangingIndex,
@@ -59,9 +59,9 @@ from bittern.matching.contract import (
     are_numbers,
     check_size,
 )
-from bittern.matching.growing import GrowingColumn
 from bittern.matching.output import Output
 from bittern.matching.stabbed import Chosen, StabbedIndex
+from bittern.model.classes.classes import Classes
 from bittern.model.rank.encoded import EncodedEvents
 from bittern.model.rank.space import RankSpace
 

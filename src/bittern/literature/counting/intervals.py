@@ -23,8 +23,8 @@ import numpy as np
 import numpy.typing as npt
 
 from bittern.arrays import Int32s, Int64s
+from bittern.growing import GrowingColumn
 from bittern.jit import i4r, i4w, i8, i8r, i8w, inline, kernel, u8, void
-from bittern.matching.growing import GrowingColumn
 from bittern.model.hashing import hash_word, secret_multiplier
 
 UNUSED = -1

@@ -50,7 +50,6 @@ from bittern.literature.kindex.postings import Rewritten, rewrite
 from bittern.literature.kindex.values import CellValues, Domain, checked_domain
 from bittern.literature.sorted_lists.lists import MAX_PAIRS, SortedLists
 from bittern.matching.always import Always
-from bittern.matching.classes import Classes
 from bittern.matching.contract import (
     NOT_THERE,
     ChangingIndex,
@@ -60,6 +59,7 @@ from bittern.matching.contract import (
     check_size,
 )
 from bittern.matching.output import Output
+from bittern.model.classes.classes import Classes
 from bittern.model.rank.encoded import EncodedEvents, event_entries
 from bittern.model.rank.space import RankSpace
 

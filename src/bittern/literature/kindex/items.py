@@ -22,8 +22,8 @@ import numpy as np
 import numpy.typing as npt
 
 from bittern.arrays import prefixed, record_of, under
+from bittern.growing import GrowingColumn
 from bittern.jit import frozen, i4r, tuple_type, u1r
-from bittern.matching.growing import GrowingColumn
 
 DELETED = -1
 

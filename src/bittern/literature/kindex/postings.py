@@ -33,8 +33,8 @@ from bittern.literature.clauses.normal import Clauses, NormalForms, forms_and_re
 from bittern.literature.kindex.items import ItemArrays
 from bittern.literature.kindex.values import CellValues
 from bittern.literature.sorted_lists.lists import MAX_PAIRS
-from bittern.matching.classes import Classes
 from bittern.matching.contract import Refused
+from bittern.model.classes.classes import Classes
 
 
 class Postings(NamedTuple):

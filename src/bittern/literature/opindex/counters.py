@@ -26,8 +26,8 @@ import numpy as np
 import numpy.typing as npt
 
 from bittern.arrays import Int32s, Int64s, ranges, starts_of
+from bittern.growing import longer
 from bittern.jit import frozen, i4r, i4w, i8, i8r, i8w, kernel, tuple_type, void
-from bittern.matching.growing import longer
 from bittern.stabbing.areas import USED, check_areas, move_to_end, rank, room_to_move
 
 _SMALLEST_AREA = 4

@@ -29,11 +29,11 @@ import numpy as np
 import numpy.typing as npt
 
 from bittern.arrays import Int32s, record_of
+from bittern.growing import longer
 from bittern.jit import frozen, i4r, i8, inline, kernel, tuple_type, u1r, u8r, u8w, void
 from bittern.literature.opindex.filing import Filings
 from bittern.literature.opindex.operators import N_OPERATORS, POINT
 from bittern.matching.contract import check_size
-from bittern.matching.growing import longer
 
 
 class DirectoryArrays(NamedTuple):

@@ -49,8 +49,8 @@ from bittern.literature.clauses.forms import MOST_PREDICATES
 from bittern.literature.clauses.normal import CLAUSES, Clauses, forms_and_refusals, take
 from bittern.literature.opindex.operators import BASIC, Basic, rewrite
 from bittern.literature.opindex.space import Space
-from bittern.matching.classes import Classes
 from bittern.matching.contract import Refused
+from bittern.model.classes.classes import Classes
 
 #: Bits of a class in conjunctive form: a word.
 MOST_BITS = 64

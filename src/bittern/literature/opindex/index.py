@@ -34,7 +34,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bittern.literature.opindex.partitions import Partitioned
-from bittern.matching.classes import Classes
+from bittern.model.classes.classes import Classes
 from bittern.model.rank.space import RankSpace
 from bittern.options import whole_number
 

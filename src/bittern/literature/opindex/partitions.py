@@ -24,6 +24,7 @@ import numpy.typing as npt
 
 from bittern.arrays import Int32s, occupied, prefixed, under
 from bittern.errors import OptionError
+from bittern.growing import GrowingColumn
 from bittern.jit import read_only
 from bittern.literature.opindex.checking import check_entries
 from bittern.literature.opindex.counters import Counters
@@ -42,7 +43,6 @@ from bittern.literature.opindex.operators import OPERATORS
 from bittern.literature.opindex.space import Space
 from bittern.literature.sorted_lists.lists import SortedLists
 from bittern.matching.always import Always
-from bittern.matching.classes import Classes
 from bittern.matching.contract import (
     NOT_THERE,
     ChangingIndex,
@@ -51,8 +51,8 @@ from bittern.matching.contract import (
     are_numbers,
     check_size,
 )
-from bittern.matching.growing import GrowingColumn
 from bittern.matching.output import Output
+from bittern.model.classes.classes import Classes
 from bittern.model.rank.encoded import EncodedEvents, event_entries
 from bittern.model.rank.space import RankSpace
 

@@ -25,10 +25,10 @@ from bittern.jit import frozen, i4r, i4r2, i8w, inline, read_only, tuple_type
 from bittern.literature.clauses.normal import normal_forms
 from bittern.matching.always import Always
 from bittern.matching.checks import check_channels, check_jumps, check_starts, check_tests
-from bittern.matching.classes import Classes
 from bittern.matching.contract import Found, SubscriptionIndex, check_size
 from bittern.matching.output import Output, first_time
 from bittern.matching.program import accepts, programs
+from bittern.model.classes.classes import Classes
 from bittern.model.rank.encoded import EncodedEvents
 from bittern.model.rank.space import RankSpace
 

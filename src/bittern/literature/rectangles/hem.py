@@ -26,7 +26,7 @@ from bittern.arrays import Int32s, Int64s, UInt64s
 from bittern.jit import i4r, i8r, kernel, u8w, void
 from bittern.literature.rectangles.boxes import Boxes
 from bittern.literature.rectangles.rein import BUCKETS, Buckets, Rein, buckets_of
-from bittern.matching.classes import Classes
+from bittern.model.classes.classes import Classes
 from bittern.model.rank.space import RankSpace
 from bittern.options import whole_number
 

@@ -29,8 +29,8 @@ import numpy.typing as npt
 from bittern.arrays import Int32s, Int64s, UInt64s, starts_of
 from bittern.jit import i4r, i8, i8r, i8w, inline, kernel, popcount, tuple_type, u8r, void
 from bittern.literature.rectangles.boxes import VERIFYING, Boxes, BoxIndex, Verifying, report
-from bittern.matching.classes import Classes
 from bittern.matching.output import OUTPUT, Output
+from bittern.model.classes.classes import Classes
 from bittern.model.rank.encoded import EVENTS, EncodedEvents, cell_of
 from bittern.model.rank.space import RankSpace
 from bittern.options import whole_number

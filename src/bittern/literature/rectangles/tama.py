@@ -32,8 +32,8 @@ import numpy.typing as npt
 from bittern.arrays import Int32s, Int64s, starts_of
 from bittern.jit import i4r, i8, i8r, i8w, kernel, tuple_type, void
 from bittern.literature.rectangles.boxes import VERIFYING, Boxes, BoxIndex, Verifying, report
-from bittern.matching.classes import Classes
 from bittern.matching.output import OUTPUT, Output
+from bittern.model.classes.classes import Classes
 from bittern.model.rank.encoded import EVENTS, EncodedEvents, cell_of
 from bittern.model.rank.space import RankSpace
 from bittern.options import whole_number

@@ -36,6 +36,7 @@ import numpy.typing as npt
 
 from bittern.arrays import Int32s, starts_of
 from bittern.errors import OptionError
+from bittern.growing import longer
 from bittern.jit import frozen, i4r, i4w, i8, i8r, kernel, void
 from bittern.literature.sorted_lists.blocks import (
     BLOCK,
@@ -55,7 +56,6 @@ from bittern.literature.sorted_lists.blocks import (
     start_of,
 )
 from bittern.literature.sorted_lists.checking import check_loose, check_packed
-from bittern.matching.growing import longer
 from bittern.stabbing.areas import HELD, USED
 
 MAX_PAIRS = 2**31 - 1

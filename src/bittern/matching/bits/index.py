@@ -65,10 +65,10 @@ from bittern.matching.bits.lines import (
 from bittern.matching.bits.match import BitsArrays, match_blocks, tiles, waiting_events
 from bittern.matching.bits.order import class_order
 from bittern.matching.checks import check_jumps, check_starts, check_tests
-from bittern.matching.classes import Classes
 from bittern.matching.contract import Found, SubscriptionIndex
 from bittern.matching.output import Output
 from bittern.matching.program import programs
+from bittern.model.classes.classes import Classes
 from bittern.model.rank.encoded import EncodedEvents
 from bittern.model.rank.space import RankSpace
 from bittern.options import whole_number

@@ -21,9 +21,9 @@ import numpy.typing as npt
 
 from bittern.arrays import ranges
 from bittern.jit import i4w, i8, i8w, kernel, u1r
-from bittern.matching.classes import Classes, StructureArrays
 from bittern.matching.output import first_time
-from bittern.matching.structure import AND, OR, TEST, Structure
+from bittern.model.classes.classes import Classes, StructureArrays
+from bittern.model.classes.structure import AND, OR, TEST, Structure
 
 
 class Alternatives(NamedTuple):

@@ -27,8 +27,8 @@ import numpy as np
 
 from bittern.arrays import Float64s, Mask
 from bittern.jit import b1w, f8, f8r, i8, kernel
-from bittern.matching.classes import CLASSES, Classes
 from bittern.matching.pivot.cover import UNCOVERABLE, test_cost
+from bittern.model.classes.classes import CLASSES, Classes
 
 #: Classes, and nanoseconds per event that they save, from which on bits are used by themselves.
 LEAST_CLASSES = 4096

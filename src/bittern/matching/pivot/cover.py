@@ -23,8 +23,8 @@ import numpy.typing as npt
 
 from bittern.arrays import starts_of
 from bittern.jit import i4r, i8r, i8w, inline, kernel, void
-from bittern.matching.classes import Classes
-from bittern.matching.structure import OR, TEST
+from bittern.model.classes.classes import Classes
+from bittern.model.classes.structure import OR, TEST
 from bittern.model.rank.space import PATTERN, RankSpace
 
 #: More than any sum of costs: what no index can look up.

@@ -27,12 +27,12 @@ from bittern.jit import (
     u1w,
     void,
 )
-from bittern.matching.classes import CLASSES, Classes
 from bittern.matching.contract import check_size
 from bittern.matching.pivot.cover import UNCOVERABLE, mark_cover, test_cost
 from bittern.matching.pivot.match import PivotArrays
 from bittern.matching.program import write_program
-from bittern.matching.structure import AND, OR, TEST
+from bittern.model.classes.classes import CLASSES, Classes
+from bittern.model.classes.structure import AND, OR, TEST
 
 
 @inline

@@ -44,7 +44,6 @@ import numpy.typing as npt
 from bittern.arrays import record_of, stretches
 from bittern.jit import frozen
 from bittern.matching.always import run_programs
-from bittern.matching.classes import Classes
 from bittern.matching.contract import Found, SubscriptionIndex, candidates_of
 from bittern.matching.output import Output
 from bittern.matching.pivot.alternatives import alternatives, once
@@ -52,6 +51,7 @@ from bittern.matching.pivot.choice import worth_bits
 from bittern.matching.pivot.filing import file_classes
 from bittern.matching.pivot.match import PENDING, PivotArrays, match_postings
 from bittern.matching.stabbed import Chosen, StabbedIndex
+from bittern.model.classes.classes import Classes
 from bittern.model.rank.encoded import EncodedEvents
 from bittern.model.rank.space import RankSpace
 from bittern.options import true_or_false

@@ -22,10 +22,10 @@ import numpy.typing as npt
 
 from bittern.arrays import Int32s, Mask, prefixed, under
 from bittern.matching.bits.index import MEMORY, Bits
-from bittern.matching.classes import Classes
 from bittern.matching.contract import Found, SubscriptionIndex
 from bittern.matching.pivot.choice import cheaper_in_bits
 from bittern.matching.pivot.index import Pivot
+from bittern.model.classes.classes import Classes
 from bittern.model.rank.encoded import EncodedEvents
 from bittern.model.rank.space import RankSpace
 

@@ -1,18 +1,19 @@
 """Reading events of any form into rank space.
 
-::
+A batch comes in as columns, mappings, JSON texts or variants, and goes out as pairs of a cell and
+an event. What is read is what subscriptions ask for, attribute by attribute::
 
     encoder.py     the entrance: events in, cells out
-    reader.py      Arrow tables, mappings, JSON texts, one or many: where attributes are found
     attributes.py  which attributes are looked at, and where they are found
-    columns.py maps.py mappings.py objects.py   the forms
-    json_text.py json_tokens.py entries.py variant.py variant_values.py utf8.py   text and variants
+    reader.py      the forms: tables, mappings, texts, one or many
+    columns.py maps.py objects.py mappings.py utf8.py   a form each, and what they need
     batch.py sinks.py reads.py   values in, packed pairs of cell and event out
-    shared.py      one reading for a snapshot and the deltas on top of it
     mistyped.py    values of a type that no subscription can compare
-    derived.py gathered.py repeats.py known.py elements.py   the values of terms in a batch
-    one_row.py     the values of terms for one event
-    opened.py value_types.py variant_trees.py   lists and objects, for terms
     present.py     what an event has at all, NULL or not
-    typed.py typed_numbers.py    values by themselves, for events that are compared with others
+    shared.py      one reading for a snapshot and the deltas on top of it
+
+    json/          JSON text
+    variant/       variants, as Spark and Parquet keep them
+    derived/       the values of terms, in a batch and in one event
+    typed/         values by themselves, for events that are compared with others
 """

@@ -52,7 +52,7 @@ from bittern.model.tagged import EXACT, EXACT_TIME, TaggedValues
 from bittern.model.tagged import STRING as STRING_TAG
 
 if TYPE_CHECKING:
-    from bittern.model.events.known import Known
+    from bittern.model.events.derived.known import Known
     from bittern.model.patterns.sets import PatternSet
 
 Pairs = npt.NDArray[np.uint64]
@@ -175,7 +175,7 @@ class PairBatch:
         """What keeps the cells that values have in these attributes; None: they meet patterns."""
         if not self._constants.patterns.keys().isdisjoint(attributes):
             return None
-        from bittern.model.events.known import Known  # noqa: PLC0415  only for terms
+        from bittern.model.events.derived.known import Known  # noqa: PLC0415  only for terms
 
         channels = self._rank.channels[list(attributes)]
         return Known(channels[channels >= 0].tolist(), self._rank.bases)
@@ -297,7 +297,7 @@ class PairBatch:
 
     def _add_decimals(self, channel: int, values: TaggedValues) -> None:
         """Approximations tell where a decimal is, unless a constant is as good as equal to it."""
-        from bittern.model.events.variant_values import LongDecimals  # noqa: PLC0415  only then
+        from bittern.model.events.variant.values import LongDecimals  # noqa: PLC0415  only then
 
         rows, decimals = values.rows, LongDecimals.read(values.data, values.payloads)
         about = decimals.approximate()

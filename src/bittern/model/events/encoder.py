@@ -2,7 +2,7 @@
 
 What events are, and which attributes they have, is told by ``model/events/reader.py``. Here their
 values become packed pairs of cell and event (``model/events/batch.py``), then those of terms
-(``derived.py``) and of attributes that stand for the presence of others (``present.py``).
+(``derived/derived.py``) and of attributes that stand for the presence of others (``present.py``).
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from bittern.model.events.reads import Encoded, Read, Rejects, first_reasons, re
 from bittern.model.rank.space import ANY, RankSpace
 
 if TYPE_CHECKING:
-    from bittern.model.events.derived import DerivedAttributes
+    from bittern.model.events.derived.derived import DerivedAttributes
     from bittern.model.events.present import PresentAttributes
     from bittern.model.events.shared import Asking
     from bittern.model.patterns.sets import PatternSet
-    from bittern.terms.members import NamedSets
+    from bittern.terms.logic.members import NamedSets
 
 _NO_SETS: Mapping[str, Any] = {}
 
@@ -122,7 +122,7 @@ class Encoder(Attributes):
         Also those that cannot be read because of what only terms ask for. Events are read once
         more, for the attributes that terms read, unless Spark has computed all of them.
         """
-        from bittern.model.events.derived import computed_terms  # noqa: PLC0415  only for terms
+        from bittern.model.events.derived.derived import computed_terms  # noqa: PLC0415  only for terms
 
         assert self.derived is not None
         computed = computed_terms(events)
@@ -204,7 +204,7 @@ def _own_numbers(
 
 
 def _derived(numbers: Mapping[str, int], *, for_sample: bool) -> DerivedAttributes:
-    from bittern.model.events.derived import DerivedAttributes  # noqa: PLC0415  only for terms
+    from bittern.model.events.derived.derived import DerivedAttributes  # noqa: PLC0415  only for terms
 
     return DerivedAttributes(numbers, for_sample=for_sample)
 

@@ -23,8 +23,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from bittern.errors import EventError, OptionError, brief
-from bittern.model.events import json_text
 from bittern.model.events.columns import plain
+from bittern.model.events.json import text as json_text
 from bittern.model.events.sinks import Opener
 from bittern.model.numbers import INT64_MAX, INT64_MIN
 from bittern.model.strings import StringTable, arrow_strings
@@ -136,8 +136,8 @@ def _json_integer(digits: str) -> int | float:
 
 def read_variants(array: pa.Array, names: StringTable, *, nulls: bool = False) -> Objects:
     """The attributes in a column of variants, as ``read_json``. O(fields on paths in use)."""
-    from bittern.model.events import variant  # noqa: PLC0415  only for variants
-    from bittern.model.events.variant_trees import TreeReader  # noqa: PLC0415  only for variants
+    from bittern.model.events.variant import variant  # noqa: PLC0415  only for variants
+    from bittern.model.events.variant.trees import TreeReader  # noqa: PLC0415  only for variants
 
     children = dict(zip((field.name for field in array.type), array.flatten(), strict=True))
     data, offsets, valid = arrow_strings(children["value"])

@@ -72,7 +72,7 @@ class OpeningSink(ValueSink, Protocol):
 
 
 class KeptEvents(Protocol):
-    """Events that were kept, and know how to be read again (``history/segments.py``)."""
+    """Events that were kept, and know how to be read again (``history/documents/segments.py``)."""
 
     def read_into(self, attributes: Attributes, sink: ValueSink) -> tuple[int, Rejects]:
         """Read values of these attributes; returns the number of events and the unreadable ones."""

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from bittern.jit import i8, i8r, i8w, kernel, u1r
 from bittern.model.events.columns import is_list, plain, validity
-from bittern.model.events.json_tokens import is_utf8
+from bittern.model.events.json.tokens import is_utf8
 from bittern.model.strings import arrow_strings, byte_at
 
 _FIRST_NOT_ASCII = 128
@@ -62,7 +62,7 @@ def broken_strings(
 
 def broken_rows(values: pa.Array) -> npt.NDArray[np.int64]:
     """Which lists, maps and structs hold a string that is not UTF-8. O(bytes), calls itself."""
-    from bittern.terms.nested import parts_of  # noqa: PLC0415  only for terms
+    from bittern.terms.nested.nested import parts_of  # noqa: PLC0415  only for terms
 
     values = plain(values)
     kind, types = values.type, pa.types

@@ -54,12 +54,12 @@ from bittern.errors import BadSubscription, CatalogError, OptionError, SnapshotE
 from bittern.language.derived import sets_of
 from bittern.model.event_schema import EventSchema
 from bittern.spark.catalogs.views import View, view_of
-from bittern.spark.past import REMEDY, has_quantifiers, lacks_history, without_quantifiers
-from bittern.spark.reading import Reading
+from bittern.spark.history.past import REMEDY, has_quantifiers, lacks_history, without_quantifiers
 from bittern.spark.snapshots import node_cache, transport
 from bittern.spark.snapshots import store as stores
 from bittern.spark.snapshots.cache_folder import cache_root
 from bittern.spark.snapshots.node_cache import SnapshotRef, attach
+from bittern.spark.subscriptions.reading import Reading
 from bittern.spark.told import component, read_told, whole, words
 from bittern.terms.unknown import SPARK
 

@@ -42,12 +42,12 @@ from bittern.engine.sharding.cutting import POINTS, cut
 from bittern.engine.sharding.regions import CellRuns, RulerKey, build_router, presence, visits
 from bittern.errors import BadSubscription, OptionError
 from bittern.language.derived import is_derived
-from bittern.spark.past import refuse_quantifiers
-from bittern.spark.reading import Reading
+from bittern.spark.history.past import refuse_quantifiers
 from bittern.spark.sharded.shards import Shards
 from bittern.spark.sharded.tasks import BUILT, Assign, BuildParts, Settle, Survey, task_sample
 from bittern.spark.snapshots.node_cache import SnapshotRef, keep
 from bittern.spark.snapshots.store import ARTIFACTS, CACHE, CONF, destination, publish
+from bittern.spark.subscriptions.reading import Reading
 
 _NO_HISTORY = "shards cannot be matched with a history: build a whole index, with shards=None"
 #: Points that the driver makes a ruler of, about, if there are not more attributes.

@@ -53,11 +53,11 @@ from pyspark.sql import functions as F
 
 from bittern.errors import HistoryError, PipelineError
 from bittern.model.events.objects import is_json
-from bittern.model.events.typed import TypedReader
+from bittern.model.events.typed.typed import TypedReader
 from bittern.spark.arrow_types import report_schema
 from bittern.spark.attributes import can_cross, placed, quoted
+from bittern.spark.history.remembered import Remembered, part_files
 from bittern.spark.operator import Batches, Named
-from bittern.spark.remembered import Remembered, part_files
 from bittern.spark.sink.part_files import PartFile, Table, row_of
 from bittern.spark.sink.staging import Staging
 from bittern.spark.streaming.outbox import BATCH, Outbox

@@ -41,7 +41,7 @@ from bittern.history.history import check_keep
 from bittern.spark import session
 from bittern.spark.attributes import event_schema
 from bittern.spark.frames import names_in, payload_in
-from bittern.spark.past import order_of
+from bittern.spark.history.past import order_of
 from bittern.spark.session import is_case_sensitive
 from bittern.spark.sink.part_files import VERSION
 from bittern.spark.sink.staging import local_path

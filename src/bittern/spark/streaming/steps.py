@@ -24,10 +24,9 @@ from bittern.spark.attributes import project
 from bittern.spark.catalogs.builder import Builder
 from bittern.spark.catalogs.sending import Sender, Sent
 from bittern.spark.catalogs.views import View
+from bittern.spark.history.past import attributes_needed, has_quantifiers, in_order
+from bittern.spark.history.remembered import AfterDocuments
 from bittern.spark.operator import SUBSCRIPTION, Operator, Reference, output_schema
-from bittern.spark.past import attributes_needed, has_quantifiers, in_order
-from bittern.spark.remembered import AfterDocuments
-from bittern.spark.samples import sample_table
 from bittern.spark.session import is_case_sensitive
 from bittern.spark.sink.writing import fill, texts_in
 from bittern.spark.streaming.batch import After, Batch, Sink
@@ -36,6 +35,7 @@ from bittern.spark.streaming.files import Files
 from bittern.spark.streaming.metrics import BatchReport, Metrics
 from bittern.spark.streaming.outbox import Outbox
 from bittern.spark.streaming.pins import Checkpoint, Pin
+from bittern.spark.subscriptions.samples import sample_table
 from bittern.spark.terms.planning import PlansOfStream
 
 _DESCRIPTION = "spark.job.description"

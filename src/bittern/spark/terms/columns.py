@@ -28,7 +28,7 @@ from pyspark.sql import functions as F
 
 from bittern.language.printer import print_short, print_text
 from bittern.language.term_printer import print_term
-from bittern.model.events.derived import REASONS
+from bittern.model.events.derived.derived import REASONS
 from bittern.terms.nodes import Attribute, Call, Constant, Term, walk
 
 #: Starts the names of columns that are only needed on the way; alone, the parameter of a lambda.

@@ -137,7 +137,7 @@ def _on_reals(operation: Any, n: Any, x: Any, y: Any, z: Any, s: Any, extra: Any
                 z[i] = x[i]
                 continue
             near = np.rint(size * power)
-            # Numbers with more digits are told by their text (``shortest.py``).
+            # Numbers with more digits are told by their text (``numbers/shortest.py``).
             s[i] |= _state(not (size < _EXACT and near < _EXACT / 10), s[i], LEFT)
             low, high = 2 * (near - 0.5) / (2 * power), 2 * (near + 0.5) / (2 * power)
             near += np.float64(size >= high) - np.float64(size < low)
@@ -244,7 +244,7 @@ def _on_choices(
 
 @apart
 def _on_times(operation: Any, n: Any, x: Any, z: Any) -> None:
-    """Fields of days and of microseconds since 1970, in the calendar of ``calendar.py``."""
+    """Fields of days and of microseconds since 1970, in the calendar of ``times/calendar.py``."""
     if operation == DAYS:
         for i in range(n):
             z[i] = x[i] // _DAY

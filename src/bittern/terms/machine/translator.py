@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from bittern.terms.casts import widened
+from bittern.terms.casts.casts import widened
 from bittern.terms.machine import kernel as to
 from bittern.terms.nodes import Attribute, Call, Constant, Lambda, Term
 from bittern.terms.scope import Scope
