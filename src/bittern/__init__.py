@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from bittern import errors as errors
     from bittern import imports as imports
     from bittern.catalog.catalog import Catalog
+    from bittern.engine.backtest.backtest import backtest as backtest
     from bittern.engine.explain import explain
     from bittern.engine.index import Index
     from bittern.engine.live.matcher import LiveMatcher
@@ -44,6 +45,7 @@ _HOMES = {
     "LiveMatcher": "bittern.engine.live.matcher",
     "Matcher": "bittern.engine.matcher",
     "Matches": "bittern.model.matches",
+    "backtest": "bittern.engine.backtest.backtest",
     "explain": "bittern.engine.explain",
     "parse": "bittern.language.parser",
 }
@@ -60,4 +62,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*__all__, "__version__"])
+    return sorted([*_HOMES, "__version__"])

@@ -6,6 +6,7 @@ sentence and an exit code. What a command does stands here or in the module besi
 
     build match explain inspect     cli.py                  with a history: history_commands.py
     inspect, of a predicate file    predicate_commands.py
+    backtest                        backtest.py
     catalog ...                     catalog_commands.py set_commands.py
     import                          import_rules.py
     advise                          advise.py measures, advice.py tells, picture.py draws

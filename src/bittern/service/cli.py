@@ -333,6 +333,12 @@ def _inspect(options: argparse.Namespace) -> int:
     return 0
 
 
+def _backtest(options: argparse.Namespace) -> int:
+    from bittern.service import backtest  # noqa: PLC0415 (cold start)
+
+    return backtest.run(options, _sets(options))
+
+
 def _advise(options: argparse.Namespace) -> int:
     from bittern.service import advise  # noqa: PLC0415 (cold start)
 
@@ -379,6 +385,7 @@ _COMMANDS = {
     "match": _match,
     "explain": _explain,
     "inspect": _inspect,
+    "backtest": _backtest,
     "advise": _advise,
     "spark-match": _spark_match,
     "catalog": _catalog,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from bittern.service import catalog_commands, import_rules
+from bittern.service import backtest, catalog_commands, import_rules
 from bittern.service.arguments import (
     VersionAction,
     add_ignore_case,
@@ -56,6 +56,7 @@ exit codes: 0 success, 1 wrong data, 2 wrong command, 130 interrupted,
     _add_match(commands)
     _add_explain(commands)
     _add_inspect(commands)
+    _add_sets(backtest.add_parser(commands, _command), "")
     _add_advise(commands)
     _add_spark_match(commands)
     catalog_commands.add_parsers(commands, _command)

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import itertools
 import json
 import os
 import sys
@@ -35,13 +34,13 @@ from bittern.catalog.files import SUFFIXES, told
 from bittern.errors import BitternError, OptionError
 from bittern.files import whole_file
 from bittern.model.distinct import encoded
+from bittern.model.events.json.lines import json_texts
 from bittern.service.csv_events import CsvEvents, read_csv
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 _BLOCK = 1 << 24  # bytes from which the types of a file's columns are told
-_BATCH_BYTES = 1 << 26  # a batch of JSON text ends here even when it has few events
 _TEXT = pa.large_string()
 _BOM = b"\xef\xbb\xbf"  # some editors begin a file with it; Arrow skips it in CSV
 
@@ -247,32 +246,7 @@ def read_events(
             if form == "csv":
                 yield from read_csv(file, batch_size, reject)
             else:
-                yield from map(CsvEvents.all_of, _json_text(file, batch_size))
-
-
-def _json_text(file: IO[bytes], batch_size: int) -> Iterator[pa.Array]:
-    """Lines that are not blank, as arrays of text."""
-    lines: list[bytes] = []
-    size = 0
-    start = file.readline().removeprefix(_BOM)
-    for line in itertools.chain([start], file):
-        if not line or line.isspace():
-            continue
-        lines.append(line)
-        size += len(line)
-        if len(lines) == batch_size or size >= _BATCH_BYTES:
-            yield _as_text(lines)
-            lines, size = [], 0
-    if lines:
-        yield _as_text(lines)
-
-
-def _as_text(lines: list[bytes]) -> pa.Array:
-    try:
-        return pa.array(lines, pa.binary()).cast(pa.string())
-    except pa.ArrowInvalid:
-        # Bytes that are not UTF-8 become \xNN, which is no JSON: only their events are rejected.
-        return pa.array([line.decode("utf-8", "backslashreplace") for line in lines], pa.string())
+                yield from map(CsvEvents.all_of, json_texts(file, batch_size))
 
 
 # Matches

@@ -8,6 +8,7 @@ attributes that nobody asks for now::
     mapping_rows.py   ... where it is a mapping, whose values have types of their own
     segments.py       blocks of consecutive documents, and reading attributes from them
     documents.py      all segments, in memory or in a file: appending, expiring, merging
+    replay.py         documents as events again
     file.py           the file: a database of SQLite in a folder, which one process holds
 
 ``append`` is durable when it returns, and a change has happened as a whole or not at all.

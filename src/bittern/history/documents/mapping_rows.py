@@ -52,7 +52,7 @@ from bittern.model.tagged import EXACT, STRING, TaggedValues
 #: Mappings with as many different attributes are refused; so many only a mapping within itself has.
 MOST_ATTRIBUTES = 1 << 20
 #: What stands behind the path of a list, in the name of all that is below it.
-_BELOW = ".`"
+BELOW = ".`"
 #: What stands for a value that cannot be read: one without a kind.
 _UNREADABLE = object()
 
@@ -80,7 +80,7 @@ def add_values(
 ) -> None:
     """Add what the rows say about these attributes. O(rows)."""
     path, tag, payload, text = (column.combine_chunks() for column in rows.columns)
-    paths = [*names.numbers, *(prefix + _BELOW for prefix in names.prefixes)]
+    paths = [*names.numbers, *(prefix + BELOW for prefix in names.prefixes)]
     asked = places_in(table_of(arrow_of(paths)), path.dictionary)
     attributes = asked[path.indices.to_numpy()]
     own = np.flatnonzero(attributes >= 0)
@@ -97,7 +97,7 @@ def add_values(
     )
     sink.add_tagged(names.spread(values))
     exact = np.flatnonzero(tags == EXACT)
-    numbers = map(_number, text.take(pa.array(own[exact])).to_pylist())
+    numbers = map(number_of, text.take(pa.array(own[exact])).to_pylist())
     where = values.rows[exact].tolist(), values.attributes[exact].tolist()
     sink.add_exact_numbers(list(zip(*where, numbers, strict=True)))
 
@@ -125,7 +125,7 @@ class _AllValues(Collector):
                 if isinstance(value, Mapping) and depth < MAX_DEPTH:
                     stack.append((path + ".", depth + 1, value))
                 elif isinstance(value, LISTS):
-                    self.value(row, self._head(path + _BELOW), value)
+                    self.value(row, self._head(path + BELOW), value)
 
     def _head(self, path: str) -> int:
         number = self.numbers.get(path)
@@ -199,7 +199,8 @@ def _text(number: Number) -> str:
     return hex(number) if isinstance(number, int) else str(number)
 
 
-def _number(text: str) -> Number:
+def number_of(text: str) -> Number:
+    """The number that a text of ``EXACT`` stands for."""
     return int(text, 16) if "x" in text else Decimal(text)
 
 

@@ -139,6 +139,10 @@ class StoredEvents:
         self._data = data
         self.n_documents = n_documents
 
+    def blocks(self) -> Iterator[Block]:
+        """Their blocks, with all that was kept of them."""
+        return unpack(self._data)
+
     def read_into(self, attributes: Attributes, sink: ValueSink) -> tuple[int, Rejects]:
         """Read values of these attributes; returns the number of events and the unreadable ones."""
         rejects: Rejects = []
