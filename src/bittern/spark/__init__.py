@@ -18,6 +18,7 @@ In the order in which a call and its events meet them::
     operator.py                      in a worker: batch by batch into the embedded engine
     sink/                            ``write``: matches straight from the tasks
     sql.py  planning.py              ``register`` and ``plan``
+    backtesting.py                   ``backtest``: what a draft would have matched
     streaming/                       ``Pipeline``: a stream against a catalog that changes
     session.py workers.py told.py    a session for commands; workers without Bittern; what files say
 """
@@ -29,6 +30,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from bittern.spark import streaming
+    from bittern.spark.backtesting import backtest
     from bittern.spark.frames import match
     from bittern.spark.planning import plan
     from bittern.spark.sink.writing import write
@@ -36,11 +38,12 @@ if TYPE_CHECKING:
     from bittern.spark.streaming.pipeline import Pipeline
     from bittern.spark.subscriptions.building import build
 
-__all__ = ["Pipeline", "build", "match", "plan", "register", "streaming", "write"]
+__all__ = ["Pipeline", "backtest", "build", "match", "plan", "register", "streaming", "write"]
 
 # Loaded on first use, so that importing the package does not load pyspark.
 _HOMES = {
     "Pipeline": "bittern.spark.streaming.pipeline",
+    "backtest": "bittern.spark.backtesting",
     "build": "bittern.spark.subscriptions.building",
     "match": "bittern.spark.frames",
     "plan": "bittern.spark.planning",

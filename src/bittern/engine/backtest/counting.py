@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -31,6 +31,7 @@ from bittern.model.matches import Matches
 MOST_TRUTHS = 1 << 24
 #: Different hours that are counted, some eleven years; events of others have no hour.
 MOST_HOURS = 100_000
+Hours = npt.NDArray[np.int64]
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _HOUR = 3_600_000_000  # microseconds
 #: The hours of Python's calendar.
@@ -61,7 +62,7 @@ class TimeOf:
 
     def hours(
         self, events: Any, json: str | Sequence[str], sets: Mapping[str, Any]
-    ) -> tuple[npt.NDArray[np.int64], Truths]:
+    ) -> tuple[Hours, Truths]:
         """The hour of each event since 1970, and whether it has one."""
         from bittern.model.events.derived.gathered import Gathered  # noqa: PLC0415  with its kernels
 
@@ -87,21 +88,100 @@ class _Drawn(NamedTuple):
     values: Mapping[str, Any]
 
 
+class Tally:
+    """Counts of the events of one batch after the other; those of two parts can be added."""
+
+    def __init__(self, draft: ReadDraft) -> None:
+        self._draft = draft
+        #: Events that could be read, those that could not, matches, and events without an hour.
+        self.events = self.unreadable = self.matches = self.untimed = 0
+        #: By predicate: how often it was true, rejected an event, and did so alone.
+        self.predicates = np.zeros((3, len(draft.predicates)), dtype=np.int64)
+        #: Events and matches by hour since 1970.
+        self.hours: dict[int, list[int]] = {}
+
+    def add(self, truths: Truths, read: Truths) -> Truths:
+        """Count a batch; returns which events matched.
+
+        ``truths`` is true where a subscription of the draft (row) was satisfied, ``read`` where an
+        event could be read.
+        """
+        matched: Truths = truths[DRAFT]
+        leaves = truths[DRAFT + 1 :]
+        if self._draft.nodes:
+            found = self._draft.outcome(leaves)
+            counted = (leaves, found.rejects & read, found.alone & read)
+            self.predicates += np.array([each.sum(axis=1) for each in counted])
+        n_read = int(np.count_nonzero(read))
+        self.events += n_read
+        self.unreadable += len(read) - n_read
+        self.matches += int(np.count_nonzero(matched))
+        return matched
+
+    def add_hours(self, hours: Hours, known: Truths, read: Truths, matched: Truths) -> None:
+        """Count the events of a batch by hour, of those that have one."""
+        known = known & read
+        found, places = np.unique(hours[known], return_inverse=True)
+        events = np.bincount(places, minlength=len(found))
+        matches = np.bincount(places[matched[known]], minlength=len(found))
+        self.untimed += int(np.count_nonzero(read & ~known))
+        self._add_counts(zip(found.tolist(), events.tolist(), matches.tolist(), strict=True))
+
+    def _add_counts(self, counts: Iterable[tuple[int, int, int]]) -> None:
+        for hour, n_events, n_matches in counts:
+            if hour not in self.hours and len(self.hours) >= MOST_HOURS:
+                self.untimed += n_events
+                continue
+            known = self.hours.setdefault(hour, [0, 0])
+            known[0] += n_events
+            known[1] += n_matches
+
+    def parts(self) -> dict[str, Any]:
+        """All counts in what JSON has."""
+        numbers = (self.events, self.unreadable, self.matches, self.untimed)
+        hours = [[hour, *counts] for hour, counts in self.hours.items()]
+        return {"numbers": numbers, "predicates": self.predicates.tolist(), "hours": hours}
+
+    def add_parts(self, parts: Mapping[str, Any]) -> None:
+        """Add the counts of other events."""
+        events, unreadable, matches, untimed = parts["numbers"]
+        self.events += events
+        self.unreadable += unreadable
+        self.matches += matches
+        self.untimed += untimed
+        self.predicates += np.array(parts["predicates"], np.int64).reshape(3, -1)
+        self._add_counts(tuple(each) for each in parts["hours"])
+
+    def result(self, samples: Iterable[SampleEvent]) -> Backtest:
+        """What was found so far."""
+        counts = zip(self._draft.predicates, *self.predicates.tolist(), strict=True)
+        return Backtest(
+            self._draft.text,
+            self.events,
+            self.matches,
+            self.unreadable,
+            tuple(PredicateCount(*each) for each in counts),
+            tuple(
+                HourCount(_EPOCH + dt.timedelta(hours=hour), *self.hours[hour])
+                for hour in sorted(self.hours)
+            ),
+            self.untimed,
+            tuple(samples),
+        )
+
+
 class Counter:
-    """What a backtest counts. Batches go in; ``result`` gives what is known so far."""
+    """What a backtest counts and keeps. Batches go in; ``result`` gives what is known so far."""
 
     def __init__(self, draft: ReadDraft, *, time: TimeOf | None, samples: int) -> None:
         self._draft = draft
         self._time = time
+        self._tally = Tally(draft)
         self._n_samples = samples
-        n = len(draft.predicates)
-        self._true, self._rejects, self._alone = (np.zeros(n, dtype=np.int64) for _ in range(3))
-        #: Rows so far, of which some could not be read.
-        self.rows = 0
-        self.matches = self._unreadable = self._untimed = 0
-        self._hours: dict[int, list[int]] = {}
         self._kept: list[_Drawn] = []
         self._draw = np.random.default_rng(0)  # the same samples each time
+        #: Events so far, those included that could not be read.
+        self.rows = 0
 
     @property
     def block(self) -> int:
@@ -111,37 +191,17 @@ class Counter:
     def add(self, batch: RememberedBatch, matches: Matches, sets: Mapping[str, Any]) -> None:
         """Count a batch, as matched by a matcher of the draft and its predicates."""
         n_events = len(matches.offsets) - 1
-        rows = np.repeat(np.arange(n_events), np.diff(matches.offsets))
         truths = np.zeros((len(self._draft.predicates) + 1, n_events), dtype=np.bool_)
+        rows = np.repeat(np.arange(n_events), np.diff(matches.offsets))
         truths[matches.subscriptions, rows] = True
         read = np.ones(n_events, dtype=np.bool_)
         read[[row for row, _ in matches.rejects]] = False
-        matched, leaves = truths[DRAFT], truths[DRAFT + 1 :]
-        if self._draft.nodes:
-            found = self._draft.outcome(leaves)
-            self._true += leaves.sum(axis=1)
-            self._rejects += (found.rejects & read).sum(axis=1)
-            self._alone += (found.alone & read).sum(axis=1)
+        matched = self._tally.add(truths, read)
         if self._time is not None:
             hours, known = self._time.hours(batch.events, batch.json, sets)
-            self._count_hours(hours, known & read, matched)
-            self._untimed += int(np.count_nonzero(read & ~known))
+            self._tally.add_hours(hours, known, read, matched)
         self._keep(batch, np.flatnonzero(matched))
-        self.matches += int(np.count_nonzero(matched))
-        self._unreadable += int(np.count_nonzero(~read))
         self.rows += n_events
-
-    def _count_hours(self, hours: npt.NDArray[np.int64], known: Truths, matched: Truths) -> None:
-        found, places = np.unique(hours[known], return_inverse=True)
-        events = np.bincount(places, minlength=len(found)).tolist()
-        matches = np.bincount(places, weights=matched[known], minlength=len(found)).tolist()
-        for hour, n_events, n_matches in zip(found.tolist(), events, matches, strict=True):
-            if hour not in self._hours and len(self._hours) >= MOST_HOURS:
-                self._untimed += n_events
-                continue
-            counts = self._hours.setdefault(hour, [0, 0])
-            counts[0] += n_events
-            counts[1] += int(n_matches)
 
     def _keep(self, batch: RememberedBatch, matched: npt.NDArray[np.int64]) -> None:
         """Keep some of the matching events, each as likely as every other."""
@@ -160,23 +220,5 @@ class Counter:
 
     def result(self) -> Backtest:
         """What was found so far."""
-        counts = (self._true.tolist(), self._rejects.tolist(), self._alone.tolist())
-        rows = zip(self._draft.predicates, *counts, strict=True)
-        return Backtest(
-            self._draft.text,
-            self.rows - self._unreadable,
-            self.matches,
-            self._unreadable,
-            tuple(PredicateCount(*row) for row in rows),
-            tuple(hour_counts({hour: tuple(n) for hour, n in self._hours.items()})),
-            self._untimed,
-            tuple(
-                SampleEvent(event, values)
-                for _, event, values in sorted(self._kept, key=lambda kept: kept.event)
-            ),
-        )
-
-
-def hour_counts(hours: Mapping[int, tuple[int, ...]]) -> list[HourCount]:
-    """Events and matches by hour since 1970, in order."""
-    return [HourCount(_EPOCH + dt.timedelta(hours=hour), *hours[hour]) for hour in sorted(hours)]
+        kept = sorted(self._kept, key=lambda each: each.event)
+        return self._tally.result(SampleEvent(each.event, each.values) for each in kept)

@@ -40,9 +40,9 @@ class HourCount:
 
 @dataclass(frozen=True)
 class SampleEvent:
-    """An event that matched: its number among all events, and what it has."""
+    """An event that matched: its number among all events (None: they have none), its values."""
 
-    event: int
+    event: int | None
     values: Mapping[str, Any]
 
 
@@ -110,7 +110,8 @@ class Backtest:
             for each in self.samples:
                 text = str(json_value(each.values))
                 short = text if len(text) <= _WIDTH else f"{text[: _WIDTH - 3]}..."
-                yield f"  event {each.event:,}: {short}"
+                name = "" if each.event is None else f"event {each.event:,}: "
+                yield f"  {name}{short}"
 
     def _predicate_lines(self) -> Iterator[str]:
         most = self.rejects_most

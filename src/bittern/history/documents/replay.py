@@ -8,8 +8,8 @@ that are in one block become one batch, in order of arrival::
     document  43          a row of that table       a table of one row
 
 Tables, JSON texts and arrays are what they were. Mappings are put together again from their values
-(``history/documents/mapping_rows.py``): they match like the originals, but what is in a list was not kept,
-and a value without a kind is shown as ``...``.
+(``history/documents/mapping_rows.py``): they match like the originals, but what is in a list was
+not kept, and a value without a kind is shown as ``...``.
 """
 
 from __future__ import annotations
