@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import accumulate
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +25,9 @@ from bittern.model.ids import Ids
 from bittern.model.matches import Matches, Satisfied, best, concatenate, expanded
 from bittern.options import whole_number
 from bittern.terms.spelling import spelling
+
+if TYPE_CHECKING:
+    from bittern.model.changes import Changes
 
 _NO_SETS: Mapping[str, Any] = {}
 #: Events matched at once: enough to visit each posting list for many, few enough for the cache.
@@ -88,6 +91,22 @@ class Matcher:
         with spelling(case_sensitive=self._case_sensitive):
             found = matcher.match(events, limit=limit, json=json)
         self.last_statistics = matcher.last_statistics
+        return found
+
+    def match_changes(self, before: Any, after: Any, *, json: str | Sequence[str] = ()) -> Changes:
+        """Find the subscriptions that rows enter, leave and stay in as they change.
+
+        Row i of ``before`` becomes row i of ``after``; None (in Arrow NULL) is a row that is
+        missing: before an insert, after a delete. Forms and ``json`` are those of ``match``. A
+        change of which a side cannot be read is listed in ``rejects``. Totals are those of the
+        rows of both sides.
+
+        >>> matcher = Matcher(Index.build({"cheap": "price < 10", "any": "price IS NOT NULL"}))
+        >>> matcher.match_changes([{"price": 5}], [{"price": 50}]).to_pylist()
+        [{'enter': [], 'leave': ['cheap'], 'stay': ['any']}]
+        """
+        with spelling(case_sensitive=self._case_sensitive):
+            found, self.last_statistics = match_sides(self._state, before, after, json, self._sets)
         return found
 
 
@@ -170,6 +189,25 @@ def match_one_by_one(
         return singly
     check_limit(limit)
     return best(singly[0], state_weights(state), limit), singly[1]
+
+
+def match_sides(
+    state: State, before: Any, after: Any, json: str | Sequence[str], sets: Mapping[str, Any]
+) -> tuple[Changes, dict[str, int]]:
+    """Match both sides of changes, and compare what they matched; also the totals."""
+    from bittern.model.changes import Changes  # noqa: PLC0415  only for changes
+    from bittern.model.events.sides import sides  # noqa: PLC0415  only for changes
+
+    batches, rows_before, rows_after = sides(before, after)
+    parts, totals = [], new_totals()
+    for batch in batches:
+        singly = None if json else match_one_by_one(state, batch, None, sets)
+        if singly is None:
+            matcher = StateMatcher(state, sets=sets)
+            singly = matcher.match(batch, json=json), matcher.last_statistics
+        parts.append(singly[0])
+        totals = {name: total + singly[1][name] for name, total in totals.items()}
+    return Changes.of(concatenate(parts), rows_before, rows_after), totals
 
 
 def _one_by_one(

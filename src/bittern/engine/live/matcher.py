@@ -11,7 +11,7 @@ import contextlib
 import os
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +20,7 @@ import pyarrow as pa
 from bittern.engine.answers import SeenBefore, answers_from
 from bittern.engine.index import Index
 from bittern.engine.live.layers import Layers
-from bittern.engine.matcher import StateMatcher, match_one_by_one, sets_for
+from bittern.engine.matcher import StateMatcher, match_one_by_one, match_sides, sets_for
 from bittern.engine.unanswered import REMEDY, tell_unanswered
 from bittern.errors import OptionError
 from bittern.model.matches import Matches
@@ -28,6 +28,7 @@ from bittern.terms.spelling import spelling
 
 if TYPE_CHECKING:
     from bittern.engine.live.sets import LiveSets
+    from bittern.model.changes import Changes
     from bittern.model.event_schema import EventSchema
 
 #: While a match is under way, a writer pauses after so many changes.
@@ -147,19 +148,39 @@ class LiveMatcher(Layers):
                 self.sample = events[:] if type(events) is list else events
                 return found
         matcher = StateMatcher(state, self.joins, sets)
+        lock = contextlib.nullcontext() if self.joins is None else self.joins.history.lock
+        with self._counted(), lock, spelling(case_sensitive=self._case_sensitive):
+            found = matcher.match(
+                events, limit=limit, json=json, remember=remember, at_once=at_once
+            )
+        self.last_statistics, self.sample = matcher.last_statistics, matcher.last_block
+        return found
+
+    def match_changes(self, before: Any, after: Any, *, json: str | Sequence[str] = ()) -> Changes:
+        """Find the subscriptions that rows enter, leave and stay in; see ``Matcher``.
+
+        Both sides are matched with one consistent state. A history is refused: it has events, and
+        these are not.
+        """
+        if self.joins is not None:
+            raise OptionError(
+                "changes are not compared with a history: make a LiveMatcher without one for them"
+            )
+        state, sets = self.sealed_with_sets()
+        with self._counted(), spelling(case_sensitive=self._case_sensitive):
+            found, self.last_statistics = match_sides(state, before, after, json, sets)
+        return found
+
+    @contextlib.contextmanager
+    def _counted(self) -> Iterator[None]:
+        """While a batch is matched: writers step aside for it."""
         with self._counting:
             self._matching += 1
         try:
-            lock = contextlib.nullcontext() if self.joins is None else self.joins.history.lock
-            with lock, spelling(case_sensitive=self._case_sensitive):
-                found = matcher.match(
-                    events, limit=limit, json=json, remember=remember, at_once=at_once
-                )
+            yield
         finally:
             with self._counting:  # a lock of its own, so that a reader that is done does not wait
                 self._matching -= 1
-        self.last_statistics, self.sample = matcher.last_statistics, matcher.last_block
-        return found
 
     @property
     def sets(self) -> LiveSets:
