@@ -27,7 +27,7 @@ from bittern.options import whole_number
 from bittern.terms.spelling import spelling
 
 if TYPE_CHECKING:
-    from bittern.model.changes import Changes
+    from bittern.model.transitions import Transitions
 
 _NO_SETS: Mapping[str, Any] = {}
 #: Events matched at once: enough to visit each posting list for many, few enough for the cache.
@@ -93,7 +93,9 @@ class Matcher:
         self.last_statistics = matcher.last_statistics
         return found
 
-    def match_changes(self, before: Any, after: Any, *, json: str | Sequence[str] = ()) -> Changes:
+    def match_changes(
+        self, before: Any, after: Any, *, json: str | Sequence[str] = ()
+    ) -> Transitions:
         """Find the subscriptions that rows enter, leave and stay in as they change.
 
         Row i of ``before`` becomes row i of ``after``; None (in Arrow NULL) is a row that is
@@ -193,10 +195,10 @@ def match_one_by_one(
 
 def match_sides(
     state: State, before: Any, after: Any, json: str | Sequence[str], sets: Mapping[str, Any]
-) -> tuple[Changes, dict[str, int]]:
+) -> tuple[Transitions, dict[str, int]]:
     """Match both sides of changes, and compare what they matched; also the totals."""
-    from bittern.model.changes import Changes  # noqa: PLC0415  only for changes
     from bittern.model.events.sides import sides  # noqa: PLC0415  only for changes
+    from bittern.model.transitions import Transitions  # noqa: PLC0415  only for changes
 
     batches, rows_before, rows_after = sides(before, after)
     parts, totals = [], new_totals()
@@ -207,7 +209,7 @@ def match_sides(
             singly = matcher.match(batch, json=json), matcher.last_statistics
         parts.append(singly[0])
         totals = {name: total + singly[1][name] for name, total in totals.items()}
-    return Changes.of(concatenate(parts), rows_before, rows_after), totals
+    return Transitions.of(concatenate(parts), rows_before, rows_after), totals
 
 
 def _one_by_one(

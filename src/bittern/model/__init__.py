@@ -10,6 +10,7 @@ of the values, so that what stands to the right compares nothing but integers. I
     for each batch            events      events/     any form -> values -> cells, through rank/
                               strings     patterns/   which patterns each of them satisfies
                               matches     matches.py  positions of subscriptions, for each event
+                                          transitions.py  those that a row enters, leaves, stays in
 
 ``events/encoder.py`` is where a batch enters. What these share::
 

@@ -28,8 +28,8 @@ from bittern.terms.spelling import spelling
 
 if TYPE_CHECKING:
     from bittern.engine.live.sets import LiveSets
-    from bittern.model.changes import Changes
     from bittern.model.event_schema import EventSchema
+    from bittern.model.transitions import Transitions
 
 #: While a match is under way, a writer pauses after so many changes.
 CHANGES_IN_A_ROW = 24
@@ -156,7 +156,9 @@ class LiveMatcher(Layers):
         self.last_statistics, self.sample = matcher.last_statistics, matcher.last_block
         return found
 
-    def match_changes(self, before: Any, after: Any, *, json: str | Sequence[str] = ()) -> Changes:
+    def match_changes(
+        self, before: Any, after: Any, *, json: str | Sequence[str] = ()
+    ) -> Transitions:
         """Find the subscriptions that rows enter, leave and stay in; see ``Matcher``.
 
         Both sides are matched with one consistent state. A history is refused: it has events, and

@@ -18,10 +18,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from bittern.arrays import starts_of
+from bittern.arrays import Int64s, starts_of
 from bittern.jit import i4r, i4w, i8r, i8w, kernel, void
 from bittern.model.matches import Matches
 
@@ -29,7 +28,7 @@ ENTER, LEAVE, STAY = "enter", "leave", "stay"
 #: What a change is to a subscription.
 KINDS = (ENTER, LEAVE, STAY)
 _SIDES = ("before", "after")
-Rows = npt.NDArray[np.int64]
+
 Reasons = list[tuple[int, str]]
 
 
@@ -74,7 +73,7 @@ def _compare(
 
 
 @dataclass(frozen=True)
-class Changes:
+class Transitions:
     """What each of some changes did to matches.
 
     ``rejects`` lists the changes of which a side could not be read: they are in none of the three.
@@ -88,10 +87,12 @@ class Changes:
     stayed: Matches
     rejects: Reasons = field(default_factory=list)
     mistyped: Reasons = field(default_factory=list)
-    candidates: Rows = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    candidates: Int64s = field(default_factory=lambda: np.empty(0, dtype=np.int64))
 
     @classmethod
-    def of(cls, matches: Matches, before: Rows, after: Rows, wrong: Sequence[Any] = ()) -> Changes:
+    def of(
+        cls, matches: Matches, before: Int64s, after: Int64s, wrong: Sequence[Any] = ()
+    ) -> Transitions:
         """From the matches of both sides: the row of each change's ``before`` and ``after``.
 
         -1 is no row: the side is missing. ``wrong`` are (change, reason) of changes that are to be
@@ -123,7 +124,8 @@ class Changes:
             offsets = starts_of(own)
             kinds.append(Matches(offsets, array[: offsets[-1]], matches.all_ids))
         mistyped = sorted(dict(reversed(_told(matches.mistyped, owners))).items())
-        return cls(*kinds, rejects, mistyped, candidates)
+        entered, left, stayed = kinds
+        return cls(entered, left, stayed, rejects, mistyped, candidates)
 
     def __len__(self) -> int:
         return len(self.entered)
@@ -150,13 +152,13 @@ class Changes:
         return pa.concat_tables(rows).sort_by("event")
 
 
-def _spans(offsets: Rows, rows: Rows) -> tuple[Rows, Rows]:
+def _spans(offsets: Int64s, rows: Int64s) -> tuple[Int64s, Int64s]:
     """Where the matches of each row start and end; -1 is a row without any."""
     there = rows >= 0
     return np.where(there, offsets[rows], 0), np.where(there, offsets[rows + 1], 0)
 
 
-def _told(reasons: Reasons, owners: Rows) -> Reasons:
+def _told(reasons: Reasons, owners: Int64s) -> Reasons:
     """Reasons of rows as those of the changes that they belong to, each with its side."""
     told = [(int(owners[row]), reason) for row, reason in reasons]
     return [(owner >> 1, f"{_SIDES[owner & 1]}: {why}") for owner, why in told if owner >= 0]
