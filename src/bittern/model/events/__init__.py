@@ -11,6 +11,7 @@ an event. What is read is what subscriptions ask for, attribute by attribute::
     mistyped.py    values of a type that no subscription can compare
     present.py     what an event has at all, NULL or not
     shared.py      one reading for a snapshot and the deltas on top of it
+    sides.py       what rows were before and are after a change, as one batch
 
     json/          JSON text
     variant/       variants, as Spark and Parquet keep them
