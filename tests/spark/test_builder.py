@@ -211,7 +211,7 @@ def test_a_cluster_needs_a_store(catalog: Catalog) -> None:
 def test_too_many_changes_at_once_make_a_base(
     catalog: Catalog, store: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(builder_module, "COMPACT_ROWS", 5)
+    monkeypatch.setattr("bittern.catalog.following.COMPACT_ROWS", 5)
     built = builder(catalog, store)
     built.view(1)
     version = catalog.apply([{"id": f"m{n}", "expression": "a = 1"} for n in range(5)])
@@ -296,8 +296,8 @@ def test_a_compaction_that_ends_while_a_view_is_made(
 def test_a_store_tells_of_the_last_bases_only(
     catalog: Catalog, store: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(builder_module, "COMPACT_ROWS", 0)
-    monkeypatch.setattr(builder_module, "COMPACT_SHARE", 0)
+    monkeypatch.setattr("bittern.catalog.following.COMPACT_ROWS", 0)
+    monkeypatch.setattr("bittern.catalog.following.COMPACT_SHARE", 0)
     built = builder(catalog, store)
     for n in range(4):
         check(built.view(catalog.add(f"n{n}", "a = 1")), catalog)
@@ -377,8 +377,8 @@ def test_a_note_that_another_driver_removes_first(
             (Path(self.list_folder) / name).unlink()
         return names
 
-    monkeypatch.setattr(builder_module, "COMPACT_ROWS", 0)
-    monkeypatch.setattr(builder_module, "COMPACT_SHARE", 0)
+    monkeypatch.setattr("bittern.catalog.following.COMPACT_ROWS", 0)
+    monkeypatch.setattr("bittern.catalog.following.COMPACT_SHARE", 0)
     version = catalog.add("new", "TRUE")
     built._layers = None
     with monkeypatch.context() as patch, caplog.at_level(logging.WARNING, "bittern"):
@@ -508,7 +508,7 @@ def test_what_a_base_lacks_that_is_too_old_is_not_told(
     built.close()
     catalog.remove("seen")
     catalog.remove("all")
-    monkeypatch.setattr(builder_module, "_too_many", lambda _: 0)
+    monkeypatch.setattr("bittern.catalog.following._too_many", lambda _: 0)
     forget()
     built = builder(catalog, store)
     built.view(catalog.version())

@@ -28,13 +28,20 @@ pytest.importorskip("pyspark")
 
 from bittern.delivery import addresses
 from bittern.delivery import lanes as delivery
-from bittern.delivery.addresses import RefusedError, is_allowed, networks, parse, resolve
+from bittern.delivery.addresses import (
+    RefusedError,
+    is_allowed,
+    networks,
+    parse,
+    resolve,
+    url_in,
+)
 from bittern.delivery.lanes import Delivery, Outcome, Terms, Time
 from bittern.delivery.posting import Post, Reply, Request, UnreachableError, check_headers
 from bittern.errors import OptionError
 from bittern.spark.sink.part_files import Table
 from bittern.spark.streaming.letters import LetterTask, pieces
-from bittern.spark.streaming.webhook import Webhook, url_in
+from bittern.spark.streaming.webhook import Webhook
 from steady import PATIENCE, free_port
 from webhook_receivers import (
     LOOPBACK,

@@ -11,6 +11,10 @@ two, from which a matcher is built or kept up to date. A change takes this way::
     database.py              connections, transactions, and errors as sentences
     reading.py               one version, the changes between two, one subscription's past
 
+``searching.py`` finds subscriptions page by page, ``conditional.py`` changes one if nobody else
+has, and ``following.py`` keeps a live matcher at a catalog's version. What a service writes down
+beside the subscriptions (events, matches, tokens) is in ``journal``.
+
 Members of named sets go a way of their own through the same versions: ``catalog.sets`` (sets.py)
 takes them, set_parts.py turns them into bytes and back, set_rows.py stores what changed.
 

@@ -44,6 +44,7 @@ from bittern.options import one_of, true_or_false, whole_number
 from bittern.terms.unknown import EMBEDDED, SPARK
 
 if TYPE_CHECKING:
+    from bittern.catalog.database import Database
     from bittern.catalog.reading import Changes, Version
     from bittern.catalog.writing import Merged, Stage
 
@@ -122,6 +123,11 @@ class Catalog:
     def uid(self) -> str:
         """A random identifier that the catalog got when it was created."""
         return self._database.uid
+
+    @property
+    def database(self) -> Database:
+        """Its database, for other modules of this room."""
+        return self._database
 
     def __repr__(self) -> str:
         return f"<bittern.Catalog {self}>"

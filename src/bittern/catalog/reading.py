@@ -182,7 +182,7 @@ def read_version(
         query = query.where(_row.enabled)
     with database.reading() as connection:
         at = known(connection, version)
-        return _table(database, connection, query, {"at": at})
+        return read_rows(database, connection, query, {"at": at})
 
 
 def count(database: Database, version: int | None, *, only_enabled: bool) -> int:
@@ -293,10 +293,10 @@ def _time(microseconds: int) -> datetime:
     return _EPOCH + timedelta(microseconds=microseconds)
 
 
-def _table(
+def read_rows(
     database: Database, connection: sa.Connection, query: Any, parameters: dict[str, Any]
 ) -> pa.Table:
-    """All rows of a version, fetched and put into columns part by part."""
+    """All rows that a query of the columns of SCHEMA finds, fetched part by part."""
     streamed = connection.execution_options(stream_results=True, max_row_buffer=_CHUNK)
     parts = streamed.execute(query, parameters).partitions(_CHUNK)
     return pa.Table.from_batches([_batch(database, part, SCHEMA) for part in parts], SCHEMA)

@@ -27,6 +27,7 @@ Cost: O(length) for a URL, one question to the resolver for a name; nothing is r
 
 from __future__ import annotations
 
+import json
 import re
 import socket
 from collections.abc import Sequence
@@ -188,6 +189,19 @@ def is_allowed(address: Address, private: Sequence[Network] = ()) -> bool:
         if judged not in _UNICAST or judged.scope_id is not None:
             return False
     return judged.is_global and not any(judged in network for network in special)
+
+
+def url_in(metadata: str | None, entry: str) -> str | None:
+    """The URL that a subscription's metadata names, if it names one."""
+    try:
+        found = json.loads(metadata or "null")
+    except (ValueError, RecursionError):
+        return None
+    url = found.get(entry) if isinstance(found, dict) else None
+    if url is None or url == "":
+        return None
+    text = url if isinstance(url, str) else json.dumps(url)  # which is refused, and so seen
+    return text.encode("utf-8", "replace").decode()
 
 
 def shown(url: str) -> str:

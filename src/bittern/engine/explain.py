@@ -148,6 +148,7 @@ def explain(
     *,
     sets: Mapping[str, Any] | None = None,
     metadata: Mapping[str, Any] | None = None,
+    draft: str | None = None,
 ) -> Explanation:
     """Why ``event`` matches subscription ``id_`` of an index or live matcher, or why it does not.
 
@@ -155,6 +156,7 @@ def explain(
     matcher with a history compares it with the current documents, and does not add it to them.
     ``sets`` are named sets in place of those of the index or matcher. With the ``metadata`` that a
     catalog has of a subscription that was imported, predicates show what they were in its rule.
+    A ``draft`` is explained in place of the subscription's expression, which need not be there.
 
     >>> import bittern
     >>> index = bittern.Index.build({"s1": "price < 10 AND color = 'red'"})
@@ -164,7 +166,7 @@ def explain(
         price < 10: false, price is 12
         color = 'red': unknown, color is missing
     """
-    text = index.expression(id_)
+    text = index.expression(id_) if draft is None else draft
     tree, mapping = parse(text), _as_mapping(event)
     known = getattr(index, "sets", {})
     read = _read(tree, mapping, event, known if sets is None else {**known, **read_sets(sets)})
@@ -172,7 +174,8 @@ def explain(
     if not asked or not isinstance(index, LiveMatcher) or index.joins is None:
         step = _with_constructs(_evaluate(tree, read, {}), metadata)
         left_out = bool(asked) and _needs_history(text)
-        return Explanation(id_, text, step, left_out=left_out, found_by=_found_by(index, id_))
+        found_by = "" if draft is not None else _found_by(index, id_)
+        return Explanation(id_, text, step, left_out=left_out, found_by=found_by)
     joins, state = index.joins, index.seal()
     answers = dict(zip(asked, joins.holds(asked, mapping), strict=True))
     n_documents = len(joins.history)

@@ -1,4 +1,4 @@
-"""The command line.
+"""The command line, and the service over HTTP (``http``).
 
 ``cli.py`` is the entrance. It has the words read (parser.py: commands, options and help;
 arguments.py: numbers and sizes), calls one function for the command, and turns its errors into a
@@ -12,6 +12,7 @@ sentence and an exit code. What a command does stands here or in the module besi
     advise                          advise.py measures, advice.py tells, picture.py draws
     spark-match                     spark_match.py
     run                             run.py runs the pipeline that a file describes
+    serve token                     serve_commands.py
     warm-up                         warm_up.py
 
 ``run`` reads its file with pipeline_file.py, which says what each section may hold, and

@@ -369,6 +369,18 @@ def _import(options: argparse.Namespace) -> int:
     return import_rules.run(options)
 
 
+def _serve(options: argparse.Namespace) -> int:
+    from bittern.service import serve_commands  # noqa: PLC0415 (cold start)
+
+    return serve_commands.serve(options)
+
+
+def _token(options: argparse.Namespace) -> int:
+    from bittern.service import serve_commands  # noqa: PLC0415 (cold start)
+
+    return serve_commands.token(options)
+
+
 def _warm_up(options: argparse.Namespace) -> int:
     from bittern.service import warm_up  # noqa: PLC0415 (cold start)
 
@@ -391,6 +403,8 @@ _COMMANDS = {
     "catalog": _catalog,
     "import": _import,
     "run": _run,
+    "serve": _serve,
+    "token": _token,
     "warm-up": _warm_up,
 }
 

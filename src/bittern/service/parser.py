@@ -8,7 +8,12 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from bittern.service import backtest, catalog_commands, import_rules
+from bittern.service import (
+    backtest,
+    catalog_commands,
+    import_rules,
+    serve_commands,
+)
 from bittern.service.arguments import (
     VersionAction,
     add_ignore_case,
@@ -62,6 +67,7 @@ exit codes: 0 success, 1 wrong data, 2 wrong command, 130 interrupted,
     catalog_commands.add_parsers(commands, _command)
     import_rules.add_parser(commands, _command)
     _add_run(commands)
+    serve_commands.add_parsers(commands, _command)
     _add_warm_up(commands)
     for name, command in commands.choices.items():
         command.set_defaults(run=runs[name])

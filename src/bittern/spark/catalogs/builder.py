@@ -46,9 +46,10 @@ from pyarrow import fs
 from pyspark.sql import SparkSession
 
 from bittern.catalog.catalog import Catalog
+from bittern.catalog.following import step_to, tell_left_out
 from bittern.engine.index import Index
 from bittern.engine.known_schema import KnownSchema, Unknown, tell_unknown
-from bittern.engine.live.layers import COMPACT_ROWS, COMPACT_SHARE, Layers
+from bittern.engine.live.layers import Layers
 from bittern.engine.snapshot.folder import read_snapshot
 from bittern.errors import BadSubscription, CatalogError, OptionError, SnapshotError
 from bittern.language.derived import sets_of
@@ -72,8 +73,8 @@ _WHOLE, _PLAIN = ".json", ".plain.json"
 _BASE = re.compile(r"[0-9]{20}(\.plain)?\.json")
 _DIGITS = 20
 _COLUMNS = ["id", "expression", "weight"]
-#: Subscriptions that are left out: so many are named in the log one by one, and in a note.
-_NAMED, _NOTED = 20, 1000
+#: Subscriptions that are left out: so many are named in a note.
+_NOTED = 1000
 
 
 class _Note(NamedTuple):
@@ -211,18 +212,13 @@ class Builder:
         """Apply the changes; False if they are forgotten, or so many that a new base is quicker."""
         if version == layers.version:
             return True
-        try:
-            changes = self._catalog.changes(layers.version, version)
-        except OptionError:
+        step = step_to(self._catalog, layers, version)
+        if step is None:
             return False
-        put = changes.put.select(_COLUMNS)
-        if len(changes.removed) + put.num_rows > _too_many(layers):
-            return False
-        for id_ in (*changes.removed, *put["id"].to_pylist()):
+        for id_ in step.ids:
             self.bad.pop(id_, None)
-        rows = zip(*(column.to_pylist() for column in put.columns), strict=True)
         with self._or_anew():
-            bad = layers.apply(changes.removed, rows, version)
+            bad = step.take(layers)
         self._is_plain |= any(map(lacks_history, bad))
         self._take_bad(bad)
         return True
@@ -272,10 +268,7 @@ class Builder:
         return Index.of_subscriptions(read, shapes.templates, sample=sample, text_ids=True)
 
     def _take_bad(self, bad: list[BadSubscription]) -> None:
-        for each in bad[:_NAMED]:
-            logger.warning("bittern: subscription %r is left out: %s", each.id, each.message)
-        if len(bad) > _NAMED:
-            logger.warning("bittern: %d more subscriptions are left out", len(bad) - _NAMED)
+        tell_left_out(bad)
         self.bad |= {each.id: each for each in bad}
 
     # -- the store -----------------------------------------------------------------------------
@@ -390,8 +383,3 @@ def _verified(ref: SnapshotRef) -> Index:
 
 def _bad(id_: Any, position: Any, message: Any) -> BadSubscription:
     return BadSubscription(words(id_), whole(position), words(message))
-
-
-def _too_many(layers: Layers) -> int:
-    """More changes at once than these are not worth a delta."""
-    return max(COMPACT_ROWS, int(COMPACT_SHARE * len(layers)))

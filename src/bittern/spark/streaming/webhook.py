@@ -29,7 +29,6 @@ Cost: one shuffle of the matches, and what ``delivery/lanes.py`` says for each t
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import sys
@@ -51,7 +50,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from bittern.delivery.addresses import networks
+from bittern.delivery.addresses import networks, url_in
 from bittern.delivery.lanes import Endpoint, Terms
 from bittern.delivery.posting import check_headers
 from bittern.errors import OptionError, brief
@@ -270,19 +269,6 @@ def _rows(batch: Batch, targets: pa.Table) -> DataFrame:
         .sortWithinPartitions(F.desc("waited"), "url", "subscriber", *orders, SUBSCRIPTION, "match")
         .select("url", "subscriber", "match")
     )
-
-
-def url_in(metadata: str | None, entry: str) -> str | None:
-    """The URL that a subscription's metadata names, if it names one."""
-    try:
-        found = json.loads(metadata or "null")
-    except (ValueError, RecursionError):
-        return None
-    url = found.get(entry) if isinstance(found, dict) else None
-    if url is None or url == "":
-        return None
-    text = url if isinstance(url, str) else json.dumps(url)  # which is refused, and so seen
-    return text.encode("utf-8", "replace").decode()
 
 
 def _seconds(name: str, value: Any, *, zero: bool = True) -> float:
