@@ -29,9 +29,8 @@ kind, and its negation has to say so (``conditions.is_not``).
 What formats share::
 
     conditions.py   pieces of expressions: quoted names, constants, comparisons, lists, kinds
-    truths.py       conditions of three values, or two: AND, OR, and NOT that reaches the leaves
-    answers.py      conditions of two-valued systems, each with its opposite: of MongoDB, of
-                    Elasticsearch and of JSON Logic
+    answers.py      conditions with their opposites: AND, OR and NOT of them, values of lists
+    words.py        rules that are text: words, and the reader of a grammar
     constructs.py   what each predicate came from, for explanations
     addresses.py    ranges of IP addresses
     regexes.py      regular expressions of Lucene and PCRE in RE2's syntax

@@ -1,4 +1,4 @@
-"""Conditions of two-valued systems, each with its opposite.
+"""Conditions with their opposites: how foreign rules say NOT.
 
 An ``Answer`` is a pair of conditions: ``yes`` is TRUE where the foreign condition holds, ``no``
 where it does not. NOT exchanges them, AND and OR join them, so that no NOT ever meets an unknown
@@ -6,6 +6,9 @@ comparison::
 
     name LIKE 'win%'        yes   it is a text that starts so
                             no    it is another text, or of another kind, or NULL, or missing
+
+Of a two-valued system one of them is TRUE; of one with three values, as JMS has, what is neither is
+unknown.
 
 **Any value of a list.** For most systems a list stands for each of its values: ``any_value`` holds
 for a value, or for a list that has such a value. What no condition of ours can look into (a list
@@ -89,7 +92,7 @@ def bounded(answer: Answer) -> Answer:
 
 def told(answer: Answer, construct: Any) -> Answer:
     """The answer, after noting the construct that it was made of."""
-    return Answer(said(answer.yes, construct), said(answer.no, construct))
+    return Answer(said(answer.yes, construct), said(answer.no, construct, fails=True))
 
 
 def _is_too_long(condition: str) -> bool:

@@ -36,9 +36,9 @@ from sigma.types import (
 from bittern.errors import RuleError, brief
 from bittern.imports import conditions as say
 from bittern.imports.addresses import ipv4_patterns, ipv6_patterns
+from bittern.imports.answers import ALWAYS, Answer, both, either, negated, told, written
 from bittern.imports.formats import Wrapped
 from bittern.imports.json_rules import MAX_TEXT
-from bittern.imports.truths import Both, Condition, Decided, Opposite, Told, TwoTexts
 
 _WILD = {
     SpecialChars.WILDCARD_MULTI: say.ANY_TEXT,
@@ -159,7 +159,7 @@ class BitternBackend(Backend):
         found = super().convert_condition(cond, state)
         if found is None or not hasattr(cond, "value"):
             return found
-        return Told(found, self._items.get(id(cond.value)) or _item(cond))
+        return told(found, self._items.get(id(cond.value)) or _item(cond))
 
     def convert_rule(self, rule: Any, *arguments: Any, **options: Any) -> Any:
         """Convert a rule."""
@@ -169,19 +169,18 @@ class BitternBackend(Backend):
                 self._items |= _items(name, detection)
         return super().convert_rule(rule, *arguments, **options)
 
-    def convert_condition_and(self, cond: Any, state: ConversionState) -> Condition:
+    def convert_condition_and(self, cond: Any, state: ConversionState) -> Answer:
         """Convert AND."""
-        return Both(tuple(self.convert_condition(each, state) for each in cond.args))
+        return both(self.convert_condition(each, state) for each in cond.args)
 
-    def convert_condition_or(self, cond: Any, state: ConversionState) -> Condition:
+    def convert_condition_or(self, cond: Any, state: ConversionState) -> Answer:
         """Convert OR."""
-        parts = tuple(self.convert_condition(each, state) for each in cond.args)
-        return Both(parts, either=True)
+        return either(self.convert_condition(each, state) for each in cond.args)
 
-    def convert_condition_not(self, cond: Any, state: ConversionState) -> Condition:
+    def convert_condition_not(self, cond: Any, state: ConversionState) -> Answer:
         """Convert NOT; of nothing, it is nothing."""
         inner = self.convert_condition(cond.args[0], state)
-        return Decided(True) if inner is None else Opposite(inner)
+        return ALWAYS if inner is None else negated(inner)
 
     def decide_convert_condition_as_in_expression(self, cond: Any, state: ConversionState) -> bool:
         """Plain strings of one field that do not regard case are one list."""
@@ -190,25 +189,25 @@ class BitternBackend(Backend):
             for each in cond.args
         )
 
-    def convert_condition_as_in_expression(self, cond: Any, state: ConversionState) -> Condition:
+    def convert_condition_as_in_expression(self, cond: Any, state: ConversionState) -> Answer:
         """Convert a list of strings."""
         del state
         first: Any = cond.args[0]
         name = _field(first.field)
         values = ", ".join(dict.fromkeys(_lowered(_text(each.value)) for each in cond.args))
-        told = self._items.get(id(first.value)) or _item(first)
-        return Told(_leaf(f"lower({name}) IN ({values})", name), told)
+        item = self._items.get(id(first.value)) or _item(first)
+        return told(_leaf(f"lower({name}) IN ({values})", name), item)
 
     # Fields
 
-    def convert_condition_field_eq_val_str(self, cond: Any, state: ConversionState) -> Condition:
+    def convert_condition_field_eq_val_str(self, cond: Any, state: ConversionState) -> Answer:
         """Convert a string without case; numbers and Booleans are compared as their text."""
         del state
         return _like(_field(cond.field), cond.value)
 
     def convert_condition_field_eq_val_str_case_sensitive(
         self, cond: Any, state: ConversionState
-    ) -> Condition:
+    ) -> Answer:
         """Convert a string with case; only strings match."""
         del state
         name = _field(cond.field)
@@ -217,9 +216,9 @@ class BitternBackend(Backend):
             found = say.like(name, *pieces)
         else:
             found = say.compare(name, "=", "".join(pieces))
-        return TwoTexts(found, say.is_not(found, name, "string"))
+        return Answer(found, say.is_not(found, name, "string"))
 
-    def convert_condition_field_eq_val_num(self, cond: Any, state: ConversionState) -> Condition:
+    def convert_condition_field_eq_val_num(self, cond: Any, state: ConversionState) -> Answer:
         """Convert a number: it, or its text."""
         del state
         name, number = _field(cond.field), cond.value.number
@@ -233,23 +232,23 @@ class BitternBackend(Backend):
                 say.is_kind(name, "container"),
             ]
         )
-        return TwoTexts(say.any_of([same, text]), fails)
+        return Answer(say.any_of([same, text]), fails)
 
-    def convert_condition_field_eq_val_bool(self, cond: Any, state: ConversionState) -> Condition:
+    def convert_condition_field_eq_val_bool(self, cond: Any, state: ConversionState) -> Answer:
         """Convert TRUE or FALSE: it, or its text."""
         del state
         name = _field(cond.field)
         value = "true" if cond.value.boolean else "false"
         return _leaf(say.compare(f"lower({name})", "=", value), name)
 
-    def convert_condition_field_eq_val_re(self, cond: Any, state: ConversionState) -> Condition:
+    def convert_condition_field_eq_val_re(self, cond: Any, state: ConversionState) -> Answer:
         """Convert a regular expression, found anywhere in a string."""
         del state
         name = _field(cond.field)
         found = say.matches(name, cond.value.escape(escape_escape_char=False))
-        return TwoTexts(found, say.is_not(found, name, "string"))
+        return Answer(found, say.is_not(found, name, "string"))
 
-    def convert_condition_field_eq_val_cidr(self, cond: Any, state: ConversionState) -> Condition:
+    def convert_condition_field_eq_val_cidr(self, cond: Any, state: ConversionState) -> Answer:
         """Convert a range of IP addresses, in all their spellings."""
         del state
         name, network = _field(cond.field), cond.value.network
@@ -258,19 +257,17 @@ class BitternBackend(Backend):
         else:
             patterns = ipv6_patterns(network, dotted=True, zeros=False)
         found = say.any_of(say.matches(name, each) for each in patterns)
-        return TwoTexts(found, say.is_not(found, name, "string"))
+        return Answer(found, say.is_not(found, name, "string"))
 
-    def convert_condition_field_compare_op_val(
-        self, cond: Any, state: ConversionState
-    ) -> Condition:
+    def convert_condition_field_compare_op_val(self, cond: Any, state: ConversionState) -> Answer:
         """Convert a comparison with a number, of numbers."""
         del state
         name, value = _field(cond.field), cond.value
         assert isinstance(value, SigmaCompareExpression)
         found = say.compare(name, _OPERATORS[value.op.name], value.number.number)
-        return TwoTexts(found, say.is_not(found, name, "number"))
+        return Answer(found, say.is_not(found, name, "number"))
 
-    def convert_condition_field_eq_field(self, cond: Any, state: ConversionState) -> Condition:
+    def convert_condition_field_eq_field(self, cond: Any, state: ConversionState) -> Answer:
         """Convert a reference to another field: both as text without case."""
         del state
         reference: Any = cond.value
@@ -284,23 +281,23 @@ class BitternBackend(Backend):
             found = f"endswith({left}, {right})"
         else:
             found = f"({left} = {right})"
-        return TwoTexts(found, say.any_of([f"NOT {found}", *_no_text(one), *_no_text(other)]))
+        return Answer(found, say.any_of([f"NOT {found}", *_no_text(one), *_no_text(other)]))
 
-    def convert_condition_field_eq_val_null(self, cond: Any, state: ConversionState) -> Condition:
+    def convert_condition_field_eq_val_null(self, cond: Any, state: ConversionState) -> Answer:
         """Convert null: it is NULL or missing."""
         del state
         name = _field(cond.field)
-        return TwoTexts(say.is_null(name), f"{name} IS NOT NULL")
+        return Answer(say.is_null(name), f"{name} IS NOT NULL")
 
-    def convert_condition_field_exists(self, cond: Any, state: ConversionState) -> Condition:
+    def convert_condition_field_exists(self, cond: Any, state: ConversionState) -> Answer:
         """Convert existence: the event has the field, if only as NULL."""
         del state
         name = _field(cond.field)
-        return TwoTexts(f"{name} IS NOT MISSING", say.is_missing(name))
+        return Answer(f"{name} IS NOT MISSING", say.is_missing(name))
 
-    def convert_condition_field_not_exists(self, cond: Any, state: ConversionState) -> Condition:
+    def convert_condition_field_not_exists(self, cond: Any, state: ConversionState) -> Answer:
         """Convert absence."""
-        return Opposite(self.convert_condition_field_exists(cond, state))
+        return negated(self.convert_condition_field_exists(cond, state))
 
     def convert_condition_field_eq_val_timestamp_part(
         self, cond: Any, state: ConversionState
@@ -318,26 +315,26 @@ class BitternBackend(Backend):
 
     # Keywords
 
-    def convert_condition_val_str(self, cond: Any, state: ConversionState) -> Condition:
+    def convert_condition_val_str(self, cond: Any, state: ConversionState) -> Answer:
         """Convert a keyword: it is somewhere in one of the fields."""
         del state
         pieces = [say.ANY_TEXT, *_pieces(cond.value), say.ANY_TEXT]
         return self._anywhere(lambda name: _leaf(say.like(name, *pieces, ignoring_case=True), name))
 
-    def convert_condition_val_num(self, cond: Any, state: ConversionState) -> Condition:
+    def convert_condition_val_num(self, cond: Any, state: ConversionState) -> Answer:
         """Convert a number as a keyword."""
         del state
         pieces = [say.ANY_TEXT, str(cond.value), say.ANY_TEXT]
         return self._anywhere(lambda name: _leaf(say.like(name, *pieces, ignoring_case=True), name))
 
-    def convert_condition_val_re(self, cond: Any, state: ConversionState) -> Condition:
+    def convert_condition_val_re(self, cond: Any, state: ConversionState) -> Answer:
         """Convert a regular expression as a keyword."""
         del state
         pattern = cond.value.escape(escape_escape_char=False)
 
-        def found(name: str) -> Condition:
+        def found(name: str) -> Answer:
             one = say.matches(name, pattern)
-            return TwoTexts(one, say.is_not(one, name, "string"))
+            return Answer(one, say.is_not(one, name, "string"))
 
         return self._anywhere(found)
 
@@ -346,10 +343,10 @@ class BitternBackend(Backend):
         del cond, state
         raise RuleError("a query of another language cannot be said")
 
-    def _anywhere(self, condition: Any) -> Condition:
+    def _anywhere(self, condition: Any) -> Answer:
         if not self.fields:
             raise RuleError("a keyword is searched in all fields: name them with fields=")
-        return Both(tuple(condition(_field(each)) for each in self.fields), either=True)
+        return either(condition(_field(each)) for each in self.fields)
 
     # What is about several events
 
@@ -371,7 +368,7 @@ class BitternBackend(Backend):
     ) -> str:
         """Write the condition as an expression."""
         del rule, index, state
-        return say.printed(query.true())
+        return written(query)
 
 
 def _items(name: str, detection: SigmaDetection) -> dict[int, str]:
@@ -407,9 +404,9 @@ def _no_text(name: str) -> list[str]:
     return [say.is_null(name), say.is_kind(name, "container")]
 
 
-def _leaf(condition: str, name: str) -> Condition:
+def _leaf(condition: str, name: str) -> Answer:
     """A condition on the text of a field, which all values have but lists and objects."""
-    return TwoTexts(condition, say.any_of([f"NOT ({condition})", *_no_text(name)]))
+    return Answer(condition, say.any_of([f"NOT ({condition})", *_no_text(name)]))
 
 
 def _pieces(value: Any) -> list[Any]:
@@ -429,7 +426,7 @@ def _text(value: Any) -> str:
     return "".join(_pieces(value))
 
 
-def _like(name: str, value: Any) -> Condition:
+def _like(name: str, value: Any) -> Answer:
     pieces = _pieces(value)
     if say.ANY_TEXT in pieces or say.ANY_CHARACTER in pieces:
         return _leaf(say.like(name, *pieces, ignoring_case=True), name)

@@ -1,16 +1,16 @@
-"""The tree of a JMS selector: each condition says when it is TRUE and when it is FALSE.
+"""Conditions of a JMS selector: when each is TRUE, and when it is FALSE.
 
 What is neither is unknown. Both are text in which nothing is negated but comparisons of one kind.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from bittern.imports import conditions as say
-from bittern.imports.truths import Condition
+from bittern.imports.answers import Answer, bounded
 
 _OPPOSITE = {"=": "!=", "!=": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 _FLIPPED = {"=": "=", "!=": "!=", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
@@ -45,7 +45,7 @@ class Arithmetic:
 Operand: TypeAlias = JmsConstant | Property | Arithmetic
 
 
-def written(value: Operand) -> str:
+def text_of(value: Operand) -> str:
     """The value as text of an expression."""
     return (
         say.constant(value.value)
@@ -54,83 +54,54 @@ def written(value: Operand) -> str:
     )
 
 
-# Conditions: when TRUE, when FALSE
+# Conditions
 
 
-@dataclass(frozen=True)
-class Same(Condition):
+def same(left: Answer, right: Answer) -> Answer:
     """Two conditions are both TRUE or both FALSE."""
-
-    left: Condition
-    right: Condition
-
-    def true(self) -> str:
-        """When it is TRUE."""
-        left, right = self.left, self.right
-        both = say.all_of([left.true(), right.true()])
-        return say.any_of([both, say.all_of([left.false(), right.false()])])
-
-    def false(self) -> str:
-        """When it is FALSE."""
-        left, right = self.left, self.right
-        first = say.all_of([left.true(), right.false()])
-        return say.any_of([first, say.all_of([left.false(), right.true()])])
+    return bounded(
+        Answer(
+            say.any_of([say.all_of([left.yes, right.yes]), say.all_of([left.no, right.no])]),
+            say.any_of([say.all_of([left.yes, right.no]), say.all_of([left.no, right.yes])]),
+        )
+    )
 
 
-@dataclass(frozen=True)
-class Holds(Condition):
+def holds(name: str) -> Answer:
     """A property alone: TRUE is TRUE, any other value is FALSE."""
-
-    name: str
-
-    def true(self) -> str:
-        """When it is TRUE."""
-        return say.compare(self.name, "=", True)
-
-    def false(self) -> str:
-        """When it is FALSE."""
-        others = (say.is_kind(self.name, kind) for kind in _KINDS if kind != "boolean")
-        return say.any_of([say.compare(self.name, "=", False), *others])
+    others = (say.is_kind(name, kind) for kind in _KINDS if kind != "boolean")
+    fails = say.any_of([say.compare(name, "=", False), *others])
+    return Answer(say.compare(name, "=", True), fails)
 
 
-@dataclass(frozen=True)
-class Compared(Condition):
+def compared(left: Operand, operator: str, right: Operand) -> Answer:
     """Two values, compared; of two kinds they are neither equal nor in order."""
+    differ = operator == "!="
+    opposite = _compared(left, _OPPOSITE[operator], right, differ=not differ)
+    return Answer(_compared(left, operator, right, differ=differ), opposite)
 
-    left: Operand
-    operator: str
-    right: Operand
 
-    def true(self) -> str:
-        """When it is TRUE."""
-        return self._compared(self.operator, differ=self.operator == "!=")
-
-    def false(self) -> str:
-        """When it is FALSE."""
-        return self._compared(_OPPOSITE[self.operator], differ=self.operator != "!=")
-
-    def _compared(self, operator: str, *, differ: bool) -> str:
-        """The comparison, or ``differ``: what is of two kinds fulfils it as well."""
-        left, right = self.left, self.right
-        if isinstance(left, JmsConstant) and isinstance(right, JmsConstant):
-            if say.kind_of(left.value) != say.kind_of(right.value):
-                return say.TRUE if differ else say.FALSE
-            return f"({written(left)} {operator} {written(right)})"
-        if isinstance(left, JmsConstant):
-            left, right, operator = right, left, _FLIPPED[operator]
+def _compared(left: Operand, operator: str, right: Operand, *, differ: bool) -> str:
+    """The comparison, or ``differ``: what is of two kinds fulfils it as well."""
+    if isinstance(left, JmsConstant) and isinstance(right, JmsConstant):
+        if say.kind_of(left.value) != say.kind_of(right.value):
+            return say.TRUE if differ else say.FALSE
+        return f"({text_of(left)} {operator} {text_of(right)})"
+    if isinstance(left, JmsConstant):
+        left, right, operator = right, left, _FLIPPED[operator]
+    kinds = [
+        say.is_kind(name, "number")
+        for name in dict.fromkeys(_properties(left) + _properties(right))
+    ]
+    if not isinstance(right, JmsConstant) and isinstance(left, Property):
+        # Two terms of different kinds are cast, as Spark does; JMS never casts.
         kinds = [
-            say.is_kind(name, "number")
-            for name in dict.fromkeys(_properties(left) + _properties(right))
+            say.any_of(say.all_of([_is_of(left, kind), _is_of(right, kind)]) for kind in _KINDS)
         ]
-        if not isinstance(right, JmsConstant) and isinstance(left, Property):
-            # Two terms of different kinds are cast, as Spark does; JMS never casts.
-            kinds = [
-                say.any_of(say.all_of([_is_of(left, kind), _is_of(right, kind)]) for kind in _KINDS)
-            ]
-        elif isinstance(right, Property):
-            kinds.append(say.is_kind(right.name, "number"))
-        compared = say.all_of([*kinds, f"({written(left)} {operator} {written(right)})"])
-        return say.any_of([compared, *_different(left, right)]) if differ else compared
+    elif isinstance(right, Property):
+        kinds.append(say.is_kind(right.name, "number"))
+    found = say.all_of([*kinds, f"({text_of(left)} {operator} {text_of(right)})"])
+    return say.any_of([found, *_different(left, right)]) if differ else found
 
 
 def _properties(value: Operand) -> tuple[str, ...]:
@@ -160,49 +131,19 @@ def _is_of(value: Operand, kind: say.Kind) -> str:
     return say.all_of(say.is_kind(name, "number") for name in value.properties)
 
 
-@dataclass(frozen=True)
-class Among(Condition):
+def among(name: str, values: Iterable[str]) -> Answer:
     """IN: what is no string is unknown."""
-
-    name: str
-    values: tuple[str, ...]
-
-    def true(self) -> str:
-        """When it is TRUE."""
-        return say.is_one_of(self.name, self.values)
-
-    def false(self) -> str:
-        """When it is FALSE."""
-        return f"NOT ({self.true()})"
+    found = say.is_one_of(name, values)
+    return Answer(found, f"NOT ({found})")
 
 
-@dataclass(frozen=True)
-class LikePattern(Condition):
+def like(name: str, pieces: Iterable[Any]) -> Answer:
     """LIKE: what is no string is FALSE."""
-
-    name: str
-    pieces: tuple[Any, ...]
-
-    def true(self) -> str:
-        """When it is TRUE."""
-        return say.like(self.name, *self.pieces)
-
-    def false(self) -> str:
-        """When it is FALSE."""
-        others = (say.is_kind(self.name, kind) for kind in _KINDS if kind != "string")
-        return say.any_of([f"NOT ({self.true()})", *others])
+    found = say.like(name, *pieces)
+    others = (say.is_kind(name, kind) for kind in _KINDS if kind != "string")
+    return Answer(found, say.any_of([f"NOT ({found})", *others]))
 
 
-@dataclass(frozen=True)
-class PropertyIsNull(Condition):
+def property_is_null(name: str) -> Answer:
     """A property is NULL; never unknown."""
-
-    name: str
-
-    def true(self) -> str:
-        """When it is TRUE."""
-        return say.is_null(self.name)
-
-    def false(self) -> str:
-        """When it is FALSE."""
-        return f"{self.name} IS NOT NULL"
+    return Answer(say.is_null(name), f"{name} IS NOT NULL")

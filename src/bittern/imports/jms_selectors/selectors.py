@@ -12,34 +12,30 @@ Properties are attributes by name. Numbers with a fraction are doubles, as in Ja
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from typing import Any, NamedTuple, NoReturn
+from typing import Any
 
-from bittern.errors import RuleError, brief
 from bittern.imports import conditions as say
+from bittern.imports.answers import ALWAYS, NEVER, Answer, both, either, negated, told, written
 from bittern.imports.jms_selectors.conditions import (
-    Among,
     Arithmetic,
-    Compared,
-    Holds,
     JmsConstant,
-    LikePattern,
     Operand,
     Property,
-    PropertyIsNull,
-    Same,
+    among,
+    compared,
+    holds,
+    like,
     properties_in,
-    written,
+    property_is_null,
+    same,
+    text_of,
 )
-from bittern.imports.truths import Both, Condition, Decided, Opposite, Told
+from bittern.imports.words import WordReader
 
-#: Characters of a selector, and levels of parentheses and NOT.
-MAX_TEXT = 65_536
-MAX_DEPTH = 50
 #: Comparisons of conditions: each doubles what is inside it.
 MAX_SAME = 8
 
-_TOKEN = re.compile(
+_WORD = re.compile(
     r"""(?P<space>\s+|--[^\n]*|/\*.*?\*/)
     |(?P<float>(?:[0-9]+\.[0-9]*|\.[0-9]+|[0-9]+(?=[eE]))(?:[eE][+-]?[0-9]+)?)
     |(?P<integer>0[xX][0-9a-fA-F]+|[0-9]+)[lL]?
@@ -48,200 +44,147 @@ _TOKEN = re.compile(
     |(?P<sign><>|<=|>=|[=<>+\-*/%(),])""",
     re.VERBOSE | re.DOTALL,
 )
-_WORDS = {
-    *("AND", "OR", "NOT", "BETWEEN", "LIKE", "IN", "IS", "ESCAPE", "NULL", "TRUE", "FALSE"),
-}
+_KEYS = frozenset(
+    ("AND", "OR", "NOT", "BETWEEN", "LIKE", "IN", "IS", "ESCAPE", "NULL", "TRUE", "FALSE")
+)
 
 
 def jms(selector: Any) -> str:
     """The expression of a selector."""
-    if not isinstance(selector, str):
-        raise RuleError(f"a selector is text, not {type(selector).__name__}")
-    if len(selector) > MAX_TEXT:
-        raise RuleError(f"a selector has at most {MAX_TEXT:,} characters")
-    return say.printed(_Reader(selector).read().true())
+    return written(_Reader(selector).read())
 
 
 # Reading
 
 
-class _Token(NamedTuple):
-    kind: str
-    text: str
-    position: int
-
-    def says(self, *words: str) -> bool:
-        """Whether it is one of these key words or signs."""
-        return self.kind in ("key", "sign") and self.text in words
-
-
-def place_in(text: str, position: int) -> str:
-    """A position as messages show it."""
-    line = text.count("\n", 0, position) + 1
-    return f"line {line}, column {position - (text.rfind(chr(10), 0, position) + 1) + 1}"
-
-
-class _Reader:
+class _Reader(WordReader):
     """One selector. OR, AND, NOT, comparisons, sums, products: each level is one method."""
 
-    def __init__(self, text: str) -> None:
-        self.text = text
-        self.tokens = list(self._split())
-        self.at = 0
-        self.depth = self.same = 0
+    title = "a selector"
+    levels = "parentheses"
+    pattern = _WORD
+    keys = _KEYS
 
-    def _split(self) -> Iterator[_Token]:
-        position = 0
-        while position < len(self.text):
-            match = _TOKEN.match(self.text, position)
-            if match is None:
-                self._refuse(f"{brief(self.text[position])} has no meaning here", position)
-            kind, found = str(match.lastgroup), match[0]
-            if kind == "word" and found.upper() in _WORDS:
-                kind, found = "key", found.upper()
-            if kind != "space":
-                yield _Token(kind, found, position)
-            position = match.end()
-        yield _Token("end", "", len(self.text))
+    def __init__(self, rule: Any) -> None:
+        super().__init__(rule)
+        self.same = 0
 
-    def _refuse(self, reason: str, position: int | None = None) -> NoReturn:
-        if position is None:
-            position = self.tokens[self.at].position
-        raise RuleError(reason, place_in(self.text, position))
-
-    def _takes(self, *words: str) -> str:
-        """The next token if it is one of these, else nothing."""
-        token = self.tokens[self.at]
-        if not token.says(*words):
-            return ""
-        self.at += 1
-        return token.text
-
-    def _needs(self, word: str) -> None:
-        if not self._takes(word):
-            found = self.tokens[self.at]
-            shown = brief(found.text) if found.kind != "end" else "the end"
-            self._refuse(f"{word} is expected here, not {shown}")
-
-    def read(self) -> Condition:
+    def read(self) -> Answer:
         found = self._condition(self._either())
-        if self.tokens[self.at].kind != "end":
-            self._refuse(f"{brief(self.tokens[self.at].text)} is not expected here")
+        self.ends()
         return found
 
-    def _condition(self, found: Condition | Operand) -> Condition:
-        if isinstance(found, Condition):
+    def _condition(self, found: Answer | Operand) -> Answer:
+        if isinstance(found, Answer):
             return found
         if isinstance(found, Property):
-            return Told(Holds(found.name), found.name.strip("`"))
+            return told(holds(found.name), found.name.strip("`"))
         if isinstance(found, JmsConstant) and isinstance(found.value, bool):
-            return Decided(found.value)
-        return self._refuse("a condition is expected before this, not a value")
+            return ALWAYS if found.value else NEVER
+        return self.refuse("a condition is expected before this, not a value")
 
-    def _value(self, found: Condition | Operand) -> Operand:
-        if isinstance(found, Condition):
-            self._refuse("a value is expected before this, not a condition")
+    def _value(self, found: Answer | Operand) -> Operand:
+        if isinstance(found, Answer):
+            self.refuse("a value is expected before this, not a condition")
         return found
 
-    def _either(self) -> Condition | Operand:
+    def _either(self) -> Answer | Operand:
         found = self._all()
         parts = [found]
-        while self._takes("OR"):
+        while self.takes("OR"):
             parts.append(self._all())
         if len(parts) == 1:
             return found
-        return Both(tuple(map(self._condition, parts)), either=True)
+        return either(map(self._condition, parts))
 
-    def _all(self) -> Condition | Operand:
+    def _all(self) -> Answer | Operand:
         found = self._negated()
         parts = [found]
-        while self._takes("AND"):
+        while self.takes("AND"):
             parts.append(self._negated())
-        return found if len(parts) == 1 else Both(tuple(map(self._condition, parts)))
+        return found if len(parts) == 1 else both(map(self._condition, parts))
 
-    def _negated(self) -> Condition | Operand:
+    def _negated(self) -> Answer | Operand:
         nots = 0
-        while self._takes("NOT"):
+        while self.takes("NOT"):
             nots += 1
         start = self.at
         found = self._equality()
-        if isinstance(found, Condition):
-            last = self.tokens[self.at - 1]
-            end = last.position + len(last.text)
-            found = Told(found, self.text[self.tokens[start].position : end])
+        if isinstance(found, Answer):
+            found = told(found, self.since(start))
         if nots:
             found = self._condition(found)
-        return Opposite(self._condition(found)) if nots % 2 else found
+        return negated(self._condition(found)) if nots % 2 else found
 
-    def _equality(self) -> Condition | Operand:
+    def _equality(self) -> Answer | Operand:
         found = self._comparison()
-        while operator := self._takes("=", "<>", "IS"):
+        while operator := self.takes("=", "<>", "IS"):
             if operator == "IS":
-                negated = bool(self._takes("NOT"))
-                self._needs("NULL")
+                is_not = bool(self.takes("NOT"))
+                self.needs("NULL")
                 if not isinstance(found, Property):
-                    self._refuse("IS NULL must follow a property")
-                found = PropertyIsNull(found.name)
+                    self.refuse("IS NULL must follow a property")
+                found = property_is_null(found.name)
             else:
-                negated = operator == "<>"
+                is_not = operator == "<>"
                 found = self._equal(found, self._comparison())
-            found = Opposite(found) if negated else found
+            found = negated(found) if is_not else found
         return found
 
-    def _equal(self, left: Condition | Operand, right: Condition | Operand) -> Condition:
-        if isinstance(left, Condition) or isinstance(right, Condition):
+    def _equal(self, left: Answer | Operand, right: Answer | Operand) -> Answer:
+        if isinstance(left, Answer) or isinstance(right, Answer):
             self.same += 1
             if self.same > MAX_SAME:
-                self._refuse(f"at most {MAX_SAME} conditions are compared with = or <>")
-            return Same(self._condition(left), self._condition(right))
-        return Compared(left, "=", right)
+                self.refuse(f"at most {MAX_SAME} conditions are compared with = or <>")
+            return same(self._condition(left), self._condition(right))
+        return compared(left, "=", right)
 
-    def _comparison(self) -> Condition | Operand:
-        found: Condition | Operand = self._sum()
-        while operator := self._takes("<", "<=", ">", ">=", "BETWEEN", "LIKE", "IN", "NOT"):
-            negated = operator == "NOT"
-            if negated:
-                operator = self._takes("BETWEEN", "LIKE", "IN")
+    def _comparison(self) -> Answer | Operand:
+        found: Answer | Operand = self._sum()
+        while operator := self.takes("<", "<=", ">", ">=", "BETWEEN", "LIKE", "IN", "NOT"):
+            is_not = operator == "NOT"
+            if is_not:
+                operator = self.takes("BETWEEN", "LIKE", "IN")
                 if not operator:
-                    self._refuse("BETWEEN, LIKE or IN is expected after NOT")
+                    self.refuse("BETWEEN, LIKE or IN is expected after NOT")
             value = self._value(found)
             if operator == "BETWEEN":
                 low = self._ordered(self._sum())
-                self._needs("AND")
+                self.needs("AND")
                 high = self._ordered(self._sum())
                 self._ordered(value)
-                signs = ("<", ">") if negated else (">=", "<=")
-                ends = (Compared(value, signs[0], low), Compared(value, signs[1], high))
-                found = Both(ends, either=negated)
+                signs = ("<", ">") if is_not else (">=", "<=")
+                ends = (compared(value, signs[0], low), compared(value, signs[1], high))
+                found = either(ends) if is_not else both(ends)
                 continue
             if operator in ("LIKE", "IN"):
                 if not isinstance(value, Property):
-                    self._refuse(f"{operator} must follow a property")
+                    self.refuse(f"{operator} must follow a property")
                 found = self._like(value) if operator == "LIKE" else self._among(value)
             else:
-                found = Compared(self._ordered(value), operator, self._ordered(self._sum()))
-            found = Opposite(found) if negated else found
+                found = compared(self._ordered(value), operator, self._ordered(self._sum()))
+            found = negated(found) if is_not else found
         return found
 
-    def _ordered(self, value: Condition | Operand) -> Operand:
+    def _ordered(self, value: Answer | Operand) -> Operand:
         value = self._value(value)
         if isinstance(value, JmsConstant) and say.kind_of(value.value) != "number":
-            self._refuse("only numbers have an order in JMS: strings and Booleans have = and <>")
+            self.refuse("only numbers have an order in JMS: strings and Booleans have = and <>")
         return value
 
     def _text(self) -> str:
-        token = self.tokens[self.at]
-        if token.kind != "text":
-            self._refuse("a string is expected here")
+        word = self.next
+        if word.kind != "text":
+            self.refuse("a string is expected here")
         self.at += 1
-        return token.text[1:-1].replace("''", "'")
+        return word.text[1:-1].replace("''", "'")
 
-    def _like(self, value: Property) -> Condition:
+    def _like(self, value: Property) -> Answer:
         pattern, escape = self._text(), ""
-        if self._takes("ESCAPE"):
+        if self.takes("ESCAPE"):
             escape = self._text()
             if len(escape) != 1:
-                self._refuse("ESCAPE takes one character")
+                self.refuse("ESCAPE takes one character")
         pieces: list[Any] = []
         characters = iter(pattern)
         for each in characters:
@@ -249,84 +192,75 @@ class _Reader:
                 pieces.append(next(characters, each))
             else:
                 pieces.append({"%": say.ANY_TEXT, "_": say.ANY_CHARACTER}.get(each, each))
-        return LikePattern(value.name, tuple(pieces))
+        return like(value.name, pieces)
 
-    def _among(self, value: Property) -> Condition:
-        self._needs("(")
+    def _among(self, value: Property) -> Answer:
+        self.needs("(")
         values = [self._text()]
-        while self._takes(","):
+        while self.takes(","):
             values.append(self._text())
-        self._needs(")")
-        return Among(value.name, tuple(values))
+        self.needs(")")
+        return among(value.name, values)
 
     # Arithmetic
 
-    def _sum(self) -> Condition | Operand:
+    def _sum(self) -> Answer | Operand:
         found = self._product()
-        while operator := self._takes("+", "-"):
+        while operator := self.takes("+", "-"):
             found = self._computed(found, operator, self._product())
         return found
 
-    def _product(self) -> Condition | Operand:
+    def _product(self) -> Answer | Operand:
         found = self._signed()
-        while operator := self._takes("*", "/", "%"):
+        while operator := self.takes("*", "/", "%"):
             found = self._computed(found, operator, self._signed())
         return found
 
-    def _signed(self) -> Condition | Operand:
-        sign = self._takes("+", "-")
+    def _signed(self) -> Answer | Operand:
+        sign = self.takes("+", "-")
         if not sign:
             return self._single()
-        with_depth = self._deeper()
+        level = self.deeper()
         found = self._numeric(self._signed())
-        self.depth = with_depth
+        self.back(level)
         if sign == "+":
             return found
         if isinstance(found, JmsConstant):
             return JmsConstant(-found.value)
-        return Arithmetic(f"(-{written(found)})", properties_in(found))
+        return Arithmetic(f"(-{text_of(found)})", properties_in(found))
 
-    def _computed(
-        self, left: Condition | Operand, operator: str, right: Condition | Operand
-    ) -> Operand:
+    def _computed(self, left: Answer | Operand, operator: str, right: Answer | Operand) -> Operand:
         first, second = self._numeric(left), self._numeric(right)
-        text = f"({written(first)} {operator} {written(second)})"
+        text = f"({text_of(first)} {operator} {text_of(second)})"
         return Arithmetic(text, properties_in(first) + properties_in(second))
 
-    def _numeric(self, found: Condition | Operand) -> Operand:
+    def _numeric(self, found: Answer | Operand) -> Operand:
         value = self._value(found)
         if isinstance(value, JmsConstant) and say.kind_of(value.value) != "number":
-            self._refuse("arithmetic is for numbers: joining strings with + is not JMS")
+            self.refuse("arithmetic is for numbers: joining strings with + is not JMS")
         return value
 
-    def _deeper(self) -> int:
-        self.depth += 1
-        if self.depth > MAX_DEPTH:
-            self._refuse(f"a selector has at most {MAX_DEPTH} levels of parentheses")
-        return self.depth - 1
-
-    def _single(self) -> Condition | Operand:
-        token = self.tokens[self.at]
-        if self._takes("("):
-            depth = self._deeper()
+    def _single(self) -> Answer | Operand:
+        word = self.next
+        if self.takes("("):
+            level = self.deeper()
             found = self._either()
-            self._needs(")")
-            self.depth = depth
+            self.needs(")")
+            self.back(level)
             return found
         self.at += 1
-        if token.kind == "float":
-            return JmsConstant(float(token.text))
-        if token.kind == "integer":
-            return JmsConstant(_integer(token.text))
-        if token.kind == "text":
-            return JmsConstant(token.text[1:-1].replace("''", "'"))
-        if token.says("TRUE", "FALSE"):
-            return JmsConstant(token.text == "TRUE")
-        if token.kind == "word":
-            return Property(say.path(token.text))
+        if word.kind == "float":
+            return JmsConstant(float(word.text))
+        if word.kind == "integer":
+            return JmsConstant(_integer(word.text))
+        if word.kind == "text":
+            return JmsConstant(word.text[1:-1].replace("''", "'"))
+        if word.says("TRUE", "FALSE"):
+            return JmsConstant(word.text == "TRUE")
+        if word.kind == "word":
+            return Property(say.path(word.text))
         self.at -= 1
-        shown = brief(token.text) if token.kind != "end" else "the end"
-        return self._refuse(f"a property, a constant or a parenthesis is expected, not {shown}")
+        return self.refuse(f"a property, a constant or a parenthesis is expected, not {word.shown}")
 
 
 def _integer(text: str) -> int | float:
