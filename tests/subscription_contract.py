@@ -188,6 +188,14 @@ def integer_events() -> st.SearchStrategy[dict[str, Any]]:
     return st.fixed_dictionaries({}, optional=dict.fromkeys(_NAMES, value))
 
 
+@st.composite
+def integer_cases(draw: st.DrawFn, most: int) -> tuple[Compiled, EncodedEvents]:
+    """A catalog of up to so many expressions, and a batch of events."""
+    trees = draw(st.lists(integer_expressions(), min_size=1, max_size=most))
+    catalog = compiled([print_expression(tree) for tree in trees])
+    return catalog, encoded(catalog, draw(strategies.batches(integer_events(), max_size=8)))
+
+
 #: Expressions and events by the name of their world.
 WORLDS: dict[str, tuple[st.SearchStrategy[Expression], st.SearchStrategy[dict[str, Any]]]] = {
     "free": (strategies.free_expressions(depth=3), strategies.free_events()),

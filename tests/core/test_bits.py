@@ -29,6 +29,7 @@ from bittern.matching.pivot import choice as choice_module
 from bittern.matching.pivot.choice import cheaper_in_bits, worth_bits
 from bittern.matching.program import programs
 from bittern.model.classes.compile import Compiled
+from bittern.model.rank.encoded import EncodedEvents
 from bittern.vectors import _and_lines, and_lines
 from effort import examples
 from subscription_contract import (
@@ -37,8 +38,7 @@ from subscription_contract import (
     encoded,
     expected_pairs,
     held,
-    integer_events,
-    integer_expressions,
+    integer_cases,
     pairs,
     truth,
 )
@@ -131,13 +131,9 @@ def limits_of(catalog: Compiled, index: Bits) -> list[dict[int, int]]:
 
 
 @examples(0.5)
-@given(
-    st.lists(integer_expressions(), min_size=1, max_size=5),
-    strategies.batches(integer_events(), max_size=8),
-)
-def test_limits_hold_for_every_match(trees: list[Any], events: list[dict[str, Any]]) -> None:
-    catalog = compiled([print_expression(tree) for tree in trees])
-    batch = encoded(catalog, events)
+@given(integer_cases(5))
+def test_limits_hold_for_every_match(case: tuple[Compiled, EncodedEvents]) -> None:
+    catalog, batch = case
     index, _ = held(Bits, catalog, range(len(catalog.classes)), memory=4)
     assert isinstance(index, Bits)
     groups, channels = index._groups, index.arrays()["channels"]

@@ -8,25 +8,22 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
 import bittern
-import strategies
 from answers import build
 from bittern.jit import frozen
-from bittern.language.printer import print_expression
 from bittern.literature.rectangles.boxes import Boxes, boxes_of
 from bittern.literature.rectangles.hem import Hem
 from bittern.literature.rectangles.rein import Rein, buckets_of
 from bittern.literature.rectangles.tama import Tama, parts_of
+from bittern.model.classes.compile import Compiled
+from bittern.model.rank.encoded import EncodedEvents
 from effort import examples
 from subscription_contract import (
     compiled,
-    encoded,
     expected_pairs,
     held,
-    integer_events,
-    integer_expressions,
+    integer_cases,
     pairs,
     truth,
 )
@@ -87,13 +84,9 @@ def test_bitmaps_have_what_other_groups_begin_and_end_with() -> None:
 )  # fmt: skip
 def test_few_buckets_groups_and_levels_change_nothing(cls: Any, parameters: Any) -> None:
     @examples(0.3)
-    @given(
-        st.lists(integer_expressions(), min_size=1, max_size=8),
-        strategies.batches(integer_events(), max_size=8),
-    )
-    def check(trees: list[Any], events: list[dict[str, Any]]) -> None:
-        catalog = compiled([print_expression(tree) for tree in trees])
-        batch = encoded(catalog, events)
+    @given(integer_cases(8))
+    def check(case: tuple[Compiled, EncodedEvents]) -> None:
+        catalog, batch = case
         index, live = held(cls, catalog, range(len(catalog.classes)), **parameters)
         index.check(catalog.rank.n_channels, catalog.rank.n_cells)
         assert pairs(index, batch) == expected_pairs(truth(catalog, batch), live)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -26,11 +26,12 @@ from bittern.literature.clauses.normal import normal_forms
 from bittern.matching.always import Always
 from bittern.matching.checks import check_channels, check_jumps, check_starts, check_tests
 from bittern.matching.contract import Found, SubscriptionIndex, check_size
-from bittern.matching.output import Output, first_time
+from bittern.matching.output import Output, OutputArrays, first_time
 from bittern.matching.program import accepts, programs
 from bittern.model.classes.classes import Classes
 from bittern.model.rank.encoded import EncodedEvents
 from bittern.model.rank.space import RankSpace
+from bittern.options import whole_number
 
 
 class Boxes(NamedTuple):
@@ -81,8 +82,22 @@ def report(events: Any, verifying: Any, out: Any, event: Any, box: Any, n: Any) 
     return n
 
 
+@inline
+def stops(out: Any, event: Any, needed: Any, n: Any) -> Any:
+    """Whether a kernel has to stop before this event, for lack of room for so many matches."""
+    lacks = n + needed > len(out.rows)
+    if lacks:
+        out.state[0], out.state[1], out.state[2] = event, needed, n
+    return lacks
+
+
 class BoxIndex(SubscriptionIndex):
     """A strategy that finds boxes, with what the three have alike."""
+
+    #: What it is built with, numbers from 1: by name the default, and the most.
+    numbers: ClassVar[Mapping[str, tuple[int, int]]]
+    #: The structure: a NamedTuple of arrays.
+    record: ClassVar[type[Any]]
 
     def __init__(
         self,
@@ -111,25 +126,32 @@ class BoxIndex(SubscriptionIndex):
     @staticmethod
     @abstractmethod
     def _made(bases: Int32s, boxes: Boxes, **parameters: int) -> Any:
-        """What follows from the boxes: the structure, a NamedTuple of arrays."""
-
-    @staticmethod
-    @abstractmethod
-    def _record() -> type[Any]:
-        """The type of the structure."""
+        """The structure, which follows from the boxes."""
 
     @abstractmethod
-    def _find(
-        self, events: EncodedEvents, verifying: Verifying, candidates: Int64s, out: Output
+    def _call(
+        self, events: EncodedEvents, verifying: Verifying, candidates: Int64s, out: OutputArrays
     ) -> None:
-        """Call the kernel until all events are matched."""
+        """Call the kernel, which matches events from ``state[0]`` on until it ``stops``."""
+
+    @classmethod
+    def check_parameters(cls, parameters: Mapping[str, Any]) -> None:
+        """Also refuse what is no number from 1 to the most."""
+        super().check_parameters(parameters)
+        for name, (default, most) in cls.numbers.items():
+            whole_number(name, parameters.get(name, default), 1, most)
 
     def match(self, events: EncodedEvents) -> Found:
         """Find boxes for all events, and verify the classes that they belong to."""
         out, candidates = Output(), np.zeros(events.n_events, dtype=np.int64)
         starts, rows = self._programs
         stamps = np.zeros(len(starts) - 1, dtype=np.int64)
-        self._find(events, Verifying(self._boxes.owners, starts, rows, stamps), candidates, out)
+        verifying = Verifying(self._boxes.owners, starts, rows, stamps)
+        while True:
+            self._call(events, verifying, candidates, out.arrays)
+            if out.state[0] == events.n_events:
+                break
+            out.make_room(int(out.state[1]))
         self._always.match(events, out)
         n = int(out.state[2])
         return Found(out.rows[:n], out.classes[:n], candidates + len(self._always.classes))
@@ -151,7 +173,7 @@ class BoxIndex(SubscriptionIndex):
             record_of(Boxes, under(arrays, "boxes.")),
             (arrays["starts"], arrays["rows"]),
             Always.from_arrays(arrays),
-            record_of(cls._record(), under(arrays, "own.")),
+            record_of(cls.record, under(arrays, "own.")),
             parameters,
         )
 

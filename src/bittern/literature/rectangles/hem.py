@@ -28,7 +28,6 @@ from bittern.literature.rectangles.boxes import Boxes
 from bittern.literature.rectangles.rein import BUCKETS, Buckets, Rein, buckets_of
 from bittern.model.classes.classes import Classes
 from bittern.model.rank.space import RankSpace
-from bittern.options import whole_number
 
 #: What the authors used: four bits.
 GROUPS = 16
@@ -59,6 +58,7 @@ class Hem(Rein):
     """REIN with bitmaps for groups of buckets; see the module for the layout."""
 
     name: ClassVar[str] = "hem"
+    numbers = {**Rein.numbers, "groups": (GROUPS, 1 << 10)}  # noqa: RUF012  never changed
 
     @classmethod
     def build(
@@ -72,12 +72,6 @@ class Hem(Rein):
     ) -> tuple[Self, Int32s]:
         """Put the ends of all sides in buckets, and make bitmaps of them. O(n log n)."""
         return cls._built(classes, rank, {"buckets": buckets, "groups": groups})
-
-    @classmethod
-    def check_parameters(cls, parameters: Any) -> None:
-        """Also refuse what is no number of groups."""
-        super().check_parameters(parameters)
-        whole_number("groups", parameters.get("groups", GROUPS), 1, 1 << 10)
 
     @staticmethod
     def _made(bases: Int32s, boxes: Boxes, **parameters: int) -> Buckets:

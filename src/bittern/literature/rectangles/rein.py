@@ -28,12 +28,11 @@ import numpy.typing as npt
 
 from bittern.arrays import Int32s, Int64s, UInt64s, starts_of
 from bittern.jit import i4r, i8, i8r, i8w, inline, kernel, popcount, tuple_type, u8r, void
-from bittern.literature.rectangles.boxes import VERIFYING, Boxes, BoxIndex, Verifying, report
-from bittern.matching.output import OUTPUT, Output
+from bittern.literature.rectangles.boxes import VERIFYING, Boxes, BoxIndex, Verifying, report, stops
+from bittern.matching.output import OUTPUT, OutputArrays
 from bittern.model.classes.classes import Classes
 from bittern.model.rank.encoded import EVENTS, EncodedEvents, cell_of
 from bittern.model.rank.space import RankSpace
-from bittern.options import whole_number
 
 #: What the authors of HEM gave REIN in their comparison.
 BUCKETS = 1_000
@@ -144,7 +143,7 @@ def _match(
     candidates: Any,
     out: Any,
 ) -> None:
-    """Match events from ``state[0]`` on; stops with the room that is needed in ``state[1]``."""
+    """Match events from ``state[0]`` on."""
     matrix, width, table_starts, table, entries = events
     n_boxes = len(verifying.owners)
     marked = np.empty((n_boxes + 63) >> 6, dtype=np.uint64)
@@ -159,8 +158,7 @@ def _match(
         for each in marked:
             n_marked += np.int64(popcount(each))
         left = n_boxes - n_marked
-        if n + left > len(out.rows):
-            out.state[0], out.state[1], out.state[2] = event, left, n
+        if stops(out, event, left, n):
             return
         candidates[event] = left
         for word in range(len(marked)):
@@ -179,6 +177,8 @@ class Rein(BoxIndex):
     """Marks what does not match; see the module for the layout."""
 
     name: ClassVar[str] = "rein"
+    numbers = {"buckets": (BUCKETS, 1 << 20)}  # noqa: RUF012  never changed
+    record = Buckets
     _own: Buckets
 
     @classmethod
@@ -193,35 +193,20 @@ class Rein(BoxIndex):
         """Put the ends of all sides in buckets. O(n log n)."""
         return cls._built(classes, rank, {"buckets": buckets})
 
-    @classmethod
-    def check_parameters(cls, parameters: Any) -> None:
-        """Also refuse what is no number of buckets."""
-        super().check_parameters(parameters)
-        whole_number("buckets", parameters.get("buckets", BUCKETS), 1, 1 << 20)
-
     @staticmethod
     def _made(bases: Int32s, boxes: Boxes, **parameters: int) -> Buckets:
         return buckets_of(bases, boxes, parameters["buckets"])
 
-    @staticmethod
-    def _record() -> type[Buckets]:
-        return Buckets
-
-    def _find(
-        self, events: EncodedEvents, verifying: Verifying, candidates: Int64s, out: Output
+    def _call(
+        self, events: EncodedEvents, verifying: Verifying, candidates: Int64s, out: OutputArrays
     ) -> None:
-        groups = self._parameters.get("groups", 0)
-        while True:
-            _match(
-                self._own,
-                self._bases,
-                groups,
-                events.by_event,
-                events.n_events,
-                verifying,
-                candidates,
-                out.arrays,
-            )
-            if out.state[0] == events.n_events:
-                break
-            out.make_room(int(out.state[1]))
+        _match(
+            self._own,
+            self._bases,
+            self._parameters.get("groups", 0),
+            events.by_event,
+            events.n_events,
+            verifying,
+            candidates,
+            out,
+        )

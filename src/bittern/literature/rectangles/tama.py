@@ -31,12 +31,11 @@ import numpy.typing as npt
 
 from bittern.arrays import Int32s, Int64s, starts_of
 from bittern.jit import i4r, i8, i8r, i8w, kernel, tuple_type, void
-from bittern.literature.rectangles.boxes import VERIFYING, Boxes, BoxIndex, Verifying, report
-from bittern.matching.output import OUTPUT, Output
+from bittern.literature.rectangles.boxes import VERIFYING, Boxes, BoxIndex, Verifying, report, stops
+from bittern.matching.output import OUTPUT, OutputArrays
 from bittern.model.classes.classes import Classes
 from bittern.model.rank.encoded import EVENTS, EncodedEvents, cell_of
 from bittern.model.rank.space import RankSpace
-from bittern.options import whole_number
 
 #: What the authors of HEM gave TAMA in their comparison.
 LEVELS = 13
@@ -102,7 +101,7 @@ def _match(
     candidates: Any,
     out: Any,
 ) -> None:
-    """Match events from ``state[0]`` on; stops with the room that is needed in ``state[1]``."""
+    """Match events from ``state[0]`` on."""
     matrix, width, table_starts, table, entries = events
     first_parts, levels, shifts, starts, boxes, sizes = own
     left, found = np.empty(len(sizes), dtype=np.int32), np.empty(len(sizes), dtype=np.int32)
@@ -128,8 +127,7 @@ def _match(
                         found[np.uint64(n_found)] = box
                         n_found += 1
                 part >>= 1
-        if n + n_found > len(out.rows):
-            out.state[0], out.state[1], out.state[2] = event, n_found, n
+        if stops(out, event, n_found, n):
             return
         candidates[event] = n_found
         for i in range(n_found):
@@ -141,6 +139,8 @@ class Tama(BoxIndex):
     """Counts satisfied ranges; see the module for the layout."""
 
     name: ClassVar[str] = "tama"
+    numbers = {"levels": (LEVELS, 32)}  # noqa: RUF012  never changed
+    record = HalvedParts
     _own: HalvedParts
 
     @classmethod
@@ -155,33 +155,19 @@ class Tama(BoxIndex):
         """File every side under the parts that it is made of. O(n log n)."""
         return cls._built(classes, rank, {"levels": levels})
 
-    @classmethod
-    def check_parameters(cls, parameters: Any) -> None:
-        """Also refuse what is no number of levels."""
-        super().check_parameters(parameters)
-        whole_number("levels", parameters.get("levels", LEVELS), 1, 32)
-
     @staticmethod
     def _made(bases: Int32s, boxes: Boxes, **parameters: int) -> HalvedParts:
         return parts_of(bases, boxes, parameters["levels"])
 
-    @staticmethod
-    def _record() -> type[HalvedParts]:
-        return HalvedParts
-
-    def _find(
-        self, events: EncodedEvents, verifying: Verifying, candidates: Int64s, out: Output
+    def _call(
+        self, events: EncodedEvents, verifying: Verifying, candidates: Int64s, out: OutputArrays
     ) -> None:
-        while True:
-            _match(
-                self._own,
-                self._bases,
-                events.by_event,
-                events.n_events,
-                verifying,
-                candidates,
-                out.arrays,
-            )
-            if out.state[0] == events.n_events:
-                break
-            out.make_room(int(out.state[1]))
+        _match(
+            self._own,
+            self._bases,
+            events.by_event,
+            events.n_events,
+            verifying,
+            candidates,
+            out,
+        )
