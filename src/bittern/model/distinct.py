@@ -23,10 +23,15 @@ import pyarrow as pa
 from bittern.arrays import Int32s, starts_of
 from bittern.jit import b1r, i4w, i8, i8r, i8w, kernel, u1r, u8r, u8w
 from bittern.model.hashing import secret_key
-from bittern.model.strings import StringTable, arrow_strings, hash_bytes, same_bytes
+from bittern.model.strings import (
+    StringTable,
+    arrow_strings,
+    hash_bytes,
+    index_held,
+    same_bytes,
+    slot_of,
+)
 
-_UPPER = np.uint64(32)
-_LOWER = np.uint64(0xFFFFFFFF)
 _FREE, _ONE = np.uint64(0), np.uint64(1)
 
 
@@ -52,13 +57,13 @@ def _number(
         number = np.int64(-1)
         while number < 0:
             slot = slots[at]
+            known = index_held(slot, hashed)
             if slot == _FREE:
                 number = count
-                slots[at] = hashed >> _UPPER << _UPPER | np.uint64(count + 1)
+                slots[at] = slot_of(hashed, count)
                 firsts[count] = i
                 count += 1
-            elif (slot ^ hashed) >> _UPPER == _FREE:
-                known = np.int64(slot & _LOWER) - 1
+            elif known >= 0:
                 first = firsts[known]
                 begin, length = offsets[first], offsets[first + 1] - offsets[first]
                 if len(missing) > 0 and (missing[first] or is_missing):

@@ -190,6 +190,20 @@ def compare_bytes(
 
 
 @inline
+def slot_of(hashed: Any, index: Any) -> Any:
+    """A slot that is taken: the upper half of a hash, and an index. 0 is a free one."""
+    return hashed >> _INDEX_BITS << _INDEX_BITS | np.uint64(index + 1)
+
+
+@inline
+def index_held(slot: Any, hashed: Any) -> Any:
+    """The index in a slot that is taken; -1 where the string has another hash."""
+    if (slot ^ hashed) >> _INDEX_BITS != _FREE:
+        return np.int64(-1)
+    return np.int64(slot & _INDEX_MASK) - 1
+
+
+@inline
 def _probe(table: Any, hashed: Any, data: Any, start: Any, stop: Any, group: Any) -> Any:
     """The slot where probing ends, and the index of this string there; -1 if it is not in.
 
@@ -201,8 +215,8 @@ def _probe(table: Any, hashed: Any, data: Any, start: Any, stop: Any, group: Any
         slot = table.slots[at]
         if slot == _FREE:
             break
-        if (slot ^ hashed) >> _INDEX_BITS == _FREE:
-            index = np.int64(slot & _INDEX_MASK) - 1
+        index = index_held(slot, hashed)
+        if index >= 0:
             first = table.offsets[index]
             length = table.offsets[index + 1] - first
             same = table.groups[index] == group and length == stop - start
@@ -227,7 +241,7 @@ def _fill_slots(table: Any) -> None:
         hashed = hash_bytes(table.data, start, stop, group, table.key)
         at, found = _probe(table, hashed, table.data, start, stop, group)
         if found < 0:
-            table.slots[at] = hashed >> _INDEX_BITS << _INDEX_BITS | np.uint64(index + 1)
+            table.slots[at] = slot_of(hashed, index)
 
 
 @kernel(void, STRING_TABLE, u1r, i8r, i4r, i4w)

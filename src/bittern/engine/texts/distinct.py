@@ -18,10 +18,8 @@ import pyarrow as pa
 from bittern.jit import i8w, inline, kernel, read_only, tuple_type, u1w, u8r, u8w, void
 from bittern.model.hashing import secret_key
 from bittern.model.ids import arrow_text
-from bittern.model.strings import byte_at, hash_bytes, same_bytes
+from bittern.model.strings import byte_at, hash_bytes, index_held, same_bytes, slot_of
 
-_INDEX_BITS = np.uint64(32)
-_INDEX_MASK = np.uint64(0xFFFFFFFF)
 _FREE = np.uint64(0)
 _ONE = np.uint64(1)
 
@@ -52,12 +50,12 @@ def number_of(strings: Any, data: Any, start: Any, stop: Any, most: Any) -> Any:
         slot = strings.slots[at]
         if slot == _FREE:
             break
-        if (slot ^ hashed) >> _INDEX_BITS == _FREE:
-            number = np.int64(slot & _INDEX_MASK) - 1
-            first = strings.offsets[number]
-            length = strings.offsets[number + 1] - first
+        known = index_held(slot, hashed)
+        if known >= 0:
+            first = strings.offsets[known]
+            length = strings.offsets[known + 1] - first
             if length == stop - start and same_bytes(strings.data, first, data, start, length):
-                return number
+                return known
         at = (at + _ONE) & mask
     number = strings.size[0]
     if number >= most:
@@ -66,7 +64,7 @@ def number_of(strings: Any, data: Any, start: Any, stop: Any, most: Any) -> Any:
     for i in range(stop - start):
         strings.data[begin + i] = byte_at(data, start + i)
     strings.offsets[number + 1] = begin + stop - start
-    strings.slots[at] = hashed >> _INDEX_BITS << _INDEX_BITS | np.uint64(number + 1)
+    strings.slots[at] = slot_of(hashed, number)
     strings.size[0] = number + 1
     return number
 
@@ -80,7 +78,7 @@ def _fill_slots(strings: Any) -> None:
         at = hashed & mask
         while strings.slots[at] != _FREE:
             at = (at + _ONE) & mask
-        strings.slots[at] = hashed >> _INDEX_BITS << _INDEX_BITS | np.uint64(number + 1)
+        strings.slots[at] = slot_of(hashed, number)
 
 
 class Distinct:
