@@ -36,7 +36,7 @@ class RequestBuckets:
                 429,
                 "too-many-requests",
                 f"this token may make {rate:,} requests a second: wait, then try again",
-                headers={"Retry-AfterNumber": str(wait)},
+                headers={"Retry-After": str(wait)},
             )
         self._left[token] = left - 1, now
 

@@ -38,7 +38,7 @@ logger = logging.getLogger("bittern.service")
 
 #: Mistakes that are listed one by one.
 _LISTED = 1_000
-_AGAIN = {"Retry-AfterNumber": "1"}
+_AGAIN = {"Retry-After": "1"}
 MEDIA_TYPE = "application/problem+json"
 
 

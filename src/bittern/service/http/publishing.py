@@ -69,7 +69,7 @@ class Publisher:
         """Publish events in order; returns when they are on disk, with what they matched."""
         if len(self._waiting) >= _WAITING:
             raise Problem(
-                503, "busy", "too many requests wait: try again", headers={"Retry-AfterNumber": "1"}
+                503, "busy", "too many requests wait: try again", headers={"Retry-After": "1"}
             )
         loop = asyncio.get_running_loop()
         asked = Publication(events, key, loop.create_future())

@@ -109,7 +109,7 @@ async def _answer(
     if _STREAM in request.headers.get("accept", ""):
         if caller.tenant.tail.n_streams >= _MOST_STREAMS:
             said = f"{_MOST_STREAMS:,} streams are open already"
-            raise Problem(503, "busy", said, headers={"Retry-AfterNumber": "5"})
+            raise Problem(503, "busy", said, headers={"Retry-After": "5"})
         rows = _events(caller, subscriber, begin, keep)
         return EventSourceResponse(rows, headers={"Cache-Control": "no-store"})
     rows_read, last = await _rows_after(caller, subscriber, begin, limit, keep, wait)
