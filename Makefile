@@ -15,13 +15,15 @@ HISTORY_BENCH_ARGS :=
 PB_TREE_BENCH_ARGS :=
 RIVALS_ARGS :=
 TEST_ARGS :=
+VERSIONS :=
 FAST := tests/core tests/spark -m "smoke or not spark"
 PLAIN := core/test_cei core/test_dlist core/test_json_text core/test_patterns core/test_strings \
 	papers/test_bit_vectors papers/test_hybrid_index papers/test_interval_index papers/test_is_list
 # Tests start processes by the hundred, and each would compile all sources again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help demo ready test test-all test-plain check kafka-jars judge-jars clean
+.PHONY: help demo ready test test-all test-plain test-spark-versions check kafka-jars judge-jars
+.PHONY: clean
 .PHONY: bench bench-papers bench-seed-003 bench-spark bench-streaming bench-history bench-pb-tree
 .PHONY: conformance rivals
 
@@ -33,6 +35,9 @@ help:
 	@echo "make ready   what tests need before they start: compiled kernels, servers, jars"
 	@echo "make test-plain"
 	@echo "             some kernels as plain Python, not compiled"
+	@echo "make test-spark-versions"
+	@echo "             a little of everything on Spark 3.5 to 4.3, each with the lowest versions of"
+	@echo "             all others; VERSIONS='3.5 4.1' chooses; half an hour and 5 GB the first time"
 	@echo "make check   lint, format and types"
 	@echo "make kafka-jars"
 	@echo "             Spark's Kafka connector and a broker, which the tests get as well"
@@ -83,6 +88,10 @@ test test-all: ready
 test-plain: $(VENV)/.has-dev
 	NUMBA_DISABLE_JIT=1 $(RUN) -m pytest -q -W "ignore:overflow encountered:RuntimeWarning" \
 		$(PLAIN:%=tests/%.py)
+
+# Not part of test-all: an environment for each version takes a while, and a gigabyte.
+test-spark-versions: $(VENV)/.has-dev
+	@scripts/spark_versions.sh .spark-versions $(VERSIONS)
 
 check: $(VENV)/.has-dev
 	$(RUN) -m ruff check .
@@ -143,5 +152,5 @@ conformance: $(VENV)/.has-dev
 clean:
 	rm -rf $(VENV) build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	rm -rf spark-warehouse metastore_db derby.log artifacts demo-output .jvm
-	rm -rf .kafka .kafka.partial .judges .judges.partial .rivals .rivals.partial
+	rm -rf .spark-versions .kafka .kafka.partial .judges .judges.partial .rivals .rivals.partial
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -21,8 +21,6 @@ from pyspark.sql.types import (
     DecimalType,
     DoubleType,
     FloatType,
-    GeographyType,
-    GeometryType,
     IntegerType,
     LongType,
     MapType,
@@ -33,10 +31,10 @@ from pyspark.sql.types import (
     StructType,
     TimestampNTZType,
     TimestampType,
-    TimeType,
     UserDefinedType,
-    VariantType,
 )
+
+from bittern.spark.versions import GeographyType, GeometryType, TimeType, VariantType
 
 _PLAIN: dict[type[DataType], pa.DataType] = {
     BooleanType: pa.bool_(),
@@ -59,6 +57,7 @@ _PLAIN: dict[type[DataType], pa.DataType] = {
 _REPORTED: dict[pa.DataType, DataType] = {
     pa.string(): StringType(),
     pa.int64(): LongType(),
+    pa.float64(): DoubleType(),
     pa.list_(pa.list_(pa.string())): ArrayType(ArrayType(StringType())),
 }
 

@@ -27,7 +27,6 @@ from pyspark.sql.types import (
     StringType,
     StructType,
     UserDefinedType,
-    VariantType,
 )
 
 from bittern.errors import OptionError, brief
@@ -41,6 +40,7 @@ from bittern.spark.arrow_types import arrow_type
 from bittern.spark.session import is_case_sensitive
 from bittern.spark.terms.columns import OWN, TermPlan, with_terms
 from bittern.spark.terms.planning import plan_terms
+from bittern.spark.versions import VariantType
 from bittern.terms.nodes import attributes_of
 
 

@@ -53,6 +53,7 @@ from bittern.spark.snapshots.node_cache import SnapshotRef, attach
 from bittern.spark.subscriptions.handed_over import as_frame, is_handed_over
 from bittern.spark.subscriptions.resolving import Resolved, resolve
 from bittern.spark.subscriptions.samples import can_carry
+from bittern.spark.versions import check_connect
 from bittern.spark.workers import check_workers
 from bittern.terms.spelling import spelling
 
@@ -190,6 +191,7 @@ def names_in(
     events: DataFrame, event_id: str | Sequence[str] | None, json: str | Sequence[str]
 ) -> tuple[list[str], list[str]]:
     """The keys and the JSON columns of events, if they can be matched with these arguments."""
+    check_connect(events)
     if not isinstance(events, DataFrame):
         raise OptionError(f"events must be a Spark DataFrame, not {type(events).__name__}")
     documents = names_of(json, "json")

@@ -33,6 +33,7 @@ from pyspark.sql.types import StructType
 
 from bittern.engine.index import Index
 from bittern.language.printer import print_attribute
+from bittern.spark.arrow_tables import to_arrow
 from bittern.spark.attributes import names_of, project
 from bittern.spark.frames import mistyped, names_in
 from bittern.spark.sharded.matching import n_tasks, routed, salts
@@ -355,7 +356,7 @@ def _measured(
 ) -> tuple[FanOut, list[float]] | None:
     """How many shards the first events visit, and the share of them that visits each shard."""
     first = project(events.limit(ROWS), (), shards.attributes, json)
-    routes = routed(first, shards, json).select("route.shards").toArrow()
+    routes = to_arrow(routed(first, shards, json).select("route.shards"))
     lists = routes["shards"].combine_chunks()
     n = len(lists)
     if n == 0:

@@ -25,6 +25,7 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
 from bittern.errors import OptionError
+from bittern.spark.versions import condition
 from bittern.spark.workers import lacking
 
 #: How an error stands in a traceback: ours, and any other.
@@ -48,6 +49,8 @@ logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
 logger.gateway.level = error
 logger.stream.name = org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecution
 logger.stream.level = off
+logger.older.name = org.apache.spark.sql.execution.streaming.MicroBatchExecution
+logger.older.level = off
 """
 
 
@@ -214,7 +217,7 @@ def exists(spark: SparkSession, uri: str) -> bool:
     try:
         spark.read.text(uri)
     except AnalysisException as error:
-        if error.getCondition() == "PATH_NOT_FOUND":
+        if condition(error) == "PATH_NOT_FOUND":
             return False
         raise
     return True

@@ -21,7 +21,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.functions import arrow_udf, arrow_udtf  # type: ignore[attr-defined]
 from pyspark.sql.types import ArrayType, StructField, StructType
 
 from bittern.catalog.catalog import Catalog
@@ -42,6 +41,7 @@ from bittern.spark.operator import (
 from bittern.spark.session import is_case_sensitive
 from bittern.spark.snapshots.node_cache import SnapshotRef
 from bittern.spark.subscriptions.resolving import resolve
+from bittern.spark.versions import check_arrow_functions
 
 
 def register(
@@ -65,6 +65,9 @@ def register(
     ``bittern.spark.match``. An index in shards needs a shuffle, which a function cannot do, so the
     index is whole, whatever its size.
     """
+    check_arrow_functions()
+    from pyspark.sql.functions import arrow_udf, arrow_udtf  # type: ignore[attr-defined]  # noqa: PLC0415
+
     check_limit(limit)
     if events is not None:
         keys, documents = names_in(events, event_id, json)

@@ -38,7 +38,7 @@ import pyarrow.parquet as pq
 from pyspark import TaskContext
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructType, VariantType
+from pyspark.sql.types import StructType
 
 from bittern.errors import HistoryError, OptionError, SnapshotError
 from bittern.files import at_exit
@@ -51,6 +51,7 @@ from bittern.spark.snapshots import transport
 from bittern.spark.snapshots.cache_folder import cache_root, mark
 from bittern.spark.snapshots.store import ARTIFACTS, CACHE, destination
 from bittern.spark.told import file_name
+from bittern.spark.versions import VariantType
 from bittern.spark.workers import able
 
 _REPORT = pa.schema([("file", pa.string())])

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, DataType, MapType, StructType, VariantType
+from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 from bittern.engine.subscriptions import Subscriptions
 from bittern.engine.unanswered import needs_history, refused
@@ -39,6 +39,7 @@ from bittern.spark.history.remembered import (
 from bittern.spark.operator import Reference
 from bittern.spark.sharded.shards import Shards
 from bittern.spark.snapshots.node_cache import SnapshotRef
+from bittern.spark.versions import VariantType
 
 #: What to do about a subscription that needs a history where there is none.
 REMEDY = "match it with one (history=)"

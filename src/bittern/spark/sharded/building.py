@@ -42,12 +42,14 @@ from bittern.engine.sharding.cutting import POINTS, cut
 from bittern.engine.sharding.regions import CellRuns, RulerKey, build_router, presence, visits
 from bittern.errors import BadSubscription, OptionError
 from bittern.language.derived import is_derived
+from bittern.spark.arrow_tables import to_arrow
 from bittern.spark.history.past import refuse_quantifiers
 from bittern.spark.sharded.shards import Shards
 from bittern.spark.sharded.tasks import BUILT, Assign, BuildParts, Settle, Survey, task_sample
 from bittern.spark.snapshots.node_cache import SnapshotRef, keep
 from bittern.spark.snapshots.store import ARTIFACTS, CACHE, CONF, destination, publish
 from bittern.spark.subscriptions.reading import Reading
+from bittern.spark.versions import in_partition
 
 _NO_HISTORY = "shards cannot be matched with a history: build a whole index, with shards=None"
 #: Points that the driver makes a ruler of, about, if there are not more attributes.
@@ -105,11 +107,10 @@ def build_shards(
 
     survey = Survey(events, max(1, total) / _POINTS, id_type, reading, history)
     schema = _ddl(survey.schema)
-    found = (
+    found = to_arrow(
         rows.mapInArrow(survey, schema)
         .repartition(1 + total // _COMBINED_ROWS, "attribute")
         .mapInArrow(survey.combine, schema)
-        .toArrow()
     )
     is_bad = found["message"].is_valid()
     bad += _bad(found.filter(is_bad))
@@ -121,15 +122,9 @@ def build_shards(
 
     assign = Assign(events, plan, id_type, reading, history)
     build = BuildParts(events, where, stabbing)
-    built = (
-        rows.mapInArrow(assign, _ddl(assign.schema))
-        .repartitionById(n_shards + 1, F.col("part"))
-        .sortWithinPartitions("part", "id")
-        .mapInArrow(build, _ddl(BUILT))
-        .toArrow()
-        .sort_by("part")
-        .to_pylist()
-    )
+    assigned = rows.mapInArrow(assign, _ddl(assign.schema))
+    parts = in_partition(assigned, n_shards + 1, F.col("part")).sortWithinPartitions("part", "id")
+    built = to_arrow(parts.mapInArrow(build, _ddl(BUILT))).sort_by("part").to_pylist()
     if where == CACHE:
         for row in built:
             keep(row["id"])  # for as long as the driver lives, whatever becomes of the workers
@@ -216,4 +211,4 @@ def _settled(subscriptions: DataFrame, reading: Reading) -> tuple[DataFrame, lis
     is_good = F.col("message").isNull()
     good = settled.filter(is_good).select(*subscriptions.columns)
     once = subscriptions.join(twice, "id", "left_anti").unionByName(good)
-    return once, _bad(settled.filter(~is_good).toArrow())
+    return once, _bad(to_arrow(settled.filter(~is_good)))

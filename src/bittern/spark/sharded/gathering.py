@@ -23,11 +23,12 @@ from collections.abc import Sequence
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, DataType, MapType, StructType, VariantType
+from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 from bittern.errors import OptionError
 from bittern.spark.attributes import place
 from bittern.spark.operator import CANDIDATES, FIRST, REJECTED, SUBSCRIPTIONS
+from bittern.spark.versions import VariantType
 
 _LARGEST_SLICE = 2**31 - 1
 

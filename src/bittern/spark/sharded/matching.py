@@ -41,17 +41,16 @@ import pyarrow.compute as pc
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.functions import arrow_udf  # type: ignore[attr-defined]
 from pyspark.sql.types import (
     ArrayType,
     BooleanType,
     DataType,
     DoubleType,
+    IntegerType,
     LongType,
     StringType,
     StructField,
     StructType,
-    VariantType,
 )
 
 from bittern.arrays import Int64s
@@ -69,6 +68,7 @@ from bittern.spark.operator import (
     SUBSCRIPTIONS,
     blocks,
     carried,
+    carried_schema,
     cuts,
     id_type,
     named_columns,
@@ -80,8 +80,17 @@ from bittern.spark.session import is_case_sensitive
 from bittern.spark.sharded.gathering import check_gathering, gathered, is_loose
 from bittern.spark.sharded.shards import Shards
 from bittern.spark.snapshots.node_cache import SnapshotRef
+from bittern.spark.versions import VariantType, arrow_function, in_partition
 
 _SHARD, _TASK, _READABLE = "shard", "task", "is_readable"
+#: Where an event must go, whether it could be read, and what is wrong.
+_ROUTE = StructType(
+    [
+        StructField("shards", ArrayType(IntegerType())),
+        StructField(_READABLE, BooleanType()),
+        StructField(REJECTED, StringType()),
+    ]
+)
 
 
 def match_shards(
@@ -139,6 +148,14 @@ class Router:
     json: tuple[str, ...]
     case_sensitive: bool = True
 
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The rows of a partition, their last column replaced by the route that it asks for."""
+        for batch in batches:
+            route = self.route(batch.column(-1))
+            fields = [*list(batch.schema)[:-1], pa.field("route", route.type)]
+            columns = [*batch.columns[:-1], route]
+            yield pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
+
     def route(self, events: pa.Array) -> pa.Array:
         """For each struct its shards, ascending, whether it could be read, and what is wrong."""
         fields = [named_field(field, field.name) for field in events.type]
@@ -169,12 +186,14 @@ def routed(events: DataFrame, shards: Shards, json: Sequence[str]) -> DataFrame:
     counts = is_case_sensitive(events.sparkSession)
     fields = _looked_at(events.schema, shards, json, case_sensitive=counts) or nothing
     struct = F.struct(*(column.alias(name) for name, column in fields.items()))
-    # Not deterministic only in name: so that the optimizer never has it computed twice.
-    route = arrow_udf(
-        Router(shards.router, tuple(json), counts).route,
-        f"shards array<int>, {_READABLE} boolean, {REJECTED} string",
-    ).asNondeterministic()
-    return placed(events).select("*", route(struct).alias("route"))
+    router = Router(shards.router, tuple(json), counts)
+    route = arrow_function(router.route, _ROUTE)
+    if route is not None:
+        return placed(events).select("*", route(struct).alias("route"))
+    # Where Python cannot be given some columns alone, it is given all of them, and gives them back.
+    rows = placed(events).select("*", struct.alias("route"))
+    schema = placed(events).schema.add("route", _ROUTE)
+    return restored(rows.mapInArrow(router, carried_schema(schema)), schema)
 
 
 def _looked_at(
@@ -212,7 +231,7 @@ def _visits(events: DataFrame, shards: Shards, json: Sequence[str]) -> DataFrame
         return visits
     tasks = salts(shards.traffic, n_tasks(events.sparkSession, len(shards.shards)))
     placed = visits.withColumn(_TASK, _task(tasks, _content(events.schema)))
-    return placed.repartitionById(sum(tasks), _TASK).drop(_TASK)
+    return in_partition(placed, sum(tasks), F.col(_TASK)).drop(_TASK)
 
 
 def _content(schema: StructType) -> Column:

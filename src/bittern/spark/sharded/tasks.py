@@ -28,10 +28,10 @@ from bittern.engine.sharding.chunks import Chunk
 from bittern.engine.sharding.cutting import POINTS, Cut, combined
 from bittern.engine.sharding.regions import compared, united
 from bittern.engine.subscriptions import Subscriptions
+from bittern.spark.arrow_tables import packed, unpacked
 from bittern.spark.history.past import without_quantifiers
 from bittern.spark.snapshots.store import write
 from bittern.spark.subscriptions.reading import Reading, chunks, writable
-from bittern.spark.subscriptions.samples import packed, unpacked
 from bittern.terms.unknown import SPARK
 
 #: Events of the sample that tasks get to choose pivots by.

@@ -41,6 +41,7 @@ from bittern.files import at_exit
 from bittern.spark.session import is_connect
 from bittern.spark.snapshots import node_cache, transport
 from bittern.spark.snapshots.node_cache import SnapshotRef
+from bittern.spark.versions import condition, send_file
 
 ARTIFACTS = "artifacts"
 CACHE = "cache"
@@ -202,9 +203,9 @@ def _send(spark: Any, identity: str) -> str:
     if not tar.exists():
         transport.pack(node_cache.entry_path(identity), tar)
     try:
-        spark.addArtifacts(str(tar), file=True)
+        send_file(spark, tar)
     except PySparkException as error:
-        if error.getCondition() not in _THERE_ALREADY:
+        if condition(error) not in _THERE_ALREADY:
             raise SnapshotError(f"Spark does not accept the artifact {name}: {error}") from error
     sent.add(name)
     return name

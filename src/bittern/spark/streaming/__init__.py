@@ -9,7 +9,7 @@ In the order in which a micro-batch meets them::
     outbox.py                tasks match and write Parquet, the driver commits it
     after.py state.py        edges and throttles, and what they remember
     batch.py                 what a sink gets of it
-    files.py forwarding.py webhook.py (letters.py)   the sinks
+    files.py tables.py forwarding.py webhook.py (letters.py)   the sinks
     metrics.py listener.py           figures: kept, and heard from Spark
     json_lines.py prometheus.py      the same for other programs
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from bittern.spark.streaming.forwarding import Format, Kafka
     from bittern.spark.streaming.metrics import Metrics
     from bittern.spark.streaming.pipeline import Pipeline
+    from bittern.spark.streaming.tables import Table
     from bittern.spark.streaming.webhook import Webhook
 
 __all__ = [
@@ -37,6 +38,7 @@ __all__ = [
     "Kafka",
     "Metrics",
     "Pipeline",
+    "Table",
     "Throttle",
     "Webhook",
     "sources",
@@ -50,6 +52,7 @@ _HOMES = {
     "Kafka": "forwarding",
     "Metrics": "metrics",
     "Pipeline": "pipeline",
+    "Table": "tables",
     "Throttle": "after",
     "Webhook": "webhook",
 }

@@ -43,15 +43,16 @@ from pyspark.sql.types import (
     StringType,
     StructField,
     StructType,
-    VariantType,
 )
 
 from bittern.errors import OptionError
 from bittern.options import one_of, whole_number
+from bittern.spark.arrow_tables import frame_of, to_arrow
 from bittern.spark.attributes import names_of, quoted
 from bittern.spark.operator import SUBSCRIPTION
 from bittern.spark.streaming.batch import After, Batch
 from bittern.spark.streaming.state import States
+from bittern.spark.versions import VariantType
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DURATION = re.compile(r"([0-9]{1,9}) *(second|minute|hour|day|week)s?")
@@ -233,12 +234,10 @@ class Throttle(After):
         )
         if self.by == "subscription":
             return rows.select("*", alone.alias("receiver"))
-        ids = matches.select(SUBSCRIPTION).distinct().toArrow()[SUBSCRIPTION].to_pylist()
+        ids = to_arrow(matches.select(SUBSCRIPTION).distinct())[SUBSCRIPTION].to_pylist()
         known = batch.catalog.details(sorted(ids), batch.version).select(["id", "subscriber"])
-        subscribers = matches.sparkSession.createDataFrame(
-            known.rename_columns([SUBSCRIPTION, "subscriber"]),
-            f"{SUBSCRIPTION} string, subscriber string",
-        )
+        known = known.rename_columns([SUBSCRIPTION, "subscriber"])
+        subscribers = frame_of(matches.sparkSession, known)
         # A prefix keeps a subscriber apart from a subscription of the same name.
         shared = F.concat(F.lit("subscriber "), F.col("subscriber"))
         joined = rows.join(subscribers, SUBSCRIPTION, "left")

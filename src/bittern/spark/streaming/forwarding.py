@@ -44,6 +44,7 @@ from bittern.spark.streaming.sources import (
     missing_connector,
     said,
 )
+from bittern.spark.versions import condition
 
 MODES = ("append", "overwrite")
 #: Formats of files, which Spark writes to a folder.
@@ -55,7 +56,7 @@ _OWN_KAFKA = {"kafka.bootstrap.servers": "servers", "topic": "topic", "path": "t
 _KEY_DIGITS = 32
 #: How Spark's errors begin where no class implements a format.
 _MISSING = re.compile(r"\[(\w+_)?DATA_SOURCE_NOT_(FOUND|ENABLED)\b")
-_OWN_DELTA = ("txnappid", "txnversion")
+OWN_DELTA = ("txnappid", "txnversion")
 
 
 @dataclass(frozen=True, init=False)
@@ -100,7 +101,7 @@ class Kafka(Sink):
                     f"options has {name!r}, which Spark would ignore: settings of Kafka's producer "
                     f"begin with 'kafka.', as in 'kafka.{name}'"
                 )
-        _set(self, servers=brokers, topic=topic, options=given)
+        fill_in(self, servers=brokers, topic=topic, options=given)
 
     def __repr__(self) -> str:  # options may hold a password
         return f"Kafka({self.servers!r}, {self.topic!r})"
@@ -117,7 +118,7 @@ class Kafka(Sink):
 
     def messages(self, batch: Batch) -> DataFrame:
         """What is sent: the columns key and value, both text."""
-        _check_free(batch, BATCH)
+        check_free(batch, BATCH)
         # The order in which a pipeline names its keys makes no other key of a match.
         identity = as_json(*map(quoted, sorted(batch.keys)), SUBSCRIPTION, VERSION)
         return batch.matches.select(
@@ -168,7 +169,7 @@ class Format(Sink):
                 f"name must be the name of a Spark format, such as 'delta', not {name!r}"
             )
         one_of("mode", mode, MODES)
-        given = {key: _option(key, value) for key, value in (options or {}).items()}
+        given = {key: option(key, value) for key, value in (options or {}).items()}
         lower = {key.lower() for key in given}
         form = name.strip().lower()
         if form == "text":
@@ -184,10 +185,10 @@ class Format(Sink):
                 f"{name} is written to one folder per batch, and none replaces another: leave out "
                 f"mode"
             )
-        if form == "delta" and lower & {*_OWN_DELTA}:
+        if form == "delta" and lower & {*OWN_DELTA}:
             raise OptionError("txnAppId and txnVersion are set for each batch: leave them out")
         partitions = tuple(names_of(partition_by, "partition_by"))
-        _set(self, name=name.strip(), mode=mode, partition_by=partitions, options=given)
+        fill_in(self, name=name.strip(), mode=mode, partition_by=partitions, options=given)
 
     def __repr__(self) -> str:  # options may hold a password
         return f"Format({self.name!r}, mode={self.mode!r}, partition_by={self.partition_by!r})"
@@ -227,7 +228,7 @@ class Format(Sink):
         try:
             writer.save()
         except AnalysisException as error:
-            if error.getCondition() != "UNSUPPORTED_DATA_TYPE_FOR_DATASOURCE":
+            if condition(error) != "UNSUPPORTED_DATA_TYPE_FOR_DATASOURCE":
                 raise
             raise OptionError(
                 f"{self.name} cannot hold these matches: {said(error)} Name other columns in "
@@ -235,24 +236,27 @@ class Format(Sink):
             ) from error
 
     def _rows(self, batch: Batch) -> DataFrame:
-        _check_free(batch, BATCH, QUERY)
-        if self.name.lower() in _FILES:  # folders have those names
-            return batch.matches
-        query = F.lit(batch.query_id).alias(QUERY)
-        return batch.matches.select("*", _number(batch), query)
+        check_free(batch, BATCH, QUERY)
+        # Folders have those names.
+        return batch.matches if self.name.lower() in _FILES else with_batch(batch)
 
 
-def _set(sink: Sink, **values: object) -> None:
+def fill_in(sink: Sink, **values: object) -> None:
     """Fill in a frozen sink."""
     for name, value in values.items():
         object.__setattr__(sink, name, value)
+
+
+def with_batch(batch: Batch) -> DataFrame:
+    """The matches with the columns batch and query."""
+    return batch.matches.select("*", _number(batch), F.lit(batch.query_id).alias(QUERY))
 
 
 def _number(batch: Batch) -> Column:
     return F.lit(batch.batch_id).cast("bigint").alias(BATCH)
 
 
-def _option(name: str, value: object) -> str:
+def option(name: str, value: object) -> str:
     """An option's value as Spark takes it."""
     if isinstance(value, bool):
         return str(value).lower()
@@ -278,7 +282,7 @@ def _is_missing(spark: SparkSession, name: str) -> bool:
     return False
 
 
-def _check_free(batch: Batch, *names: str) -> None:
+def check_free(batch: Batch, *names: str) -> None:
     """None of the keys has one of these names."""
     same = str if is_case_sensitive(batch.spark) else str.lower
     for key in batch.keys:

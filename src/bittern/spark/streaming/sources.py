@@ -41,6 +41,7 @@ from bittern.errors import OptionError, brief
 from bittern.options import one_of, whole_number
 from bittern.spark.attributes import quoted
 from bittern.spark.session import is_case_sensitive
+from bittern.spark.versions import condition, is_valid_utf8
 
 FORMATS = ("json", "csv", "parquet")
 STARTS = ("earliest", "latest")
@@ -176,7 +177,7 @@ def kafka(
     try:
         messages = reader.load()
     except AnalysisException as error:
-        if error.getCondition() != NO_CONNECTOR:
+        if condition(error) != NO_CONNECTOR:
             raise OptionError(f"Kafka cannot be read: {said(error)}") from error
         raise missing_connector(spark) from error
     return _source(messages.select(*_PLACE, _TEXT), _PLACE, keys, json=True)
@@ -224,7 +225,7 @@ def _source(
 def _document(raw: Column) -> Column:
     """A JSON text as the engine is to judge it; ``raw`` are bytes, or text that may be any."""
     text = raw.cast("string")
-    sound = F.when(F.is_valid_utf8(text), text).otherwise(F.expr(_NOT_UTF8))
+    sound = F.when(is_valid_utf8(text), text).otherwise(F.expr(_NOT_UTF8))
     return F.when(raw.isNull(), F.lit("")).otherwise(sound)
 
 
@@ -265,10 +266,10 @@ def _inferred(
 
 
 def _unreadable(folder: str, error: AnalysisException) -> OptionError:
-    condition = error.getCondition()
-    if condition == "PATH_NOT_FOUND":
+    name = condition(error)
+    if name == "PATH_NOT_FOUND":
         return OptionError(f"there is no folder {folder}: create it before the stream starts")
-    if condition == "UNABLE_TO_INFER_SCHEMA":
+    if name == "UNABLE_TO_INFER_SCHEMA":
         return OptionError(
             f"{folder} has no file to take the columns from: put one there first, or name them in "
             f"schema, as in schema='price double, colour string'"

@@ -55,6 +55,7 @@ from bittern.delivery.lanes import Endpoint, Terms
 from bittern.delivery.posting import check_headers
 from bittern.errors import OptionError, brief
 from bittern.options import whole_number
+from bittern.spark.arrow_tables import frame_of, to_arrow
 from bittern.spark.arrow_types import report_schema
 from bittern.spark.attributes import quoted
 from bittern.spark.operator import SUBSCRIPTION
@@ -196,7 +197,7 @@ class Webhook(Sink):
 
     def _targets(self, batch: Batch) -> tuple[pa.Table, int]:
         """The URLs of the batch's subscriptions, and how many matches have none."""
-        counted = batch.matches.groupBy(SUBSCRIPTION).agg(F.count(F.lit(1))).toArrow()
+        counted = to_arrow(batch.matches.groupBy(SUBSCRIPTION).agg(F.count(F.lit(1))))
         ids, counts = (column.to_pylist() for column in counted.columns)
         details = batch.catalog.details(ids, batch.version)
         columns = (details.column(name).to_pylist() for name in ("id", "subscriber", "metadata"))
@@ -263,7 +264,7 @@ def _rows(batch: Batch, targets: pa.Table) -> DataFrame:
         columns[SUBSCRIPTION].alias(SUBSCRIPTION),
         text.alias("match"),
         *(column.alias(order) for order, column in orders.items()),
-    ).join(batch.spark.createDataFrame(targets), SUBSCRIPTION)
+    ).join(frame_of(batch.spark, targets), SUBSCRIPTION)
     return (
         rows.repartition(batch.spark.sparkContext.defaultParallelism, "url")
         .sortWithinPartitions(F.desc("waited"), "url", "subscriber", *orders, SUBSCRIPTION, "match")

@@ -21,6 +21,7 @@ from bittern.engine.given import given_rows
 from bittern.engine.subscriptions import weight_problem
 from bittern.errors import BadSubscription, OptionError, SubscriptionError
 from bittern.model.ids import id_problem, normal_id
+from bittern.spark.arrow_tables import frame_of
 
 
 def is_handed_over(subscriptions: Any) -> bool:
@@ -59,7 +60,7 @@ def as_frame(spark: SparkSession, subscriptions: Any) -> DataFrame:
         "expression": pa.array(texts, pa.string()),
         "weight": pa.array(weights, pa.float64()),
     }
-    return spark.createDataFrame(pa.table(columns))
+    return frame_of(spark, pa.table(columns))
 
 
 def _problem(text: Any, weight: Any) -> str | None:

@@ -31,6 +31,7 @@ from bittern.engine.subscriptions import Subscriptions, join_subscriptions, read
 from bittern.language.shapes import Shapes
 from bittern.language.templates import Template
 from bittern.model.event_schema import EventSchema
+from bittern.spark.arrow_tables import to_arrow
 from bittern.terms.unknown import SPARK
 
 #: A chunk ends with the batch that reaches one of these: a row of Spark holds less than 2 GiB.
@@ -89,7 +90,7 @@ def read(rows: DataFrame, reading: Reading) -> tuple[Subscriptions, list[Templat
 
     The catalog is in the order of the rows: partition by partition.
     """
-    packed = rows.mapInArrow(reading, _SCHEMA).toArrow()
+    packed = to_arrow(rows.mapInArrow(reading, _SCHEMA))
     sizes, chunks = packed.column("size").to_pylist(), packed.column("packed")
     return join_subscriptions(
         unpack(size, chunk.as_buffer()) for size, chunk in zip(sizes, chunks, strict=True)

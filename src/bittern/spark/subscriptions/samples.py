@@ -15,6 +15,7 @@ from pyspark.sql.types import ArrayType, BinaryType, DataType
 
 from bittern.errors import OptionError
 from bittern.model.events.objects import is_json
+from bittern.spark.arrow_tables import packed_row, unpacked
 from bittern.spark.attributes import can_cross
 from bittern.spark.workers import able
 
@@ -22,7 +23,6 @@ from bittern.spark.workers import able
 ROWS = 10_000
 #: Where events are so wide that fewer have to do.
 _BYTES = 32 << 20
-_PACKED = pa.schema([("packed", pa.binary())])
 
 
 def check_sample(sample: object) -> None:
@@ -67,8 +67,8 @@ def _collected(sample: DataFrame) -> pa.Table | None:
     # Packed by a task: ``toArrow`` itself cannot read a NULL variant.
     few = numbered.select(*(f"`{i}`" for i in carrying)).limit(ROWS)
     with able():
-        rows = few.mapInArrow(_pack, "packed binary").toArrow()
-    parts = [unpacked(each.as_buffer()) for each in rows.column("packed")]
+        rows = few.mapInArrow(_pack, "packed binary").collect()
+    parts = [unpacked(bytes(row["packed"])) for row in rows]
     names = [sample.columns[i] for i in carrying]
     return pa.concat_tables(parts).rename_columns(names) if parts else None
 
@@ -82,20 +82,7 @@ def _pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             continue
         batch, least = whole.slice(0, rows), 0
         room -= batch.nbytes
-        yield pa.RecordBatch.from_arrays([pa.array([packed(batch)])], schema=_PACKED)
-
-
-def packed(events: pa.Table | pa.RecordBatch) -> bytes:
-    """Events as bytes, with the types and metadata of their columns."""
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, events.schema) as stream:
-        stream.write(events)
-    return bytes(sink.getvalue())
-
-
-def unpacked(events: bytes | pa.Buffer) -> pa.Table:
-    """What ``packed`` was given."""
-    return pa.ipc.open_stream(events).read_all()
+        yield packed_row(batch)
 
 
 def can_carry(type_: DataType) -> bool:

@@ -15,7 +15,6 @@ from typing import TypeAlias
 
 import pyarrow as pa
 from pyspark.errors import AnalysisException
-from pyspark.logger import PySparkLogger
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import (
@@ -25,7 +24,6 @@ from pyspark.sql.types import (
     MapType,
     StringType,
     StructType,
-    VariantType,
 )
 
 from bittern.errors import OptionError
@@ -42,6 +40,7 @@ from bittern.language.term_printer import print_term
 from bittern.spark.arrow_types import arrow_type
 from bittern.spark.session import is_case_sensitive
 from bittern.spark.terms.columns import OWN, ComputedTerm, TermPlan, fails, guarded, with_calls
+from bittern.spark.versions import VariantType, condition, query_log
 from bittern.terms.nodes import Attribute, Call, Constant, Lambda, Term, attributes_of
 from bittern.terms.unknown import unknown_functions
 
@@ -51,7 +50,6 @@ logger = logging.getLogger("bittern")
 OnRefused: TypeAlias = Callable[[str, str], None]
 
 _NULL = Constant(pa.scalar(None, pa.null()))
-_QUERY_LOG = "SQLQueryContextLogger"
 _PYTHON = "LAMBDA_FUNCTION_WITH_PYTHON_UDF"
 _WORDS = {
     "INVALID_NON_DETERMINISTIC_EXPRESSIONS": "it gives another value each time",
@@ -213,13 +211,13 @@ def refusals(frame: DataFrame, terms: Sequence[ComputedTerm]) -> dict[str, str]:
 def _refusal(frame: DataFrame, sql: Sequence[str]) -> str | None:
     """Why Spark cannot compute one of these terms, or None."""
     other = frame.sparkSession.range(1).select(F.lit(1).alias(OWN))
-    condition = " AND ".join(f"({each} IS NULL)" for each in sql)
+    joined = " AND ".join(f"({each} IS NULL)" for each in sql)
     try:
         with _quietly():
-            _ = frame.join(other, F.expr(condition)).schema
+            _ = frame.join(other, F.expr(joined)).schema
             types = [field.dataType for field in frame.select(*map(F.expr, sql)).schema]
     except AnalysisException as wrong:
-        kind = (wrong.getCondition() or "").split(".")[0]
+        kind = condition(wrong).split(".")[0]
         return _WORDS.get(kind) or str(wrong).split("\n", 1)[0]
     collated = [type_ for type_ in types if _is_collated(type_)]
     return f"it is {collated[0].simpleString()}" if collated else None
@@ -228,8 +226,7 @@ def _refusal(frame: DataFrame, sql: Sequence[str]) -> str | None:
 @contextmanager
 def _quietly() -> Iterator[None]:
     """Keep PySpark from writing errors to the log that are answers here."""
-    # A logger has the class of its first caller, and a plain one would refuse PySpark's keywords.
-    log = PySparkLogger.getLogger(_QUERY_LOG)
+    log = query_log()
     was, log.disabled = log.disabled, True
     try:
         yield
@@ -286,7 +283,7 @@ def _python_calls(frame: DataFrame, term: Term) -> list[Call]:
         with _quietly():
             _ = frame.select(F.expr(fails((print_term(term),)))).schema
     except AnalysisException as wrong:
-        if _PYTHON in (wrong.getCondition() or ""):
+        if _PYTHON in condition(wrong):
             return [term]
         raise
     return []
