@@ -13,6 +13,7 @@ In the order in which a call and its events meet them::
     snapshots/                       how an index reaches the processes that match with it
     sharded/  catalogs/              an index that outgrows a host; a catalog that changes
     attributes.py arrow_types.py     the columns that cross into Python, and their types
+    arrow_tables.py versions.py      tables from DataFrames and back; what older PySparks lack
     terms/                           what the JVM computes for subscriptions, as columns
     history/                         the documents that events are compared with
     operator.py                      in a worker: batch by batch into the embedded engine

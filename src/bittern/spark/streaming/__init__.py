@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from bittern.spark.streaming.forwarding import Format, Kafka
     from bittern.spark.streaming.metrics import Metrics
     from bittern.spark.streaming.pipeline import Pipeline
-    from bittern.spark.streaming.tables import Table
+    from bittern.spark.streaming.tables import NamedTable
     from bittern.spark.streaming.webhook import Webhook
 
 __all__ = [
@@ -37,8 +37,8 @@ __all__ = [
     "Format",
     "Kafka",
     "Metrics",
+    "NamedTable",
     "Pipeline",
-    "Table",
     "Throttle",
     "Webhook",
     "sources",
@@ -52,7 +52,7 @@ _HOMES = {
     "Kafka": "forwarding",
     "Metrics": "metrics",
     "Pipeline": "pipeline",
-    "Table": "tables",
+    "NamedTable": "tables",
     "Throttle": "after",
     "Webhook": "webhook",
 }

@@ -50,7 +50,7 @@ _THERE_ALREADY = "TABLE_OR_VIEW_ALREADY_EXISTS"
 
 
 @dataclass(frozen=True, init=False)
-class Table(Sink):
+class NamedTable(Sink):
     """A Delta or Iceberg table: each match exactly once, whatever process dies.
 
     Parameters
@@ -94,7 +94,7 @@ class Table(Sink):
         fill_in(self, name=name, format=format, partition_by=partitions, options=given)
 
     def __repr__(self) -> str:  # options may hold a password
-        return f"Table({self.name!r}, format={self.format!r})"
+        return f"NamedTable({self.name!r}, format={self.format!r})"
 
     def check(self, spark: SparkSession) -> None:
         """Raise an OptionError if the table is missing, or of a format without such commits."""
