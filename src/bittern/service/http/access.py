@@ -42,7 +42,7 @@ _ALLOWED = {
     "publish": {"publish", "admin"},
     "admin": {"admin"},
 }
-_LOCAL = {"localhost", "127.0.0.1", "::1", "testserver"}
+_LOCAL = {"localhost", "127.0.0.1", "::1"}
 _REFUSED = {"WWW-Authenticate": 'Bearer realm="bittern"'}
 
 

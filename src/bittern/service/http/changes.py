@@ -10,6 +10,7 @@ in those of other processes as soon as they look (``following.py``).
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -25,10 +26,13 @@ async def changed(
     target: str,
     make: Callable[[], tuple[int | None, _Made]],
     more: int = 0,
+    *,
+    is_long: bool = False,
 ) -> _Made:
     """Make a change, which returns the catalog's version after it, and something more.
 
-    ``more`` subscriptions may be added by it: a problem if the token may not have as many.
+    ``more`` subscriptions may be added by it: a problem if the token may not have as many. Others
+    may write while a long one is prepared.
     """
     tenant = caller.tenant
 
@@ -37,7 +41,8 @@ async def changed(
         try:
             if more:
                 _check_room(caller, more)
-            version, made = make()
+            with contextlib.nullcontext() if is_long else tenant.writing:
+                version, made = make()
         except Exception as error:
             found = problem_of(error)
             outcome = (

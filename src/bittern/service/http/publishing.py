@@ -113,7 +113,7 @@ class Publisher:
     def _turn(self, group: list[Publication]) -> list[dict[str, Any]]:
         tenant = self._tenant
         try:
-            with tenant.journal.turn() as turn, tenant.followed.lock:
+            with tenant.writing, tenant.journal.turn() as turn, tenant.followed.lock:
                 tenant.advance(turn.look())
                 tenant.remember(turn.last)
                 answers = [self._known(turn, asked) for asked in group]

@@ -100,7 +100,7 @@ async def load_subscriptions(
             done = caller.tenant.catalog.load(file, mode=mode, on_error=on_error)
         return done.version, done
 
-    done = await changed(caller, "load", f"{n_lines} lines, {mode}", load, n_lines)
+    done = await changed(caller, "load", f"{n_lines} lines, {mode}", load, n_lines, is_long=True)
     told = {name: getattr(done, name) for name in ("version", "added", "changed", "removed")}
     bad = [_bad_json(each) for each in done.bad]
     return as_json({**told, "unchanged": done.unchanged, "bad": bad})

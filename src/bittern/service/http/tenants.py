@@ -6,6 +6,7 @@ catalog once and remembered until the subscription changes.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
@@ -63,6 +64,9 @@ class Tenant:
         self.tail = Tail(self.journal)
         self.publisher = Publisher(self)
         self._recipients: dict[str, Recipient] = {}
+        #: Held by short writes. SQLite lets who waits for another's write sleep, so that who writes
+        #: all the time would leave nobody else a turn.
+        self.writing = threading.Lock()
         self.live.match("{}", remember=False)  # loads what matches one event
 
     @property
