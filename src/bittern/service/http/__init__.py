@@ -15,6 +15,7 @@ way of a request::
     events.py publishing.py     events are logged, matched and acknowledged, a group at a time
     streams.py tails.py         what matched, as it comes: server-sent events, or a waiting request
     tokens.py audit.py operations.py            who may do what; who did; is it well
+    description.py                              all of this, described
 
 What requests share is ``state.py``, for each tenant a ``Tenant`` (tenants.py): its catalog, a
 matcher that follows it (following.py looks for changes of other processes), its journal, its tail.

@@ -13,6 +13,7 @@ from fastapi.openapi.utils import get_openapi
 import bittern
 from bittern.service.http import (
     audit,
+    description,
     events,
     explaining,
     matching,
@@ -55,12 +56,14 @@ def create_app(settings: ServiceSettings | None = None) -> FastAPI:
         description=_ABOUT,
         lifespan=lifespan,
         redoc_url=None,
+        docs_url=None,
+        openapi_url=None,  # description.py
     )
     app.state.service = state
     problems.install(app)
     for module in (
         *(matching, events, streams, subscriptions, versions, sets),
-        *(explaining, tokens, audit, operations),
+        *(explaining, tokens, audit, operations, description),
     ):
         app.include_router(module.router)
     _mount_console(app, state)

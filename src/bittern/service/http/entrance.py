@@ -5,8 +5,7 @@
     request ─ caller ─ rate ─ handler ─ answer with security headers ─ metrics, a line in the log
 
 Pages get a strict content policy: scripts, styles and pictures of this service alone, none inline,
-and no page of another site may frame them. CORS is off: no header allows it. The pages of the
-description load what draws them from this service too (``app.py``).
+and no page of another site may frame them. CORS is off: no header allows it.
 """
 
 from __future__ import annotations
