@@ -22,19 +22,12 @@ import bittern
 import oracle
 from bittern.engine import matcher
 from bittern.errors import HistoryError, OptionError, SubscriptionError
-from bittern.history import (
-    groups,
-    joins,
-    ordered,
-    ordered_runs,
-    passes,
-    plans,
-    sections,
-    sets,
-    table,
-)
 from bittern.history.history import History
+from bittern.history.joins import joins
 from bittern.history.joins.phases import AUTO, CONSTANTS, JOINS
+from bittern.history.passes import groups, passes
+from bittern.history.sets import ordered, ordered_runs, sets
+from bittern.history.table import plans, sections, table
 from bittern.language import alternatives
 from bittern.language.quantifiers import HIDDEN
 from bittern.language.syntax import Quantified
