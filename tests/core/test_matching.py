@@ -52,6 +52,18 @@ def agree_in_every_way(index: bittern.Index, events: Any, right: list[list[Any]]
         assert matcher.last_statistics["matches"] == sum(map(len, right)), way
         assert matcher.last_statistics["events"] == len(right), way
         assert matcher.last_statistics["candidates"] >= 0, way
+    if not index.encoder.read(events).rejects:
+        agree_event_by_event(index, events)
+
+
+def agree_event_by_event(index: bittern.Index, events: Any) -> None:
+    """As a delta is matched."""
+    read = index.encoder.read(events)
+    few = index.subscriptions.match_pairs(read.pairs.copy(), read.n_events, read.bases)
+    usual = index.subscriptions.match(index.encoder.encode(events).events)
+    pairs = [sorted(zip(*map(list, each[:2]), strict=True)) for each in (few, usual)]
+    assert pairs[0] == pairs[1]
+    assert few.candidates.tolist() == usual.candidates.tolist()
 
 
 @given(

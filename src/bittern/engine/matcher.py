@@ -20,7 +20,7 @@ from bittern.errors import EventError, OptionError
 from bittern.model.events.columns import from_frame
 from bittern.model.events.encoder import read_together
 from bittern.model.events.mistyped import listed
-from bittern.model.events.reads import Encoded, first_reasons, readable_rows
+from bittern.model.events.reads import Read, first_reasons, readable_rows
 from bittern.model.ids import Ids
 from bittern.model.matches import Matches, Satisfied, best, concatenate, expanded
 from bittern.options import whole_number
@@ -159,15 +159,13 @@ class StateMatcher:
             size = partial(joins.block_size, BLOCK)
             before = joins.lookups
         for block in blocks(events, size):
-            reads = read_together(encoders, block, json, sets)
-            if joins is None:
-                encoded = [read.encoded() for read in reads]
-            else:
+            reads = read_together(encoders, block, json, sets, state.touched)
+            if joins is not None:
                 added = joins.run(block, json, reads, sets, remember=remember and not at_once)
-                encoded = [read.encoded(more) for read, more in zip(reads, added, strict=True)]
                 if remember and at_once:
                     late.append(joins.readable(reads))
-            matches = match_read(indexes, encoded, alive, state.ids, totals)
+                reads = [read.with_pairs(more) for read, more in zip(reads, added, strict=True)]
+            matches = match_read(indexes, reads, alive, state.ids, totals)
             # Ranking block by block holds no more than one block's matches at a time.
             parts.append(matches if limit is None else best(matches, weights, limit))
             self.last_block = block
@@ -353,22 +351,26 @@ def _stretches(n: int, size: Callable[[], int]) -> Iterator[tuple[int, int]]:
 
 def match_read(
     indexes: Sequence[Index],
-    encoded: Sequence[Encoded],
+    reads: Sequence[Read],
     marks: Sequence[npt.NDArray[np.uint8]],
     ids: Ids,
     totals: dict[str, int],
 ) -> Matches:
-    """Match one block that was encoded for each index; matches are positions in the joined ids.
+    """Match one block that was read for each index; matches are positions in the joined ids.
 
     ``marks`` tell of each index which subscriptions are alive (empty: all).
     """
-    n_events = encoded[0].events.n_events
-    rejects = first_reasons([each for read in encoded for each in read.rejects])
+    n_events = reads[0].n_events
+    rejects = first_reasons([each for read in reads for each in read.rejects])
     # Whatever lacks all attributes would match "a IS NULL".
     readable = readable_rows(n_events, rejects) if rejects else None
     parts, candidates, shift = [], np.zeros(n_events, dtype=np.int64), 0
-    for index, read, alive in zip(indexes, encoded, marks, strict=True):
-        rows, classes, own_candidates = index.subscriptions.match(read.events)
+    for number, (index, read, alive) in enumerate(zip(indexes, reads, marks, strict=True)):
+        if number:  # a delta
+            found = index.subscriptions.match_pairs(read.pairs, n_events, read.bases)
+        else:
+            found = index.subscriptions.match(read.encoded().events)
+        rows, classes, own_candidates = found
         if readable is not None:
             kept = readable[rows]
             rows, classes = rows[kept], classes[kept]
@@ -376,7 +378,7 @@ def match_read(
         candidates += own_candidates
         shift += len(index)
     offsets, subscriptions = expanded(parts, n_events)
-    mistyped = listed([read.strays for read in encoded])
+    mistyped = listed([read.strays for read in reads])
     totals["events"] += n_events
     totals["candidates"] += int(candidates.sum())
     totals["matches"] += len(subscriptions)

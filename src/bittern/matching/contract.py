@@ -20,8 +20,9 @@ import numpy.typing as npt
 from bittern.errors import OptionError
 from bittern.jit import i4r, i8r, i8w, kernel, void
 from bittern.model.classes.classes import Classes
-from bittern.model.rank.encoded import EncodedEvents
+from bittern.model.rank.encoded import EncodedEvents, Pairs, encode_pairs
 from bittern.model.rank.space import RankSpace
+from bittern.model.rank.touched import Tests
 from bittern.stabbing.contract import keywords_of, refuse_unknown
 
 #: Tests, rows and postings are numbered in 32 bits.
@@ -95,6 +96,17 @@ class SubscriptionIndex(ABC):
     @abstractmethod
     def match(self, events: EncodedEvents) -> Found:
         """All (event, class) pairs of a batch."""
+
+    def match_pairs(self, pairs: Pairs, n_events: int, bases: npt.NDArray[np.int32]) -> Found:
+        """The same for packed pairs ``cell << 32 | event``, which may be sorted in place.
+
+        ``bases`` are the first cells of the channels, and the end of the axis.
+        """
+        return self.match(encode_pairs(pairs, n_events, bases))
+
+    def tests(self) -> Tests | None:
+        """All tests that decide which classes an event satisfies; None if it cannot tell."""
+        return None
 
     @abstractmethod
     def arrays(self) -> dict[str, npt.NDArray[Any]]:

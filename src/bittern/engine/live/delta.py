@@ -31,6 +31,7 @@ from bittern.engine.subscriptions import Subscriptions
 from bittern.model.classes.expand import ShapePlan
 from bittern.model.distinct import encoded
 from bittern.model.ids import Ids
+from bittern.model.rank.touched import Touched
 from bittern.model.strings import arrow_of
 
 if TYPE_CHECKING:
@@ -122,6 +123,8 @@ class State(NamedTuple):
     ids: Ids
     #: What matches one event with all segments at once, once it was asked for.
     together: list[Together | None]
+    #: The cells of the snapshot that deltas ask about; None if they are not known.
+    touched: Touched | None = None
 
     def __reduce__(self) -> Any:
         """A copy has addresses of its own."""
@@ -133,13 +136,14 @@ class State(NamedTuple):
         return cls.of([Segment(index, ALL_ALIVE, 0, None)])
 
     @classmethod
-    def of(cls, segments: list[Segment]) -> State:
+    def of(cls, segments: list[Segment], touched: Touched | None = None) -> State:
         """The state of these segments, the snapshot first."""
         return cls(
             tuple(segments),
             tuple(segment.alive for segment in segments),
             Ids.joined([segment.index.all_ids for segment in segments]),
             [],
+            touched,
         )
 
     def find_many(self, ids: list[str | int]) -> dict[int, dict[str | int, int]]:
@@ -356,7 +360,20 @@ def _without(state: State, dying: Mapping[int, Sequence[int]]) -> list[Segment]:
 
 def _with_segments(held: Held, segments: list[Segment], count: int) -> Held:
     """The same, sealed, with other segments."""
-    return Held(State.of(segments), held.version, held.base_version, {}, count)
+    known = held.state.segments if held.state.touched else ()
+    fresh = [each for each in segments[1:] if all(each.index is not own.index for own in known)]
+    touched = _touched(segments[0], fresh, held.state.touched)
+    return Held(State.of(segments, touched), held.version, held.base_version, {}, count)
+
+
+def _touched(base: Segment, deltas: list[Segment], touched: Touched | None) -> Touched | None:
+    """The cells of the snapshot that these deltas ask about, beside those that are known."""
+    for delta in deltas:
+        numbers = delta.index.encoder.numbers_in(base.index.encoder)
+        if numbers is not None:  # else it reads for itself
+            touched = touched or Touched(base.index.rank)
+            touched.mark(delta.index.rank, numbers, delta.index.subscriptions.tests())
+    return touched
 
 
 def extended(held: Held, rows: list[Row]) -> Held:
@@ -389,6 +406,13 @@ def first_to_fold(state: State) -> int:
 
 def folded(held: Held, first: int) -> Held:
     """What is sealed, with the deltas from one on as a single one. O(their rows)."""
-    kept, old = held.state.segments[:first], held.state.segments[first:]
+    state = held.state
+    kept, old = list(state.segments[:first]), state.segments[first:]
     rows = [row for delta in old for row in delta.living()]
-    return _with_segments(held, [*kept, *([new_delta(rows)] if rows else [])], held.count)
+    made = [new_delta(rows)] if rows else []
+    touched, reading = state.touched, kept[0].index.encoder
+    if first == 1:  # what is gone can be forgotten
+        touched = _touched(kept[0], made, None)
+    elif touched and any(each.index.encoder.numbers_in(reading) is None for each in old):
+        touched = _touched(kept[0], made, touched)  # else all of them are marked
+    return Held(State.of([*kept, *made], touched), held.version, held.base_version, {}, held.count)

@@ -26,9 +26,9 @@ class IndexedConditions:
 
     def __call__(self, events: Any, json: str | Sequence[str]) -> Rows:
         """Which of them are TRUE for each event of a block; none are for an unreadable event."""
-        encoded = self._index.encoder.encode(events, json)
-        if encoded.rejects:
-            encoded = self._index.encoder.encode(readable(events, encoded.rejects), json)
+        read = self._index.encoder.read(events, json)
+        if read.rejects:
+            read = self._index.encoder.read(readable(events, read.rejects), json)
         index = self._index
-        found = match_read([index], [encoded], [ALL_ALIVE], index.all_ids, new_totals())
+        found = match_read([index], [read], [ALL_ALIVE], index.all_ids, new_totals())
         return Rows(found.offsets, found.subscriptions.astype(np.int64))

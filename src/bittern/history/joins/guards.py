@@ -197,8 +197,8 @@ class Guards:
         hold).
         """
         marks = ALL_ALIVE if alive is None else alive[: len(self.index)].view(np.uint8)
-        encoded = self.index.encoder.encode(events, json, sets)
-        held = match_read([self.index], [encoded], [marks], self.index.all_ids, new_totals())
+        read = self.index.encoder.read(events, json, sets)
+        held = match_read([self.index], [read], [marks], self.index.all_ids, new_totals())
         readable = readable_rows(len(held), held.rejects).view(np.uint8)
         always = self.always(alive)
         seen = np.full(len(self.entries), -1, dtype=np.int32)

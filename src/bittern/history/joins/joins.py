@@ -35,8 +35,8 @@ from bittern.history.table.sections import EventBatch
 from bittern.history.table.table import JoinTable
 from bittern.language.quantifiers import hidden_name
 from bittern.language.syntax import Quantified
-from bittern.model.events.batch import Pairs
 from bittern.model.events.reads import Read, readable_rows
+from bittern.model.rank.encoded import Pairs
 
 #: Answers of at most so many entries are held at a time where all events ask all entries.
 _MOST_ANSWERS = 1 << 24

@@ -41,25 +41,30 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from bittern.arrays import record_of, stretches
+from bittern.arrays import Int32s, record_of, stretches
 from bittern.jit import frozen
 from bittern.matching.always import run_programs
 from bittern.matching.contract import Found, SubscriptionIndex, candidates_of
 from bittern.matching.output import Output
 from bittern.matching.pivot.alternatives import alternatives, once
 from bittern.matching.pivot.choice import worth_bits
+from bittern.matching.pivot.few import FewEvents, FewLists, FewRoom, match_few
 from bittern.matching.pivot.filing import file_classes
 from bittern.matching.pivot.match import PENDING, PivotArrays, match_postings
 from bittern.matching.stabbed import Chosen, StabbedIndex
 from bittern.model.classes.classes import Classes
-from bittern.model.rank.encoded import EncodedEvents
+from bittern.model.rank.encoded import EncodedEvents, Pairs
 from bittern.model.rank.space import RankSpace
+from bittern.model.rank.touched import Tests
 from bittern.options import true_or_false
+from bittern.stabbing.cei import CEI
 
 #: Postings looked up at once: bounds memory, and keeps them in the cache until they are verified.
 CHUNK = 1 << 17
 #: Matches to make room for at first, at most; where fewer are candidates, as many as they.
 ROOM = 1 << 22
+#: An index of at most so many postings and cells is matched event by event.
+FEW, FEW_CELLS = 1 << 15, 1 << 18
 
 
 _NO_OWNERS = np.empty(0, dtype=np.int32)
@@ -100,6 +105,7 @@ class Pivot(StabbedIndex):
         self.chosen = chosen
         #: Whether other classes of such an index may go to bits.
         self.may_use_bits = True
+        self._few: FewLists | None = None
 
     @classmethod
     def build(
@@ -158,11 +164,60 @@ class Pivot(StabbedIndex):
             always, starts, rows = self._arrays.always, self._arrays.starts, self._arrays.rows
             run_programs(always, always, starts, rows, events, out)
             candidates += len(always)
+        return self._found(out, candidates)
+
+    def match_pairs(self, pairs: Pairs, n_events: int, bases: Int32s) -> Found:
+        """Event by event if the index is small (``matching/pivot/few.py``), else as ``match``."""
+        lists = self._few or self._few_lists(bases)
+        if lists is None:
+            return super().match_pairs(pairs, n_events, bases)
+        arrays, out = self._arrays, Output()
+        width = len(bases)
+        row = np.full(width, -1, dtype=np.int32)
+        row[-1] = 0
+        most_runs = (int(lists.shape[1]) + 1) * min(len(pairs), width)
+        postings = len(arrays.lows) + 1
+        room = FewRoom(
+            row,
+            np.empty(most_runs + 1, dtype=np.int32),
+            np.empty(most_runs + 1, dtype=np.int32),
+            np.empty(postings, dtype=np.int32),
+            np.zeros(postings, dtype=np.int32),
+        )
+        events = FewEvents(
+            np.zeros(n_events + 1, dtype=np.int64), np.empty(len(pairs), dtype=np.int32)
+        )
+        candidates = np.zeros(n_events, dtype=np.int64)
+        out.make_room(min(n_events, ROOM))
+        while needed := match_few(arrays, lists, pairs, events, room, out.arrays, candidates):
+            out.make_room(needed)
+        return self._found(out, candidates)
+
+    def _few_lists(self, bases: Int32s) -> FewLists | None:
+        """What ``match_few`` searches; None if the index is not small."""
+        index = self.chosen.index
+        if len(self._arrays.lows) > FEW or bases[-1] > FEW_CELLS or not isinstance(index, CEI):
+            return None
+        lists, channels = index.lists, np.arange(len(bases) - 1, dtype=np.int32)
+        self._few = frozen(
+            FewLists(
+                lists.begins,
+                lists.ends,
+                index.masks,
+                lists.items,
+                index.shape,
+                np.repeat(channels, np.diff(bases)),
+            )
+        )
+        return self._few
+
+    def _found(self, out: Output, candidates: npt.NDArray[np.int64]) -> Found:
+        """What was found, each class once."""
         n = int(out.state[2])
         rows, found = out.rows[:n], out.classes[:n]
         if len(self._owners):
             found = self._owners[found]
-            rows, found = once(rows, found, self._repeats, events.n_events)
+            rows, found = once(rows, found, self._repeats, len(candidates))
         return Found(rows, found, candidates)
 
     def _match_postings(self, events: EncodedEvents, out: Output) -> npt.NDArray[np.int64]:
@@ -194,6 +249,16 @@ class Pivot(StabbedIndex):
                     break
                 out.make_room(longest)
         return candidates
+
+    def tests(self) -> Tests:
+        """Those of pivots, those inline, and those of programs."""
+        own = self._arrays
+        pivots = np.zeros(len(own.lows), dtype=np.int32)  # which holds for no missing value
+        return Tests(
+            np.concatenate((pivots, own.heads[:, 0], own.rows[:, 0])),
+            np.concatenate((own.lows, own.bounds[:, 0], own.rows[:, 1])),
+            np.concatenate((own.highs, own.bounds[:, 1], own.rows[:, 2])),
+        )
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Own arrays, and the stabbing index's under ``stabbing.``."""

@@ -29,12 +29,14 @@ from bittern.model.distinct import distinct
 from bittern.model.events.columns import Column
 from bittern.model.numbers import Number, exact, floors_at_scale
 from bittern.model.rank.cells import (
+    Asked,
     float_pairs,
     integer_pairs,
     repeat_pairs,
     string_pairs,
     tagged_pairs,
 )
+from bittern.model.rank.encoded import Pairs
 from bittern.model.rank.space import (
     ANY,
     COUNT,
@@ -47,6 +49,7 @@ from bittern.model.rank.space import (
     RankSpace,
     reverse_strings,
 )
+from bittern.model.rank.touched import NOTHING, TouchedArrays
 from bittern.model.strings import arrow_strings, gather_strings
 from bittern.model.tagged import EXACT, EXACT_TIME, TaggedValues
 from bittern.model.tagged import STRING as STRING_TAG
@@ -55,12 +58,12 @@ if TYPE_CHECKING:
     from bittern.model.events.derived.known import Known
     from bittern.model.patterns.sets import PatternSet
 
-Pairs = npt.NDArray[np.uint64]
 EventRows = npt.NDArray[Any]
 _SHIFT = np.uint64(32)
 _ROW_MASK = np.uint64(0xFFFFFFFF)
 #: A float this much, in proportion, from an approximation lies on the same side of the number.
 _NEAR = 2.0**-48
+_ALL = frozen(Asked(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int32)))
 
 
 def rows_of(pairs: Pairs) -> npt.NDArray[np.int64]:
@@ -179,6 +182,11 @@ class PairBatch:
 
         channels = self._rank.channels[list(attributes)]
         return Known(channels[channels >= 0].tolist(), self._rank.bases)
+
+    @property
+    def has_patterns(self) -> bool:
+        """Whether strings of some attribute meet patterns."""
+        return bool(self._constants.patterns)
 
     def pieces(self) -> list[Pairs]:
         """All of them, as they came."""
@@ -309,23 +317,35 @@ class PairBatch:
         for i in np.flatnonzero(~clear).tolist():
             self.add_exact(int(rows[i]), channel, decimals.exact(i))
 
-    def add_tagged(self, values: TaggedValues) -> None:
-        """Values of any kind, except those that no payload holds."""
+    def _add_values(
+        self, values: TaggedValues, asked: Asked, touched: TouchedArrays
+    ) -> npt.NDArray[np.int64]:
+        """The pairs of values but for patterns; returns which of the values touch."""
         pairs = np.empty(3 * len(values.rows), dtype=np.uint64)
         scratch = np.empty(int(values.lengths.max(initial=0)), dtype=np.uint8)
+        touching = np.empty(len(values.rows) + 1 if len(touched.bits) else 0, dtype=np.int64)
         n = tagged_pairs(
-            self._rank,
-            values.rows,
-            values.attributes,
-            values.tags,
-            values.payloads,
-            values.lengths,
-            values.data,
-            scratch,
-            scratch,
-            pairs,
+            self._rank, asked, frozen(values), touched, scratch, scratch, pairs, touching
         )
         self._pairs.append(pairs[:n])
+        return touching[1 : 1 + int(touching[0])] if len(touching) else touching
+
+    def add_asked(self, values: TaggedValues, asked: Asked) -> None:
+        """Values that are asked for under own numbers; no pattern is asked of them."""
+        self._add_values(values, frozen(asked), NOTHING)
+
+    def add_touching(self, values: TaggedValues, touched: TouchedArrays) -> npt.NDArray[np.int64]:
+        """As ``add_tagged``; returns the places of values that others may ask about."""
+        found = self._add_values(values, _ALL, touched)
+        self._add_patterns(values)
+        return found
+
+    def add_tagged(self, values: TaggedValues) -> None:
+        """Values of any kind, except those that no payload holds."""
+        self._add_values(values, _ALL, NOTHING)
+        self._add_patterns(values)
+
+    def _add_patterns(self, values: TaggedValues) -> None:
         patterns = self._constants.patterns
         if not patterns:
             return

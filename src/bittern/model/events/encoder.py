@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from bittern.language.literals import MARKS, PRESENT, TERM
 from bittern.model.events.attributes import Attributes
-from bittern.model.events.batch import Constants, PairBatch, Pairs, cells_of, rows_of
+from bittern.model.events.batch import Constants, PairBatch, cells_of, rows_of
 from bittern.model.events.columns import read_column
 from bittern.model.events.mistyped import Kinds, Strays, joined
 from bittern.model.events.objects import (
@@ -26,6 +26,7 @@ from bittern.model.events.objects import (
 )
 from bittern.model.events.reader import EventReader
 from bittern.model.events.reads import Encoded, Read, Rejects, first_reasons, readable_rows
+from bittern.model.rank.encoded import Pairs
 from bittern.model.rank.space import ANY, RankSpace
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from bittern.model.events.present import PresentAttributes
     from bittern.model.events.shared import Asking
     from bittern.model.patterns.sets import PatternSet
+    from bittern.model.rank.touched import Touched
     from bittern.terms.logic.members import NamedSets
 
 _NO_SETS: Mapping[str, Any] = {}
@@ -159,10 +161,12 @@ def read_together(
     events: Any,
     json: str | Sequence[str] = (),
     sets: NamedSets = _NO_SETS,
+    touched: Touched | None = None,
 ) -> list[Read]:
     """Read a batch for several rank spaces: once for all whose attributes the first has too.
 
-    O(values) for each of them.
+    With ``touched``, the cells of the first that the others ask about, these may be spared values
+    that none of their tests holds for. O(values) for each of them.
     """
     if len(encoders) > 1:
         from bittern.model.events.shared import Asking, SharedBatch  # noqa: PLC0415  only then
@@ -174,7 +178,7 @@ def read_together(
         if numbers is not None:
             asking[place] = Asking(numbers, PairBatch(other.constants), other.kinds)
     if asking:
-        shared = SharedBatch(batch, first.kinds, list(asking.values()))
+        shared = SharedBatch(batch, first.kinds, list(asking.values()), touched)
         reader = EventReader(first, shared, json, shared)
     else:
         reader = EventReader(first, batch, json, first.kinds)

@@ -13,9 +13,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bittern.model.events.batch import Pairs
 from bittern.model.events.mistyped import Strays, listed
-from bittern.model.rank.encoded import EncodedEvents, encode_pairs
+from bittern.model.rank.encoded import EncodedEvents, Pairs, encode_pairs
 
 Rejects = list[tuple[int, str]]
 
@@ -42,10 +41,14 @@ class Read(NamedTuple):
     strays: Strays
     bases: npt.NDArray[np.int32]
 
-    def encoded(self, added: Pairs | None = None) -> Encoded:
-        """The events in rank space, with some more pairs ``cell << 32 | event``."""
-        pairs = self.pairs if added is None else np.concatenate((self.pairs, added))
-        return Encoded(encode_pairs(pairs, self.n_events, self.bases), self.rejects, self.strays)
+    def with_pairs(self, added: Pairs) -> Read:
+        """The same with some more pairs ``cell << 32 | event``."""
+        return self._replace(pairs=np.concatenate((self.pairs, added)))
+
+    def encoded(self) -> Encoded:
+        """The events in rank space."""
+        events = encode_pairs(self.pairs, self.n_events, self.bases)
+        return Encoded(events, self.rejects, self.strays)
 
 
 def first_reasons(rejects: Rejects) -> Rejects:

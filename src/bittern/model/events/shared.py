@@ -22,12 +22,15 @@ import numpy.typing as npt
 from bittern.jit import frozen, i4r, i4w, i8, i8r, i8w, kernel, tuple_type, u1r, u1w
 from bittern.model.events.batch import EventRows, PairBatch
 from bittern.model.events.mistyped import Kinds, Strays
+from bittern.model.rank.cells import Asked
 from bittern.model.tagged import TaggedValues
 
 if TYPE_CHECKING:
     from bittern.model.events.columns import Column
     from bittern.model.numbers import Number
+    from bittern.model.rank.touched import Touched
 
+_EVERYWHERE = np.empty(0, dtype=np.int64)
 
 _GIVEN = tuple_type(TaggedValues, i4r, i4r, u1r, i8r, i4r, u1r)
 _PICKED = tuple_type(TaggedValues, i4w, i4w, u1w, i8w, i4w, u1r)
@@ -85,8 +88,12 @@ class Asking:
 class SharedBatch:
     """A sink that hands everything on to the pairs of several rank spaces."""
 
-    def __init__(self, first: PairBatch, kinds: Kinds, others: list[Asking]) -> None:
+    def __init__(
+        self, first: PairBatch, kinds: Kinds, others: list[Asking], touched: Touched | None
+    ) -> None:
+        """``touched`` are the cells of the first that others ask about, if they are known."""
         self._first = first
+        self._touched = touched
         self._kinds = kinds
         self._others = others
         self._marks: list[list[int]] = []
@@ -125,9 +132,16 @@ class SharedBatch:
 
     def add_tagged(self, values: TaggedValues) -> None:
         """Values of any kind, except those that no payload holds."""
-        self._first.add_tagged(values)
+        places = _EVERYWHERE
+        if self._touched is None:
+            self._first.add_tagged(values)
+        else:
+            places = self._first.add_touching(values, self._touched.arrays)
         for other in self._others:
-            other.batch.add_tagged(other.pick(values))
+            if other.batch.has_patterns:
+                other.batch.add_tagged(other.pick(values))
+            elif self._touched is None or len(places):
+                other.batch.add_asked(values, Asked(places, other.numbers))
 
     def add_exact_numbers(self, numbers: list[tuple[int, int, Number]]) -> None:
         """(row, attribute, number), one by one."""

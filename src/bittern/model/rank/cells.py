@@ -6,11 +6,27 @@ caller has made room. A null value, or one in a channel that no subscription use
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from bittern.jit import choose, f8r, i4r, i8, i8r, i8w, inline, kernel, u1r, u1w, u8r, u8w
+from bittern.jit import (
+    choose,
+    f8r,
+    i4r,
+    i8,
+    i8r,
+    i8w,
+    inline,
+    kernel,
+    prefetch,
+    tuple_type,
+    u1r,
+    u1w,
+    u8r,
+    u8w,
+)
 from bittern.model.rank.space import (
     ANY,
     BASE,
@@ -19,9 +35,12 @@ from bittern.model.rank.space import (
     DIRECT,
     FINE,
     FIRST,
+    HEAD,
+    LEAST,
     NUMBER,
     RANK,
     REVERSED,
+    SINGLE_KINDS,
     STRING,
     TIME,
     fine_cell_from,
@@ -30,15 +49,33 @@ from bittern.model.rank.space import (
     integer_cell_from,
     string_cell,
 )
+from bittern.model.rank.touched import TOUCHED, is_touched
 from bittern.model.strings import STRING_TABLE, find
 from bittern.model.tagged import BOOLEAN as BOOLEAN_TAG
-from bittern.model.tagged import FLOAT, INTEGER, TIMESTAMP
+from bittern.model.tagged import FLOAT, INTEGER, TIMESTAMP, TaggedValues
 from bittern.model.tagged import STRING as STRING_TAG
 
 _SHIFT = np.uint64(32)
 _ROW_MASK = np.uint64(0xFFFFFFFF)
 #: Values that are searched for in step; what is known of them stays in the first cache.
 _IN_STEP = 256
+#: Tagged values whose memory is asked for together.
+_TOGETHER = 32
+
+
+class Asked(NamedTuple):
+    """Which values are asked for, and under which numbers.
+
+    ``places`` are those of the values, ``numbers`` has by attribute the own number, -1 for those
+    that are not asked for. Empty, each stands for everything as it is.
+    """
+
+    places: npt.NDArray[np.int64]
+    numbers: npt.NDArray[np.int32]
+
+
+_ASKED = tuple_type(Asked, i8r, i4r)
+_TAGGED = tuple_type(TaggedValues, i4r, i4r, u1r, i8r, i4r, u1r)
 
 
 @inline
@@ -201,44 +238,95 @@ def value_cells(
     return any_channel, turned, turned_cell, channel, cell
 
 
-@kernel(i8, RANK, i4r, i4r, u1r, i8r, i4r, u1r, u1w, u1r, u8w)
+@inline
+def _add_cells(rank: Any, cells: Any, row: Any, pairs: Any, at: Any) -> Any:
+    """Write the pairs of a value from ``value_cells``; returns where they end."""
+    any_channel, turned, turned_cell, channel, cell = cells
+    if any_channel >= 0:
+        pairs[at] = _pack(rank.heads[any_channel, BASE], 0, row)
+        at += 1
+    if turned >= 0:
+        pairs[at] = _pack(rank.heads[turned, BASE], turned_cell, row)
+        at += 1
+    if channel >= 0:
+        pairs[at] = _pack(rank.heads[channel, BASE], cell, row)
+        at += 1
+    return at
+
+
+@inline
+def _ask_ahead(rank: Any, values: Any, numbers: Any, places: Any, n: Any) -> None:
+    """Ask for the memory that the cells of ``n`` values are found in, step by step for all."""
+    for k in range(n):
+        kind = STRING if values.tags[np.uint64(places[np.uint64(k)])] == STRING_TAG else NUMBER
+        channel = np.int64(rank.channels[np.uint64(numbers[np.uint64(k)]), kind])
+        prefetch(rank.heads, HEAD * channel)
+    for k in range(n):
+        i = np.uint64(places[np.uint64(k)])
+        channel = np.int64(rank.channels[np.uint64(numbers[np.uint64(k)]), NUMBER])
+        if values.tags[i] == INTEGER and channel >= 0:
+            direct = rank.heads[channel, DIRECT]
+            if direct >= 0:
+                least = rank.heads[channel, LEAST]
+                prefetch(rank.direct, direct + values.payloads[i] - least)
+            else:
+                middle = rank.heads[channel, COUNT] >> 1
+                prefetch(rank.floors, rank.heads[channel, FIRST] + middle)
+
+
+@kernel(i8, RANK, _ASKED, _TAGGED, TOUCHED, u1w, u1r, u8w, i8w)
 def tagged_pairs(
     rank: Any,
-    rows: Any,
-    attributes: Any,
-    tags: Any,
-    payloads: Any,
-    lengths: Any,
-    data: Any,
+    asked: Any,
+    values: Any,
+    touched: Any,
     scratch: Any,
     backwards: Any,
     pairs: Any,
+    touching: Any,
 ) -> Any:
-    """Values of any kind; up to three pairs for each of them."""
-    floats = payloads.view(np.float64)
-    at = 0
-    for i in range(len(rows)):
-        attribute = np.uint64(attributes[i])  # unsigned indices cost less
-        any_channel, turned, turned_cell, channel, cell = value_cells(
-            rank,
-            attribute,
-            tags[i],
-            payloads[i],
-            floats[i],
-            lengths[i],
-            data,
-            scratch,
-            backwards,
-        )
-        if any_channel >= 0:
-            pairs[at] = _pack(rank.heads[any_channel, BASE], 0, rows[i])
-            at += 1
-        if turned >= 0:
-            pairs[at] = _pack(rank.heads[turned, BASE], turned_cell, rows[i])
-            at += 1
-        if channel >= 0:
-            pairs[at] = _pack(rank.heads[channel, BASE], cell, rows[i])
-            at += 1
+    """Values of any kind; up to three pairs for each of them.
+
+    With ``touched``, writes which values are in a touched cell from ``touching[1]`` on, and how
+    many they are to ``touching[0]``.
+    """
+    floats = values.payloads.view(np.float64)
+    own, places = np.empty(_TOGETHER, dtype=np.int32), np.empty(_TOGETHER, dtype=np.int64)
+    at, n_touching = 0, np.int64(0)
+    total = len(asked.places) or len(values.rows)
+    for start in range(0, total, _TOGETHER):
+        n = np.int64(0)
+        for k in range(start, min(start + _TOGETHER, total)):
+            i = asked.places[np.uint64(k)] if len(asked.places) else k
+            number = values.attributes[np.uint64(i)]
+            if len(asked.numbers):
+                number = asked.numbers[np.uint64(number)]
+            prefetch(rank.channels, SINGLE_KINDS * np.int64(number))
+            own[np.uint64(n)], places[np.uint64(n)] = number, i
+            n += np.int64(number >= 0)
+        _ask_ahead(rank, values, own, places, n)
+        for k in range(n):
+            i, attribute = np.uint64(places[np.uint64(k)]), np.uint64(own[np.uint64(k)])
+            cells = value_cells(
+                rank,
+                attribute,
+                values.tags[i],
+                values.payloads[i],
+                floats[i],
+                values.lengths[i],
+                values.data,
+                scratch,
+                backwards,
+            )
+            at = _add_cells(rank, cells, values.rows[i], pairs, at)
+            if len(touched.bits):
+                touches = np.int64(touched.whole[attribute])
+                if cells[3] >= 0:
+                    touches |= is_touched(touched, rank.heads[cells[3], BASE] + cells[4])
+                touching[np.uint64(n_touching + 1)] = i
+                n_touching += touches
+    if len(touched.bits):
+        touching[0] = n_touching
     return at
 
 

@@ -16,7 +16,7 @@ for each event (``model/rank/tables.py``).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -41,6 +41,8 @@ from bittern.model.rank.tables import build_tables, find_cell
 #: quarter full. Looking a cell up in the sparse view costs several times as much.
 SMALL_MATRIX = 1 << 23
 LARGE_MATRIX = 1 << 28
+#: ``cell << 32 | event``, in any order.
+Pairs: TypeAlias = npt.NDArray[np.uint64]
 _RADIX_BITS = 11
 #: With this many pairs for each cell that there is they are counted by cell; else they are sorted.
 _PAIRS_PER_CELL = 2

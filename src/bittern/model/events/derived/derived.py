@@ -38,7 +38,7 @@ from bittern.language.derived import element_of, has_unknown_functions, is_deriv
 from bittern.language.literals import TERM
 from bittern.language.printer import print_short
 from bittern.model.events.attributes import Attributes
-from bittern.model.events.batch import EventRows, PairBatch, Pairs
+from bittern.model.events.batch import EventRows, PairBatch
 from bittern.model.events.columns import plain, read_column
 from bittern.model.events.derived.elements import Elements
 from bittern.model.events.derived.gathered import Gathered, TypedColumn
@@ -47,6 +47,7 @@ from bittern.model.events.derived.opened import named_fields
 from bittern.model.events.derived.repeats import Repeated, Repeats
 from bittern.model.events.reader import EventReader
 from bittern.model.events.sinks import RepeatingSink
+from bittern.model.rank.encoded import Pairs
 from bittern.terms.logic.members import NamedSets, sets_in
 from bittern.terms.machine.machine import LEAST_ROWS, Machine
 from bittern.terms.nodes import Term, attributes_of, shared

@@ -23,8 +23,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bittern.model.distinct import places_in, table_of
-from bittern.model.events.batch import Pairs
 from bittern.model.rank.cells import spread_cells
+from bittern.model.rank.encoded import Pairs
 from bittern.model.strings import StringTable
 
 #: Rows that fail, and why each does.
