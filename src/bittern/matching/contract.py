@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -22,8 +22,10 @@ from bittern.jit import i4r, i8r, i8w, kernel, void
 from bittern.model.classes.classes import Classes
 from bittern.model.rank.encoded import EncodedEvents, Pairs, encode_pairs
 from bittern.model.rank.space import RankSpace
-from bittern.model.rank.touched import Tests
 from bittern.stabbing.contract import keywords_of, refuse_unknown
+
+if TYPE_CHECKING:
+    from bittern.model.rank.touched import CellTests
 
 #: Tests, rows and postings are numbered in 32 bits.
 MOST_ROWS = 2**31 - 1
@@ -104,7 +106,7 @@ class SubscriptionIndex(ABC):
         """
         return self.match(encode_pairs(pairs, n_events, bases))
 
-    def tests(self) -> Tests | None:
+    def tests(self) -> CellTests | None:
         """All tests that decide which classes an event satisfies; None if it cannot tell."""
         return None
 

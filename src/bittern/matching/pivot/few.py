@@ -20,17 +20,23 @@ import numpy as np
 import numpy.typing as npt
 
 from bittern.arrays import Int32s
-from bittern.jit import i4r, i4w, i8, i8r, i8w, inline, kernel, tuple_type, u8r
-from bittern.matching.output import OUTPUT
-from bittern.matching.pivot.match import PIVOT, dense_pass, verify
+from bittern.jit import frozen, i4r, i4w, i8, i8r, i8w, inline, kernel, tuple_type, u8r
+from bittern.matching.output import OUTPUT, Output
+from bittern.matching.pivot.match import PIVOT, PivotArrays, dense_pass, verify
 from bittern.matching.program import accepts
-from bittern.stabbing.cei import add_path
+from bittern.model.rank.encoded import Pairs
+from bittern.stabbing.cei import CEI, add_path
+from bittern.stabbing.contract import StabbingIndex
 
+#: An index of at most so many postings and cells is small.
+POSTINGS, CELLS = 1 << 15, 1 << 18
+#: Matches to make room for at first, at most; else one for each event.
+_ROOM_FOR = 1 << 16
 _ROW_MASK = np.uint64(0xFFFFFFFF)
 _SHIFT = np.uint64(32)
 
 
-class FewLists(NamedTuple):
+class _Lists(NamedTuple):
     """The lists of a CEI index (``stabbing/cei.py``), and the channel of each cell."""
 
     begins: Int32s
@@ -41,14 +47,14 @@ class FewLists(NamedTuple):
     channels: Int32s
 
 
-class FewEvents(NamedTuple):
+class _Events(NamedTuple):
     """The cells of each event: from ``offsets[event]`` to ``offsets[event + 1]``."""
 
     offsets: npt.NDArray[np.int64]
     cells: Int32s
 
 
-class FewRoom(NamedTuple):
+class _Room(NamedTuple):
     """What one event needs: its row, the runs that it finds, and postings that wait."""
 
     row: Int32s
@@ -58,9 +64,9 @@ class FewRoom(NamedTuple):
     zeros: Int32s
 
 
-LISTS = tuple_type(FewLists, i4r, i4r, i4r, i4r, i8r, i4r)
-_EVENTS = tuple_type(FewEvents, i8w, i4w)
-_ROOM = tuple_type(FewRoom, i4w, i4w, i4w, i4w, i4w)
+_LISTS = tuple_type(_Lists, i4r, i4r, i4r, i4r, i8r, i4r)
+_EVENTS = tuple_type(_Events, i8w, i4w)
+_ROOM = tuple_type(_Room, i4w, i4w, i4w, i4w, i4w)
 
 
 @inline
@@ -81,8 +87,8 @@ def _group(pairs: Any, events: Any) -> None:
         offsets[event] += 1
 
 
-@kernel(i8, PIVOT, LISTS, u8r, _EVENTS, _ROOM, OUTPUT, i8w)
-def match_few(
+@kernel(i8, PIVOT, _LISTS, u8r, _EVENTS, _ROOM, OUTPUT, i8w)
+def _match(
     pivot: Any, lists: Any, pairs: Any, events: Any, room: Any, out: Any, candidates: Any
 ) -> Any:
     """Match events from ``state[0]`` on; returns how much room the next one asks for, 0 at the end.
@@ -179,3 +185,56 @@ def match_few(
         event += 1
     state[0], state[2] = event, n
     return 0
+
+
+class Few:
+    """What matches a pivot index event by event. Threads may share it."""
+
+    def __init__(self, pivot: PivotArrays, stabbing: StabbingIndex, bases: Int32s) -> None:
+        """``bases`` are the first cells of the channels, and the end of the axis."""
+        self._pivot = pivot
+        #: Whether the index is small; else there is no matching it like this.
+        self.is_few = (
+            len(pivot.lows) <= POSTINGS and bases[-1] <= CELLS and isinstance(stabbing, CEI)
+        )
+        if not self.is_few:
+            return
+        assert isinstance(stabbing, CEI)
+        lists = stabbing.lists
+        channels = np.arange(len(bases) - 1, dtype=np.int32)
+        self._lists = frozen(
+            _Lists(
+                lists.begins,
+                lists.ends,
+                stabbing.masks,
+                lists.items,
+                stabbing.shape,
+                np.repeat(channels, np.diff(bases)),
+            )
+        )
+        self._width = len(bases)
+        self._levels = stabbing.bits + 1
+
+    def match(self, pairs: Pairs, n_events: int, out: Output) -> npt.NDArray[np.int64]:
+        """Write all matches; returns the number of candidates of each event."""
+        row = np.full(self._width, -1, dtype=np.int32)
+        row[-1] = 0  # for tests that always hold
+        most_runs = self._levels * min(len(pairs), self._width) + 1
+        postings = len(self._pivot.lows) + 1
+        room = _Room(
+            row,
+            np.empty(most_runs, dtype=np.int32),
+            np.empty(most_runs, dtype=np.int32),
+            np.empty(postings, dtype=np.int32),
+            np.zeros(postings, dtype=np.int32),
+        )
+        events = _Events(
+            np.zeros(n_events + 1, dtype=np.int64), np.empty(len(pairs), dtype=np.int32)
+        )
+        candidates = np.zeros(n_events, dtype=np.int64)
+        out.make_room(min(n_events, _ROOM_FOR))
+        while needed := _match(
+            self._pivot, self._lists, pairs, events, room, out.arrays, candidates
+        ):
+            out.make_room(needed)
+        return candidates

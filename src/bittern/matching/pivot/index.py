@@ -36,7 +36,7 @@ per row.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -48,23 +48,22 @@ from bittern.matching.contract import Found, SubscriptionIndex, candidates_of
 from bittern.matching.output import Output
 from bittern.matching.pivot.alternatives import alternatives, once
 from bittern.matching.pivot.choice import worth_bits
-from bittern.matching.pivot.few import FewEvents, FewLists, FewRoom, match_few
 from bittern.matching.pivot.filing import file_classes
 from bittern.matching.pivot.match import PENDING, PivotArrays, match_postings
 from bittern.matching.stabbed import Chosen, StabbedIndex
 from bittern.model.classes.classes import Classes
 from bittern.model.rank.encoded import EncodedEvents, Pairs
 from bittern.model.rank.space import RankSpace
-from bittern.model.rank.touched import Tests
 from bittern.options import true_or_false
-from bittern.stabbing.cei import CEI
+
+if TYPE_CHECKING:
+    from bittern.matching.pivot.few import Few
+    from bittern.model.rank.touched import CellTests
 
 #: Postings looked up at once: bounds memory, and keeps them in the cache until they are verified.
 CHUNK = 1 << 17
 #: Matches to make room for at first, at most; where fewer are candidates, as many as they.
 ROOM = 1 << 22
-#: An index of at most so many postings and cells is matched event by event.
-FEW, FEW_CELLS = 1 << 15, 1 << 18
 
 
 _NO_OWNERS = np.empty(0, dtype=np.int32)
@@ -105,7 +104,7 @@ class Pivot(StabbedIndex):
         self.chosen = chosen
         #: Whether other classes of such an index may go to bits.
         self.may_use_bits = True
-        self._few: FewLists | None = None
+        self._few: Few | None = None
 
     @classmethod
     def build(
@@ -168,48 +167,14 @@ class Pivot(StabbedIndex):
 
     def match_pairs(self, pairs: Pairs, n_events: int, bases: Int32s) -> Found:
         """Event by event if the index is small (``matching/pivot/few.py``), else as ``match``."""
-        lists = self._few or self._few_lists(bases)
-        if lists is None:
-            return super().match_pairs(pairs, n_events, bases)
-        arrays, out = self._arrays, Output()
-        width = len(bases)
-        row = np.full(width, -1, dtype=np.int32)
-        row[-1] = 0
-        most_runs = (int(lists.shape[1]) + 1) * min(len(pairs), width)
-        postings = len(arrays.lows) + 1
-        room = FewRoom(
-            row,
-            np.empty(most_runs + 1, dtype=np.int32),
-            np.empty(most_runs + 1, dtype=np.int32),
-            np.empty(postings, dtype=np.int32),
-            np.zeros(postings, dtype=np.int32),
-        )
-        events = FewEvents(
-            np.zeros(n_events + 1, dtype=np.int64), np.empty(len(pairs), dtype=np.int32)
-        )
-        candidates = np.zeros(n_events, dtype=np.int64)
-        out.make_room(min(n_events, ROOM))
-        while needed := match_few(arrays, lists, pairs, events, room, out.arrays, candidates):
-            out.make_room(needed)
-        return self._found(out, candidates)
+        if self._few is None:
+            from bittern.matching.pivot.few import Few  # noqa: PLC0415  only for deltas
 
-    def _few_lists(self, bases: Int32s) -> FewLists | None:
-        """What ``match_few`` searches; None if the index is not small."""
-        index = self.chosen.index
-        if len(self._arrays.lows) > FEW or bases[-1] > FEW_CELLS or not isinstance(index, CEI):
-            return None
-        lists, channels = index.lists, np.arange(len(bases) - 1, dtype=np.int32)
-        self._few = frozen(
-            FewLists(
-                lists.begins,
-                lists.ends,
-                index.masks,
-                lists.items,
-                index.shape,
-                np.repeat(channels, np.diff(bases)),
-            )
-        )
-        return self._few
+            self._few = Few(self._arrays, self.chosen.index, bases)
+        if not self._few.is_few:
+            return super().match_pairs(pairs, n_events, bases)
+        out = Output()
+        return self._found(out, self._few.match(pairs, n_events, out))
 
     def _found(self, out: Output, candidates: npt.NDArray[np.int64]) -> Found:
         """What was found, each class once."""
@@ -250,11 +215,13 @@ class Pivot(StabbedIndex):
                 out.make_room(longest)
         return candidates
 
-    def tests(self) -> Tests:
+    def tests(self) -> CellTests:
         """Those of pivots, those inline, and those of programs."""
+        from bittern.model.rank.touched import CellTests  # noqa: PLC0415  only for deltas
+
         own = self._arrays
         pivots = np.zeros(len(own.lows), dtype=np.int32)  # which holds for no missing value
-        return Tests(
+        return CellTests(
             np.concatenate((pivots, own.heads[:, 0], own.rows[:, 0])),
             np.concatenate((own.lows, own.bounds[:, 0], own.rows[:, 1])),
             np.concatenate((own.highs, own.bounds[:, 1], own.rows[:, 2])),

@@ -29,7 +29,9 @@ from bittern.model.distinct import distinct
 from bittern.model.events.columns import Column
 from bittern.model.numbers import Number, exact, floors_at_scale
 from bittern.model.rank.cells import (
-    Asked,
+    NOTHING,
+    AskedValues,
+    TouchedArrays,
     float_pairs,
     integer_pairs,
     repeat_pairs,
@@ -49,7 +51,6 @@ from bittern.model.rank.space import (
     RankSpace,
     reverse_strings,
 )
-from bittern.model.rank.touched import NOTHING, TouchedArrays
 from bittern.model.strings import arrow_strings, gather_strings
 from bittern.model.tagged import EXACT, EXACT_TIME, TaggedValues
 from bittern.model.tagged import STRING as STRING_TAG
@@ -63,7 +64,7 @@ _SHIFT = np.uint64(32)
 _ROW_MASK = np.uint64(0xFFFFFFFF)
 #: A float this much, in proportion, from an approximation lies on the same side of the number.
 _NEAR = 2.0**-48
-_ALL = frozen(Asked(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int32)))
+_ALL = frozen(AskedValues(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int32)))
 
 
 def rows_of(pairs: Pairs) -> npt.NDArray[np.int64]:
@@ -318,7 +319,7 @@ class PairBatch:
             self.add_exact(int(rows[i]), channel, decimals.exact(i))
 
     def _add_values(
-        self, values: TaggedValues, asked: Asked, touched: TouchedArrays
+        self, values: TaggedValues, asked: AskedValues, touched: TouchedArrays
     ) -> npt.NDArray[np.int64]:
         """The pairs of values but for patterns; returns which of the values touch."""
         pairs = np.empty(3 * len(values.rows), dtype=np.uint64)
@@ -330,7 +331,7 @@ class PairBatch:
         self._pairs.append(pairs[:n])
         return touching[1 : 1 + int(touching[0])] if len(touching) else touching
 
-    def add_asked(self, values: TaggedValues, asked: Asked) -> None:
+    def add_asked(self, values: TaggedValues, asked: AskedValues) -> None:
         """Values that are asked for under own numbers; no pattern is asked of them."""
         self._add_values(values, frozen(asked), NOTHING)
 

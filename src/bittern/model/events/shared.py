@@ -22,7 +22,7 @@ import numpy.typing as npt
 from bittern.jit import frozen, i4r, i4w, i8, i8r, i8w, kernel, tuple_type, u1r, u1w
 from bittern.model.events.batch import EventRows, PairBatch
 from bittern.model.events.mistyped import Kinds, Strays
-from bittern.model.rank.cells import Asked
+from bittern.model.rank.cells import AskedValues
 from bittern.model.tagged import TaggedValues
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ class SharedBatch:
             if other.batch.has_patterns:
                 other.batch.add_tagged(other.pick(values))
             elif self._touched is None or len(places):
-                other.batch.add_asked(values, Asked(places, other.numbers))
+                other.batch.add_asked(values, AskedValues(places, other.numbers))
 
     def add_exact_numbers(self, numbers: list[tuple[int, int, Number]]) -> None:
         """(row, attribute, number), one by one."""

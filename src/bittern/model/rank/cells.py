@@ -14,6 +14,7 @@ import numpy.typing as npt
 from bittern.jit import (
     choose,
     f8r,
+    frozen,
     i4r,
     i8,
     i8r,
@@ -49,7 +50,6 @@ from bittern.model.rank.space import (
     integer_cell_from,
     string_cell,
 )
-from bittern.model.rank.touched import TOUCHED, is_touched
 from bittern.model.strings import STRING_TABLE, find
 from bittern.model.tagged import BOOLEAN as BOOLEAN_TAG
 from bittern.model.tagged import FLOAT, INTEGER, TIMESTAMP, TaggedValues
@@ -57,13 +57,28 @@ from bittern.model.tagged import STRING as STRING_TAG
 
 _SHIFT = np.uint64(32)
 _ROW_MASK = np.uint64(0xFFFFFFFF)
+_WORD, _BITS, _ONE = np.uint64(6), np.uint64(63), np.uint64(1)
 #: Values that are searched for in step; what is known of them stays in the first cache.
 _IN_STEP = 256
 #: Tagged values whose memory is asked for together.
 _TOGETHER = 32
 
 
-class Asked(NamedTuple):
+class TouchedArrays(NamedTuple):
+    """What others ask about (``touched.py``): a bit for each cell, 1 for each attribute, if whole.
+
+    Empty where there are no others.
+    """
+
+    bits: npt.NDArray[np.uint64]
+    whole: npt.NDArray[np.uint8]
+
+
+#: There are no others.
+NOTHING = frozen(TouchedArrays(np.empty(0, dtype=np.uint64), np.empty(0, dtype=np.uint8)))
+
+
+class AskedValues(NamedTuple):
     """Which values are asked for, and under which numbers.
 
     ``places`` are those of the values, ``numbers`` has by attribute the own number, -1 for those
@@ -74,7 +89,8 @@ class Asked(NamedTuple):
     numbers: npt.NDArray[np.int32]
 
 
-_ASKED = tuple_type(Asked, i8r, i4r)
+_ASKED = tuple_type(AskedValues, i8r, i4r)
+_TOUCHED = tuple_type(TouchedArrays, u8r, u1r)
 _TAGGED = tuple_type(TaggedValues, i4r, i4r, u1r, i8r, i4r, u1r)
 
 
@@ -239,6 +255,13 @@ def value_cells(
 
 
 @inline
+def _is_touched(touched: Any, cell: Any) -> Any:
+    """1 if a test of others may hold in this cell, else 0."""
+    at = np.uint64(cell)
+    return np.int64(touched.bits[at >> _WORD] >> (at & _BITS) & _ONE)
+
+
+@inline
 def _add_cells(rank: Any, cells: Any, row: Any, pairs: Any, at: Any) -> Any:
     """Write the pairs of a value from ``value_cells``; returns where they end."""
     any_channel, turned, turned_cell, channel, cell = cells
@@ -274,7 +297,7 @@ def _ask_ahead(rank: Any, values: Any, numbers: Any, places: Any, n: Any) -> Non
                 prefetch(rank.floors, rank.heads[channel, FIRST] + middle)
 
 
-@kernel(i8, RANK, _ASKED, _TAGGED, TOUCHED, u1w, u1r, u8w, i8w)
+@kernel(i8, RANK, _ASKED, _TAGGED, _TOUCHED, u1w, u1r, u8w, i8w)
 def tagged_pairs(
     rank: Any,
     asked: Any,
@@ -322,7 +345,7 @@ def tagged_pairs(
             if len(touched.bits):
                 touches = np.int64(touched.whole[attribute])
                 if cells[3] >= 0:
-                    touches |= is_touched(touched, rank.heads[cells[3], BASE] + cells[4])
+                    touches |= _is_touched(touched, rank.heads[cells[3], BASE] + cells[4])
                 touching[np.uint64(n_touching + 1)] = i
                 n_touching += touches
     if len(touched.bits):

@@ -21,10 +21,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from bittern.arrays import Int32s, UInt64s
-from bittern.jit import frozen, i4r, i4w, inline, kernel, tuple_type, u1r, u1w, u8r, u8w, void
+from bittern.arrays import Int32s
+from bittern.jit import frozen, i4r, i4w, inline, kernel, tuple_type, u1r, u1w, u8w, void
+from bittern.model.rank.cells import TouchedArrays
 from bittern.model.rank.space import (
     BASE,
     COUNT,
@@ -42,7 +42,7 @@ from bittern.model.rank.space import (
 _WORD, _BITS, _ONE = np.uint64(6), np.uint64(63), np.uint64(1)
 
 
-class Tests(NamedTuple):
+class CellTests(NamedTuple):
     """The tests of an index: a channel, and the cells that it holds for (below 0: missing ones)."""
 
     channels: Int32s
@@ -50,25 +50,8 @@ class Tests(NamedTuple):
     highs: Int32s
 
 
-class TouchedArrays(NamedTuple):
-    """What kernels see: a bit for each cell, and 1 for each attribute whose values all count."""
-
-    bits: UInt64s
-    whole: npt.NDArray[np.uint8]
-
-
-#: No cells: nobody asks.
-NOTHING = frozen(TouchedArrays(np.empty(0, dtype=np.uint64), np.empty(0, dtype=np.uint8)))
-TOUCHED = tuple_type(TouchedArrays, u8r, u1r)
 _MARKED = tuple_type(TouchedArrays, u8w, u1w)
-_TESTS = tuple_type(Tests, i4r, i4r, i4r)
-
-
-@inline
-def is_touched(touched: Any, cell: Any) -> Any:
-    """1 if a test may hold in this cell, else 0."""
-    at = np.uint64(cell)
-    return np.int64(touched.bits[at >> _WORD] >> (at & _BITS) & _ONE)
+_TESTS = tuple_type(CellTests, i4r, i4r, i4r)
 
 
 @inline
@@ -192,7 +175,7 @@ class Touched:
         #: What matching reads.
         self.arrays = frozen(self._marked)
 
-    def mark(self, own: RankSpace, numbers: Int32s, tests: Tests | None) -> None:
+    def mark(self, own: RankSpace, numbers: Int32s, tests: CellTests | None) -> None:
         """Mark what another rank space asks about; ``tests`` are None if they are not known.
 
         ``numbers`` has by attribute of this rank space the other's number, or -1.
