@@ -23,7 +23,7 @@ input.
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from bittern.errors import ExpressionError
 
@@ -131,6 +131,39 @@ def tokens(text: str) -> list[Token]:
                 return found
     found.append(Token("end", "", len(text), -1))
     return found
+
+
+class TokenCursor:
+    """The tokens of one text, and which of them comes next: what readers of texts have alike."""
+
+    def __init__(self, text: str, found: list[Token]) -> None:
+        self.text = text
+        self._tokens = found
+        self._next = 0
+
+    def _take(self) -> Token:
+        token = self._tokens[self._next]
+        if token.kind not in ("end", "other"):  # both come last, and stay
+            self._next += 1
+        return token
+
+    def _accept(self, kind: str) -> bool:
+        if self._tokens[self._next].kind != kind:
+            return False
+        self._next += 1
+        return True
+
+    def _expect(self, kind: str, expected: str) -> None:
+        token = self._take()
+        if token.kind != kind:
+            self._fail(token, expected)
+
+    def _error(self, message: str, token: Token) -> Any:
+        raise ExpressionError(message, self.text, token.position) from None
+
+    def _fail(self, token: Token, expected: str) -> Any:
+        """Raise for a token where something else was expected."""
+        raise NotImplementedError
 
 
 def without_comments(text: str) -> str:

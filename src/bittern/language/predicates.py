@@ -19,9 +19,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from bittern.errors import ExpressionError, LimitError
+from bittern.errors import LimitError
 from bittern.language.complaints import AFTER_IS, explain_token, incomplete, no_function
-from bittern.language.lexer import MISSING, Token, is_complete, tokens
+from bittern.language.lexer import MISSING, Token, TokenCursor, is_complete, tokens
 from bittern.language.limits import MAX_PARTS, MAX_PREDICATES
 from bittern.language.literals import (
     MARKS,
@@ -77,16 +77,14 @@ def too_many_predicates(text: str, position: int) -> LimitError:
     )
 
 
-class PredicateParser:
+class PredicateParser(TokenCursor):
     """The tokens of one text, and how predicates are read from them.
 
     Subclasses may change what stands for names, values and patterns.
     """
 
     def __init__(self, text: str) -> None:
-        self.text = text
-        self._tokens = tokens(text)
-        self._next = 0
+        super().__init__(text, tokens(text))
         self._n_predicates = 0
         #: What the quantifier around calls the document; None outside.
         self._alias: str | None = None
@@ -325,32 +323,11 @@ class PredicateParser:
 
     # Tokens.
 
-    def _take(self) -> Token:
-        token = self._tokens[self._next]
-        if token.kind not in ("end", "other"):  # both come last, and stay
-            self._next += 1
-        return token
-
-    def _accept(self, kind: str) -> bool:
-        if self._tokens[self._next].kind != kind:
-            return False
-        self._next += 1
-        return True
-
-    def _expect(self, kind: str, expected: str) -> None:
-        token = self._take()
-        if token.kind != kind:
-            self._fail(token, expected)
-
     def _count(self, token: Token) -> None:
         self._n_predicates += 1
         if self._n_predicates > MAX_PREDICATES:
             raise too_many_predicates(self.text, token.position)
 
-    def _error(self, message: str, token: Token) -> Any:
-        raise ExpressionError(message, self.text, token.position) from None
-
     def _fail(self, token: Token, expected: str) -> Any:
-        """Raise for a token where something else was expected."""
         quantified = self._alias is not None
         self._error(explain_token(self._tokens, token, expected, quantified=quantified), token)

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from bittern.errors import ExpressionError, LimitError
 from bittern.language.complaints import incomplete
-from bittern.language.lexer import Token, is_complete, tokens
+from bittern.language.lexer import Token, TokenCursor, is_complete, tokens
 from bittern.language.limits import (
     MAX_FOLDED_ARRAY_BYTES,
     MAX_FOLDED_BYTES,
@@ -52,7 +52,7 @@ class FunctionCallError(ExpressionError):
     """A function is called that does not exist, or with too few or too many arguments."""
 
 
-class TokenReader:
+class TokenReader(TokenCursor):
     """One reading of one text.
 
     ``hidden`` says that names may stand for quantified predicates or for the presence of another:
@@ -60,10 +60,8 @@ class TokenReader:
     """
 
     def __init__(self, text: str, *, hidden: bool) -> None:
-        self.text = text
+        super().__init__(text, _signs_apart(tokens(text)))
         self._hidden = hidden
-        self._tokens = _signs_apart(tokens(text))
-        self._next = 0
         self._depth = 0
         self._copies = 0
         self._n_operands = 0
@@ -77,12 +75,6 @@ class TokenReader:
     def _peek(self, ahead: int = 0) -> Token:
         return self._tokens[min(self._next + ahead, len(self._tokens) - 1)]
 
-    def _take(self) -> Token:
-        token = self._peek()
-        if token.kind not in ("end", "other"):
-            self._next += 1
-        return token
-
     def _note_operand(self, first: int) -> None:
         """Note that the tokens since the first one are the left operand of a predicate.
 
@@ -92,17 +84,6 @@ class TokenReader:
         while self.operands and self.operands[-1][0] >= start:
             self.operands.pop()
         self.operands.append((start, last.position + len(last.text)))
-
-    def _accept(self, kind: str) -> bool:
-        if self._peek().kind != kind:
-            return False
-        self._next += 1
-        return True
-
-    def _expect(self, kind: str, expected: str) -> None:
-        token = self._take()
-        if token.kind != kind:
-            self._fail(token, expected)
 
     def _is_word(self, word: str) -> bool:
         token = self._peek()
@@ -138,9 +119,6 @@ class TokenReader:
             self.text,
             token.position,
         )
-
-    def _error(self, message: str, token: Token) -> Any:
-        raise ExpressionError(message, self.text, token.position) from None
 
     def _refuse(self, message: str, token: Token) -> Any:
         """What is well understood, whatever the parser of plain predicates says of it."""
