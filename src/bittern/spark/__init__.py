@@ -19,6 +19,7 @@ In the order in which a call and its events meet them::
     operator.py                      in a worker: batch by batch into the embedded engine
     sink/                            ``write``: matches straight from the tasks
     sql.py  planning.py              ``register`` and ``plan``
+    changes/                         ``match_changes``: what rows enter and leave as they change
     backtesting.py                   ``backtest``: what a draft would have matched
     streaming/                       ``Pipeline``: a stream against a catalog that changes
     session.py workers.py told.py    a session for commands; workers without Bittern; what files say
@@ -30,8 +31,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from bittern.spark import streaming
+    from bittern.spark import changes, streaming
     from bittern.spark.backtesting import backtest
+    from bittern.spark.changes.matching import match_changes
     from bittern.spark.frames import match
     from bittern.spark.planning import plan
     from bittern.spark.sink.writing import write
@@ -39,7 +41,18 @@ if TYPE_CHECKING:
     from bittern.spark.streaming.pipeline import Pipeline
     from bittern.spark.subscriptions.building import build
 
-__all__ = ["Pipeline", "backtest", "build", "match", "plan", "register", "streaming", "write"]
+__all__ = [
+    "Pipeline",
+    "backtest",
+    "build",
+    "changes",
+    "match",
+    "match_changes",
+    "plan",
+    "register",
+    "streaming",
+    "write",
+]
 
 # Loaded on first use, so that importing the package does not load pyspark.
 _HOMES = {
@@ -47,6 +60,7 @@ _HOMES = {
     "backtest": "bittern.spark.backtesting",
     "build": "bittern.spark.subscriptions.building",
     "match": "bittern.spark.frames",
+    "match_changes": "bittern.spark.changes.matching",
     "plan": "bittern.spark.planning",
     "register": "bittern.spark.sql",
     "write": "bittern.spark.sink.writing",
@@ -54,8 +68,8 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    if name == "streaming":
-        return import_module("bittern.spark.streaming")
+    if name in ("changes", "streaming"):
+        return import_module(f"bittern.spark.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module 'bittern.spark' has no attribute {name!r}")
     value = getattr(import_module(_HOMES[name]), name)

@@ -11,6 +11,7 @@ use, and checks the rest as strictly as if it were kept::
     text.py      the scanner: objects, lists, what is rejected and why
     tokens.py    strings, numbers and the three words
     lines.py     files of lines, as arrays of text
+    envelopes.py what Debezium wraps changes in: the old row and the new one
     entries.py   paths of keys, and entries of values: shared with the scanner of variants
 
 The functions are given bytes from anywhere: none reads outside of its text, recurses or raises.
