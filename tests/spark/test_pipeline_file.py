@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from bittern.errors import OptionError
 from bittern.service import pipeline_file
 from bittern.service.pipeline_file import (
+    CHANGES,
     SINKS,
     SOURCES,
     EdgeStep,
@@ -111,7 +112,8 @@ def test_the_example_is_right() -> None:
     text = example.read_text()
     for section in (file.catalog, file.matching, file.run, file.metrics):
         assert_shown(section, text)
-    for kind in [*SOURCES.values(), *SINKS.values(), EdgeStep, ThrottleStep, HistorySection]:
+    kinds = [*SOURCES.values(), *CHANGES.values(), *SINKS.values()]
+    for kind in [*kinds, EdgeStep, ThrottleStep, HistorySection]:
         assert_shown(kind, text)
 
 
@@ -126,7 +128,7 @@ def test_the_example_is_right_whatever_is_chosen(tmp_path: Path) -> None:
     example = (Path(__file__).parents[2] / "examples" / "pipeline.toml").read_text()
     block = re.compile(r"^# (\[(\w+)(?:\.\w+)?\]\n(?:#.*\n)*)", re.MULTILINE)
     blocks = block.findall(example)
-    assert {name for _, name in blocks} >= {"source", "sink", "after"}
+    assert {name for _, name in blocks} >= {"source", "changes", "sink", "after"}
     for block, name in blocks:
         lines = [line.removeprefix("# ") for line in block.splitlines()]
         kept = [line for line in lines if re.match(r"\[|[\w.\"-]+ = ", line)]
@@ -330,12 +332,16 @@ def test_any_table_is_a_source_or_an_option_error(given: Any) -> None:
         assert isinstance(source, SOURCES[given["kind"]])
 
 
-@pytest.mark.parametrize("kind", [*SOURCES.values(), *SINKS.values(), EdgeStep, ThrottleStep])
+@pytest.mark.parametrize(
+    "kind",
+    [*SOURCES.values(), *CHANGES.values(), *SINKS.values(), EdgeStep, ThrottleStep],
+)
 def test_keys_are_the_arguments_of_what_they_make(kind: Any) -> None:
     pytest.importorskip("pyspark")
-    from bittern.spark import streaming
+    from bittern.spark import changes, streaming
 
-    made = inspect.signature(attrgetter(kind.makes)(streaming)).parameters
+    home = changes if kind in CHANGES.values() else streaming
+    made = inspect.signature(attrgetter(kind.makes)(home)).parameters
     arguments = {name: given for name, given in made.items() if name != "spark"}
     keys = {field.name: field for field in dataclasses.fields(kind)}
     assert keys.keys() == arguments.keys()

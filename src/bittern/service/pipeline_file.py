@@ -102,6 +102,34 @@ class MatchingSection:
 
 
 @dataclass(frozen=True)
+class BeforeAfterChanges:
+    """Changes with the old and the new row in two columns."""
+
+    makes: ClassVar = "BeforeAfter"
+    before: str | None = text("the column of the old row", default=None)
+    after: str | None = text("the column of the new row", default=None)
+    kinds: tuple[str, ...] | None = texts("which kinds: enter, leave, stay", default=None)
+
+
+@dataclass(frozen=True)
+class DebeziumChanges:
+    """Changes as Debezium's envelopes."""
+
+    makes: ClassVar = "Debezium"
+    envelope: str | None = text("the column of the envelope's JSON", default=None)
+    kinds: tuple[str, ...] | None = texts("which kinds: enter, leave, stay", default=None)
+
+
+@dataclass(frozen=True)
+class FeedChanges:
+    """Changes as rows of Delta's change feed."""
+
+    makes: ClassVar = "ChangeFeed"
+    key: tuple[str, ...] = texts("the columns that identify a row of the table")
+    kinds: tuple[str, ...] | None = texts("which kinds: enter, leave, stay", default=None)
+
+
+@dataclass(frozen=True)
 class HistorySection:
     """Which events are remembered for EXISTS and FORALL; without the section, none are."""
 
@@ -217,10 +245,16 @@ class MetricsSection:
     prometheus_address: str | None = text("an address of this machine, or 0.0.0.0", default=None)
 
 
+CHANGES = {
+    "columns": BeforeAfterChanges,
+    "debezium": DebeziumChanges,
+    "delta-feed": FeedChanges,
+}
 SOURCES = {"files": FilesSource, "kafka": KafkaSource, "generator": GeneratorSource}
 SINKS = {"files": FilesSink, "kafka": KafkaSink, "format": FormatSink, "webhook": WebhookSink}
 _SECTIONS = (
-    "catalog", "source", "matching", "history", "after", "sink", "rejects", "run", "metrics",
+    "catalog", "source", "changes", "matching", "history", "after", "sink", "rejects", "run",
+    "metrics",
 )  # fmt: skip
 _STEPS = {"edge": EdgeStep, "throttle": ThrottleStep}
 
@@ -240,6 +274,7 @@ class PipelineFile:
     run: RunSection
     metrics: MetricsSection
     name: str
+    changes: BeforeAfterChanges | DebeziumChanges | FeedChanges | None = None
 
 
 def read(file: str | os.PathLike[str], environment: Mapping[str, str]) -> PipelineFile:
@@ -259,6 +294,8 @@ def read(file: str | os.PathLike[str], environment: Mapping[str, str]) -> Pipeli
             parts[name] = settings.choice(kinds, tables[name], name)
         else:
             settings.wrong(f"[{name}] is missing: its kind must be one of {', '.join(kinds)}")
+    if "changes" in tables:
+        parts["changes"] = settings.choice(CHANGES, tables["changes"], "changes")
     optional: dict[str, type] = {"history": HistorySection, "rejects": RejectsSection}
     for name, kind in optional.items():
         parts[name] = settings.section(kind, tables[name], name) if name in tables else None

@@ -37,7 +37,7 @@ from bittern.service import pipeline_file
 from bittern.service.live_view import LiveView
 from bittern.service.pipeline_file import PipelineFile
 from bittern.service.report import count, say
-from bittern.spark import session, streaming
+from bittern.spark import changes, session, streaming
 from bittern.spark.streaming.json_lines import JsonLines
 from bittern.spark.streaming.metrics import Exporter, Figures, Metrics
 from bittern.spark.streaming.pins import Checkpoint
@@ -258,6 +258,8 @@ def _pipeline(
     with _about("after"):
         steps = (file.edge, file.throttle)
         after = [_made(step) for step in steps if step is not None]
+    with _about("changes"):
+        form = None if file.changes is None else _made(file.changes, of=changes)
     told = file.history
     once = once or file.run.trigger == pipeline_file.AVAILABLE_NOW
     return streaming.Pipeline(
@@ -266,8 +268,9 @@ def _pipeline(
         sink,
         file.run.checkpoint,
         event_id=file.matching.event_id or source.event_id,
-        json=file.matching.json or source.json,
+        json=file.matching.json or (source.json if form is None else ()),
         limit=file.matching.limit,
+        changes=form,
         payload="*" if file.matching.payload == ("*",) else file.matching.payload,
         rejects=None if file.rejects is None else file.rejects.path,
         store=file.matching.store,
@@ -282,11 +285,11 @@ def _pipeline(
     )
 
 
-def _made(section: Any, *first: Any) -> Any:
+def _made(section: Any, *first: Any, of: Any = streaming) -> Any:
     """Make what a section names, with the keys that it has."""
     values = {each.name: getattr(section, each.name) for each in fields(section)}
     given = {name: value for name, value in values.items() if value is not None}
-    return attrgetter(section.makes)(streaming)(*first, **given)
+    return attrgetter(section.makes)(of)(*first, **given)
 
 
 @contextlib.contextmanager

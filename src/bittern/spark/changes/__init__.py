@@ -2,10 +2,11 @@
 
 ::
 
-    Columns    before  after          Debezium   value                         ChangeFeed
-    id 7       {8}     {12}           topic ...  {"op": "u", "before": ...}    _change_type  price
-                                                                               preimage      8
-                                                                               postimage     12
+    BeforeAfter    id  before  after     ChangeFeed   id  price  _change_type       _commit_version
+                   7   {8}     {12}                   7   8      update_preimage    41
+                                                      7   12     update_postimage   41
+    Debezium       value
+                   {"op": "u", "before": {"price": 8}, "after": {"price": 12}}
 
     forms.py      where the old and the new row of a change are
     sides.py      both as events in turn, in the columns that cross into Python
@@ -21,10 +22,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from bittern.spark.changes.forms import ChangeFeed, Columns, Debezium
+    from bittern.spark.changes.forms import BeforeAfter, ChangeFeed, Debezium
     from bittern.spark.changes.matching import match_changes
 
-__all__ = ["ChangeFeed", "Columns", "Debezium", "match_changes"]
+__all__ = ["BeforeAfter", "ChangeFeed", "Debezium", "match_changes"]
 
 
 def __getattr__(name: str) -> Any:

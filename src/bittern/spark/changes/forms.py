@@ -25,7 +25,7 @@ from bittern.options import one_of
 from bittern.spark.attributes import names_of, quoted
 from bittern.spark.sharded.gathering import is_loose
 
-#: Columns of what a form makes; none of a user's begins so.
+#: BeforeAfter of what a form makes; none of a user's begins so.
 BEFORE, AFTER, WRONG, ENVELOPE = "\4before", "\4after", "\4wrong", "\4envelope"
 #: Delta's own columns.
 _TYPE, _VERSION, _TIME = "_change_type", "_commit_version", "_commit_timestamp"
@@ -33,7 +33,7 @@ _OLD, _NEW = ("update_preimage", "delete"), ("update_postimage", "insert")
 
 
 @dataclass(frozen=True)
-class Form(abc.ABC):
+class ChangeForm(abc.ABC):
     """A form of changes. ``kinds`` are those that are asked for: "enter", "leave", "stay"."""
 
     kinds: tuple[str, ...] = field(default=KINDS, kw_only=True)
@@ -63,7 +63,7 @@ class Form(abc.ABC):
 
 
 @dataclass(frozen=True)
-class Columns(Form):
+class BeforeAfter(ChangeForm):
     """Two columns with the old and the new row, NULL where there is none.
 
     Both are structs of the same type, variants, maps, or JSON texts.
@@ -91,7 +91,7 @@ class Columns(Form):
 
 
 @dataclass(frozen=True)
-class Debezium(Form):
+class Debezium(ChangeForm):
     """A column with the JSON text of Debezium's envelope, with or without its schema.
 
     Tombstones, truncations and messages change no row. An update or a delete without the old row
@@ -115,7 +115,7 @@ class Debezium(Form):
 
 
 @dataclass(frozen=True)
-class ChangeFeed(Form):
+class ChangeFeed(ChangeForm):
     """The change feed of a Delta table, whose rows with the same key and version are one change.
 
     Of the feed's columns, the key, ``_commit_version`` and ``_commit_timestamp`` can be keys and
@@ -163,11 +163,11 @@ class ChangeFeed(Form):
         )
 
 
-def check_form(changes: Any) -> Form:
+def check_form(changes: Any) -> ChangeForm:
     """The form, if it is one."""
-    if not isinstance(changes, Form):
+    if not isinstance(changes, ChangeForm):
         raise OptionError(
-            f"changes must be Columns(...), Debezium(...) or ChangeFeed(...) of "
+            f"changes must be BeforeAfter(...), Debezium(...) or ChangeFeed(...) of "
             f"bittern.spark.changes, not {type(changes).__name__}"
         )
     return changes

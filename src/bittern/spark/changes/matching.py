@@ -12,7 +12,7 @@ from pyspark.sql.types import BooleanType, StructField, StructType
 from bittern.errors import OptionError
 from bittern.spark.asked import Asked
 from bittern.spark.attributes import placed, quoted
-from bittern.spark.changes.forms import ChangeFeed, Columns, Form, check_form
+from bittern.spark.changes.forms import BeforeAfter, ChangeFeed, ChangeForm, check_form
 from bittern.spark.changes.operator import CHANGE
 from bittern.spark.changes.sides import sides_of
 from bittern.spark.history.past import refuse_quantifiers
@@ -31,14 +31,14 @@ from bittern.spark.subscriptions.resolving import resolve
 
 #: Why there is no history.
 NO_HISTORY = "changes of rows have no history: match them without these"
-_COLUMNS = Columns()
+_BEFORE_AFTER = BeforeAfter()
 
 
 def match_changes(
     events: DataFrame,
     subscriptions: Any,
     *,
-    changes: Form = _COLUMNS,
+    changes: ChangeForm = _BEFORE_AFTER,
     event_id: str | Sequence[str] | None = None,
     payload: str | Sequence[str] = (),
     explode: bool = False,
@@ -59,7 +59,7 @@ def match_changes(
     ----------
     changes
         Where the old and the new row of a change are, and which kinds are asked for:
-        ``bittern.spark.changes`` has ``Columns``, ``Debezium`` and ``ChangeFeed``.
+        ``bittern.spark.changes`` has ``BeforeAfter``, ``Debezium`` and ``ChangeFeed``.
     event_id
         The columns that identify a change in the output; all but those with the rows if None. What
         is inside a row is an attribute, these columns are none.

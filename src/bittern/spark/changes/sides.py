@@ -30,18 +30,18 @@ from pyspark.sql.types import (
     StringType,
     StructField,
     StructType,
-    VariantType,
 )
 
 from bittern.errors import OptionError
 from bittern.model.event_schema import EventSchema
 from bittern.spark.attributes import check_columns, event_schema, project, quoted
-from bittern.spark.changes.forms import AFTER, BEFORE, ENVELOPE, WRONG, Form
+from bittern.spark.changes.forms import AFTER, BEFORE, ENVELOPE, WRONG, ChangeForm
 from bittern.spark.changes.operator import CHANGE, MISSING, ChangeOperator
 from bittern.spark.frames import names_in, payload_in
 from bittern.spark.operator import CANDIDATES, REJECTED, SUBSCRIPTIONS, Reference, id_type
 from bittern.spark.session import is_case_sensitive
 from bittern.spark.terms.columns import TermPlan
+from bittern.spark.versions import VariantType
 
 #: Names of columns that cross beside the attributes.
 _KEY, _STATE = "\4key", "\4state"
@@ -53,7 +53,7 @@ ROW = "row"
 class Sides:
     """Changes that are about to be matched."""
 
-    form: Form
+    form: ChangeForm
     #: Keys and payload, what is for rejects alone, then the rows.
     frame: DataFrame
     carried: tuple[StructField, ...]
@@ -116,10 +116,11 @@ class Sides:
 
 def sides_of(
     events: DataFrame,
-    form: Form,
+    form: ChangeForm,
     event_id: str | Sequence[str] | None,
     payload: str | Sequence[str],
-    *taken: str,
+    *,
+    taken: Sequence[str] = (),
     with_texts: bool = False,
 ) -> Sides:
     """Both sides of the changes in a DataFrame; ``OptionError`` for what cannot be matched.
@@ -183,7 +184,7 @@ def _in_turn(
         check_columns(type_, (), (), case_sensitive=is_case_sensitive(changes.sparkSession))
         rows = [whole.getField(field.name).alias(field.name) for field in type_]
         return frame.select(*names, state, *rows), type_, ()
-    elif isinstance(type_, StringType | VariantType | MapType):
+    if isinstance(type_, StringType | VariantType | MapType):
         schema = StructType([StructField(ROW, type_)])
         json = (ROW,) if isinstance(type_, StringType) else ()
         return frame.select(*names, state, whole.alias(ROW)), schema, json

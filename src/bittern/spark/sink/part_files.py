@@ -216,6 +216,8 @@ class Task:
     every_event: bool = False
     #: So many columns before the subscriptions are for rejects alone.
     texts: int = 0
+    #: Stands in the column before these a kind of change, which rejects have not?
+    has_kinds: bool = False
 
     def __call__(self, batches: Batches) -> Batches:
         """Write one partition; yields one row, of ``REPORT``. O(rows)."""
@@ -234,7 +236,7 @@ class Task:
                 for rows in self._rows(_without(batch, self.texts)):
                     part.add(rows)
                 if rejects is not None:
-                    rejects.add(rejected(batch))
+                    rejects.add(rejected(self._without_kinds(batch)))
             file, size = part.close()
             rejects_file, rejects_size = (None, 0) if rejects is None else rejects.close()
         except BaseException:
@@ -244,6 +246,11 @@ class Task:
             raise
         counts["rows"] = part.rows
         return row_of(REPORT, [file, size, rejects_file, rejects_size, *counts.values()])
+
+    def _without_kinds(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """What the rejects' table gets of a batch."""
+        at = batch.num_columns - TAIL - self.texts - 1
+        return batch.remove_column(at) if self.has_kinds else batch
 
     def _rows(self, batch: pa.RecordBatch) -> Batches:
         """What the matches' table gets of a batch."""

@@ -201,12 +201,13 @@ def fill(
     version: int | None = None,
     every_event: bool = False,
     texts: int = 0,
+    has_kinds: bool = False,
 ) -> dict[str, int]:
     """Run the job and commit what it wrote; returns the totals.
 
     An exploded table has a column ``version`` if there is one, and with ``every_event`` a row
     without a subscription for each event that matches nothing. So many of the last keys are
-    ``texts`` for rejects alone.
+    ``texts`` for rejects alone; before them, with ``has_kinds``, stands the kind of a change.
     """
     keys, lists = schema.fields[:-TAIL], schema[SUBSCRIPTIONS]
     if explode:
@@ -219,9 +220,12 @@ def fill(
     table = _table(spark, staging, StructType(columns))
     rejects_table = None
     if rejects is not None:
-        rejects_table = _table(spark, rejects, StructType([*keys, schema[REJECTED]]))
+        told = [*keys, schema[REJECTED]]
+        if has_kinds:
+            del told[len(keys) - texts - 1]
+        rejects_table = _table(spark, rejects, StructType(told))
     named = Named(tuple(frame.columns), function)
-    task = Task(named, table, rejects_table, explode, version, every_event, texts)
+    task = Task(named, table, rejects_table, explode, version, every_event, texts, has_kinds)
     reports = placed(frame).mapInArrow(task, report_schema(REPORT)).collect()
     n_files = _accept(staging, table, reports, "")
     if rejects is not None and rejects_table is not None:

@@ -27,9 +27,10 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
@@ -38,8 +39,11 @@ from bittern.catalog.catalog import Catalog
 from bittern.engine.matcher import check_limit
 from bittern.errors import BitternError, OptionError, PipelineError, brief
 from bittern.history.history import check_keep
+from bittern.model.event_schema import EventSchema
 from bittern.spark import session
 from bittern.spark.attributes import event_schema
+from bittern.spark.changes.forms import ChangeForm, check_form
+from bittern.spark.changes.sides import Sides, sides_of
 from bittern.spark.frames import names_in, payload_in
 from bittern.spark.history.past import order_of
 from bittern.spark.session import is_case_sensitive
@@ -55,6 +59,8 @@ from bittern.spark.streaming.outbox import BATCH, QUERY, Outbox, check_apart
 from bittern.spark.streaming.pins import Checkpoint
 from bittern.spark.streaming.steps import PipelinePlan, Steps
 
+#: Names that no column of the events can have in the output.
+_TAKEN = (VERSION, BATCH, QUERY)
 #: Seconds that a graceful stop waits for Spark to note the last batch as done.
 _NOTING = 30
 
@@ -108,6 +114,9 @@ class Pipeline:
     order_by
         The columns that give the order of the events of a batch: then each is compared with the
         earlier ones too, in a single task. Without it they do not see each other.
+    changes
+        Events are changes of rows, and matches have a column ``change``: whether the row enters,
+        leaves or stays in the subscription. ``bittern.spark.changes`` has the forms of changes.
     """
 
     def __init__(
@@ -131,20 +140,18 @@ class Pipeline:
         keep: int | None = None,
         order_by: str | Sequence[str] | None = None,
         name: str | None = None,
+        changes: ChangeForm | None = None,
     ) -> None:
-        keys, documents = names_in(events, event_id, json)
+        if changes is None:
+            own_columns = _of_events(events, event_id, json, payload, told=rejects is not None)
+        else:
+            _check_changes(json=json, limit=limit, history=history, after=after)
+            own_columns = _of_changes(events, changes, event_id, payload, told=rejects is not None)
+        keys, documents = own_columns.keys, own_columns.json
         if not events.isStreaming:
             raise OptionError(
                 "a pipeline needs a stream of events: for a batch use bittern.spark.write"
             )
-        for key in keys:
-            if key.lower() in (VERSION, BATCH, QUERY):
-                raise OptionError(
-                    f"the key column {key!r} has the name of an output column: rename it"
-                )
-        also = payload_in(events, keys, payload, (VERSION, BATCH, QUERY))
-        if rejects is not None:
-            texts_in(documents, (*keys, *also), BATCH)
         check_limit(limit)
         _check_classic(events.sparkSession)
         if not isinstance(sink, Sink | str | os.PathLike):
@@ -156,7 +163,7 @@ class Pipeline:
                 raise OptionError(
                     f"after must be a list of steps, such as Edge(...), not {brief(step)}"
                 )
-            step.check(tuple(keys))
+            step.check(keys)
             if step.needs_all_events and number:
                 raise OptionError(
                     f"{type(step).__name__} must be the first step: steps before it would remove "
@@ -182,8 +189,8 @@ class Pipeline:
             catalog if isinstance(catalog, Catalog) else Catalog(catalog, create=False),
             sink,
             own,
-            tuple(keys),
-            tuple(documents),
+            keys,
+            documents,
             limit,
             None if rejects is None else Outbox.at(rejects),
             store,
@@ -191,10 +198,9 @@ class Pipeline:
             Metrics() if metrics is None else metrics,
             None if history is False else StreamHistory(folder, keep),
             tuple(order_of(events, order_by)),
-            event_schema(
-                events.schema, documents, case_sensitive=is_case_sensitive(events.sparkSession)
-            ),
-            tuple(also),
+            own_columns.schema,
+            own_columns.payload,
+            own_columns.changes,
         )
 
     def start(self) -> Running:
@@ -204,6 +210,64 @@ class Pipeline:
     def run(self) -> None:
         """Start the stream and wait until it ends, which only ``available_now`` does by itself."""
         self.start().await_termination()
+
+
+class _OwnColumns(NamedTuple):
+    """The columns of a stream: what identifies an event, travels with it, and is looked at."""
+
+    keys: tuple[str, ...]
+    payload: tuple[str, ...]
+    json: tuple[str, ...]
+    schema: EventSchema
+    changes: Callable[[DataFrame], Sides] | None = None
+
+
+def _of_events(
+    events: DataFrame, event_id: Any, json: Any, payload: Any, *, told: bool
+) -> _OwnColumns:
+    """The columns of events; ``told`` says that rejects are written."""
+    keys, documents = names_in(events, event_id, json)
+    for key in keys:
+        if key.lower() in _TAKEN:
+            raise OptionError(f"the key column {key!r} has the name of an output column: rename it")
+    also = payload_in(events, keys, payload, _TAKEN)
+    if told:
+        texts_in(documents, (*keys, *also), BATCH)
+    counts = is_case_sensitive(events.sparkSession)
+    schema = event_schema(events.schema, documents, case_sensitive=counts)
+    return _OwnColumns(tuple(keys), tuple(also), tuple(documents), schema)
+
+
+def _of_changes(
+    events: DataFrame, changes: ChangeForm, event_id: Any, payload: Any, *, told: bool
+) -> _OwnColumns:
+    """The columns of changes."""
+    if not isinstance(events, DataFrame):
+        raise OptionError(f"events must be a Spark DataFrame, not {type(events).__name__}")
+    make = partial(
+        sides_of,
+        form=check_form(changes),
+        event_id=event_id,
+        payload=payload,
+        taken=_TAKEN,
+        with_texts=told,
+    )
+    sides = make(events)
+    payload = sides.names[len(sides.keys) : len(sides.names) - sides.texts]
+    return _OwnColumns(sides.keys, payload, sides.json, sides.event_schema(), make)
+
+
+def _check_changes(*, json: Any, limit: Any, history: Any, after: Sequence[Any]) -> None:
+    """Raise an OptionError for what changes do not go with."""
+    given = {"json": bool(json), "limit": limit is not None, "history": bool(history)}
+    for name, is_given in given.items():
+        if is_given:
+            raise OptionError(f"{name} cannot be given for changes of rows: leave it out")
+    if any(isinstance(step, After) and step.needs_all_events for step in after):
+        raise OptionError(
+            "an Edge cannot follow changes of rows, which tell by themselves what newly holds: "
+            'ask for them, as in BeforeAfter(kinds=["enter"])'
+        )
 
 
 def _interval(trigger: str | None, events: DataFrame) -> dict[str, Any]:

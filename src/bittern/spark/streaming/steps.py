@@ -8,14 +8,16 @@ in the checkpoint.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import NamedTuple
 
 from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
 from bittern.catalog.catalog import Catalog
 from bittern.errors import CatalogError, PipelineError
@@ -24,9 +26,10 @@ from bittern.spark.attributes import project
 from bittern.spark.catalogs.builder import Builder
 from bittern.spark.catalogs.sending import Sender, Sent
 from bittern.spark.catalogs.views import View
+from bittern.spark.changes.sides import Sides
 from bittern.spark.history.past import attributes_needed, has_quantifiers, in_order
 from bittern.spark.history.remembered import AfterDocuments
-from bittern.spark.operator import SUBSCRIPTION, Operator, Reference, output_schema
+from bittern.spark.operator import SUBSCRIPTION, Batches, Operator, Reference, output_schema
 from bittern.spark.session import is_case_sensitive
 from bittern.spark.sink.writing import fill, texts_in
 from bittern.spark.streaming.batch import After, Batch, Sink
@@ -63,6 +66,8 @@ class PipelinePlan:
     schema: EventSchema | None = None
     #: The columns that travel with matches beside the keys.
     payload: tuple[str, ...] = ()
+    #: Events are changes of rows: both sides of those in a batch.
+    changes: Callable[[DataFrame], Sides] | None = None
 
     @cached_property
     def table(self) -> Outbox | None:
@@ -94,6 +99,15 @@ class _Watch:
         finally:
             self.context.setLocalProperty(_DESCRIPTION, before)  # type: ignore[arg-type]  # or None
             self.seconds[stage] = self.seconds.get(stage, 0.0) + time.perf_counter() - began
+
+
+class _Job(NamedTuple):
+    """What tasks are to do: with which columns, and what comes of it."""
+
+    frame: DataFrame
+    operator: Callable[[Batches], Batches]
+    schema: StructType
+    texts: int
 
 
 class Steps:
@@ -187,8 +201,10 @@ class Steps:
     def _match(self, frame: DataFrame, batch_id: int, pin: Pin, watch: _Watch) -> dict[str, int]:
         """Match the rows of a batch, and commit the folder of its matches; returns the counts."""
         plan = self._plan
+        sides = None if plan.changes is None else plan.changes(frame)
+        sample = frame if sides is None else sides.rows()
         with watch.time("view"):
-            view = self._builder.view(pin.version, lambda: sample_table(frame, plan.json))
+            view = self._builder.view(pin.version, lambda: sample_table(sample, plan.json))
             attributes = self._builder.attributes()
         with watch.time("match"), ExitStack() as stack:
             sent = self._sender.sent(view)
@@ -197,28 +213,46 @@ class Steps:
                 ref = self._after_documents(sent, batch_id)
                 attributes = attributes_needed(attributes, becoming=bool(plan.order))
                 frame = self._arrived(frame)
-            terms = self._terms.plan(frame.schema, attributes)
-            carried = (*plan.keys, *plan.payload)
-            projected = project(frame, carried, attributes, plan.json, terms)
-            counts = is_case_sensitive(plan.spark)
-            texts = () if plan.rejects is None else texts_in(plan.json, carried)
-            carried = (*carried, *texts)
-            operator = Operator(ref, carried, plan.json, plan.limit, counts)
+            job = (
+                self._events(frame, ref, attributes)
+                if sides is None
+                else self._changes(sides, ref, attributes)
+            )
             staging = stack.enter_context(plan.outbox.staging(batch_id))
             rejects = None
             if plan.rejects is not None:
                 rejects = stack.enter_context(plan.rejects.staging(batch_id))
             return fill(
-                projected,
-                operator,
-                output_schema(projected.schema, carried, integer_ids=False),
+                job.frame,
+                job.operator,
+                job.schema,
                 staging,
                 rejects,
                 explode=True,
                 version=pin.version,
                 every_event=any(step.needs_all_events for step in plan.after),
-                texts=len(texts),
+                texts=job.texts,
+                has_kinds=sides is not None,
             )
+
+    def _events(self, frame: DataFrame, ref: Reference, attributes: Sequence[str]) -> _Job:
+        """What finds the subscriptions that events satisfy."""
+        plan = self._plan
+        terms = self._terms.plan(frame.schema, attributes)
+        carried = (*plan.keys, *plan.payload)
+        projected = project(frame, carried, attributes, plan.json, terms)
+        texts = () if plan.rejects is None else texts_in(plan.json, carried)
+        carried = (*carried, *texts)
+        counts = is_case_sensitive(plan.spark)
+        operator = Operator(ref, carried, plan.json, plan.limit, counts)
+        schema = output_schema(projected.schema, carried, integer_ids=False)
+        return _Job(projected, operator, schema, len(texts))
+
+    def _changes(self, sides: Sides, ref: Reference, attributes: Sequence[str]) -> _Job:
+        """What finds the subscriptions that rows enter, leave and stay in."""
+        projected = sides.projected(attributes, self._terms.plan(sides.schema, attributes))
+        schema = sides.output_schema(integer_ids=False)
+        return _Job(projected, sides.operator(ref), schema, sides.texts)
 
     def _after_documents(self, view: View | Sent, batch_id: int) -> AfterDocuments:
         """A view together with the documents before a batch."""

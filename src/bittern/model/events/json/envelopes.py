@@ -106,8 +106,8 @@ def open_envelopes(texts: pa.Array) -> Envelopes:
     reasons |= dict(rejects)
     sound = np.ones(n, dtype=np.bool_)
     sound[list(reasons)] = False
-    rows = (_texts(values, np.where(sound, side, -1)) for side in (before, after))
-    return Envelopes(*rows, sorted(reasons.items()))
+    old, new = (_texts(values, np.where(sound, side, -1)) for side in (before, after))
+    return Envelopes(old, new, sorted(reasons.items()))
 
 
 def _texts(values: Any, places: Int64s) -> pa.Array:
