@@ -377,11 +377,14 @@ def test_json_limit_rejects_and_odd_names(world: World) -> None:
         (5, "S", "words", version),
     ]
     rejects = world.matches("rejects")
-    assert [row[:4] for row in rejects] == [(2, "x", 3, "L"), (3, "x", 4, None)]
-    assert "price is a string" in rejects[1][4]
+    assert [row[:5] for row in rejects] == [
+        (2, "x", 3, "L", "{not json"),
+        (3, "x", 4, None, '{"price": "?"}'),
+    ]
+    assert "price is a string" in rejects[1][5]
     assert [report.rejects for report in metrics.reports] == [0, 0, 1, 1, 0]
     told = world.spark.read.parquet(str(world.folder / "rejects"))
-    assert told.columns == ["a b", "order.id", "Größe", "rejected", "batch"]
+    assert told.columns == ["a b", "order.id", "Größe", "body", "rejected", "batch"]
 
 
 def test_steps_after_matching_come_in_order(world: World) -> None:
