@@ -72,7 +72,11 @@ def find(
         size = limit + 1 if not attribute else max(limit + 1, _LOOKED_AT)
         while n_found <= limit:
             rows = read_rows(database, connection, query.limit(size), bound)
-            part = rows if not attribute else rows.filter(pa.array(_mentions(rows, attribute)))
+            part = (
+                rows
+                if not attribute
+                else rows.filter(pa.array(_mentions(rows, attribute), pa.bool_()))
+            )
             found.append(part)
             n_found += part.num_rows
             if rows.num_rows < size:
