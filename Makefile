@@ -1,7 +1,7 @@
 # Every target sets up first: a virtual environment with pinned versions, made again only when
 # pyproject.toml or constraints.txt change. Nothing outside this folder is touched, except that
-# root on a machine with apt gets what is missing there: Java 17, and for the tests Maven and
-# PostgreSQL.
+# root on a machine with apt gets what is missing there: Java 17, and for the tests Maven,
+# PostgreSQL and Chromium.
 
 VENV := .venv
 RUN := $(VENV)/bin/python
@@ -22,13 +22,14 @@ PLAIN := core/test_cei core/test_dlist core/test_json_text core/test_patterns co
 # Tests start processes by the hundred, and each would compile all sources again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help demo ready test test-all test-plain test-spark-versions check kafka-jars judge-jars
+.PHONY: help demo console ready test test-all test-plain test-spark-versions check kafka-jars judge-jars
 .PHONY: clean
 .PHONY: bench bench-papers bench-seed-003 bench-spark bench-streaming bench-history bench-pb-tree
 .PHONY: conformance rivals
 
 help:
 	@echo "make demo    a shop's stream on Spark: price changes, 200,000 wishes that change, alerts"
+	@echo "make console the console with a shop's wishes and a stream of price changes; Ctrl-C ends it"
 	@echo "make test    the quick tests, a few minutes: the core, and of Spark one module per room"
 	@echo "make test-all"
 	@echo "             all tests: Spark, faults, the papers' structures and the benchmarks as well"
@@ -64,6 +65,9 @@ help:
 demo: $(VENV)/.has-spark
 	@java_home=$$(scripts/java.sh) && JAVA_HOME=$$java_home $(RUN) examples/demo.py
 
+console: $(VENV)/.has-serve
+	@$(RUN) examples/console.py
+
 test: TESTS = $(FAST)
 test-all: TESTS =
 
@@ -74,6 +78,7 @@ ready: $(VENV)/.has-dev
 	@scripts/postgresql.sh || echo "bittern: TESTS WITH POSTGRESQL ARE SKIPPED, see above" >&2
 	@$(KAFKA_JARS) || echo "bittern: TESTS WITH KAFKA ARE SKIPPED, see above" >&2
 	@$(JUDGE_JARS) || echo "bittern: TESTS BESIDE OTHER SYSTEMS' MATCHERS ARE SKIPPED, see above" >&2
+	@scripts/chromium.sh || echo "bittern: TESTS WITH A BROWSER ARE SKIPPED, see above" >&2
 	@java_home=$$(scripts/java.sh) && export JAVA_HOME=$$java_home && \
 		{ $(RUN) tests/class_archive.py 2>/dev/null || \
 			echo "bittern: NO ARCHIVE OF CLASSES, Spark starts slowly" >&2 & } && \
@@ -151,6 +156,6 @@ conformance: $(VENV)/.has-dev
 
 clean:
 	rm -rf $(VENV) build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
-	rm -rf spark-warehouse metastore_db derby.log artifacts demo-output .jvm
+	rm -rf spark-warehouse metastore_db derby.log artifacts demo-output console-data .jvm
 	rm -rf .spark-versions .kafka .kafka.partial .judges .judges.partial .rivals .rivals.partial
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

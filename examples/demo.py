@@ -39,18 +39,18 @@ TASKS, EXPLAINED = 16, 2
 QUIET, AFTER = 3, 2
 #: Seconds that the stream may take for what it is waited for.
 PATIENCE = 120.0
-_BRANDS = (
+BRANDS = (
     "Avocet", "Bunting", "Crane", "Curlew", "Dipper", "Dunlin", "Egret", "Eider", "Fulmar",
     "Gannet", "Godwit", "Grebe", "Heron", "Ibis", "Jackdaw", "Kestrel", "Lapwing", "Merlin",
     "Osprey", "Petrel", "Plover", "Shrike", "Siskin", "Stork", "Teal", "Tern", "Whimbrel",
 )  # fmt: skip
-_CATEGORIES = (
+CATEGORIES = (
     "axe", "bicycle", "boots", "bottle", "canoe", "compass", "hammock", "jacket", "kettle", "knife",
     "lamp", "map", "mat", "paddle", "radio", "rope", "rucksack", "skis", "stove", "tent",
 )  # fmt: skip
-_COLOURS = ("black", "blue", "green", "grey", "orange", "red", "white", "yellow")
-_WORDS = ("waterproof", "ultralight", "winter", "folding", "merino", "carbon", "vintage", "repair")
-_COUNTRIES = ("DE", "DK", "EE", "FI", "IS", "LT", "LV", "NO", "PL", "SE")
+COLOURS = ("black", "blue", "green", "grey", "orange", "red", "white", "yellow")
+WORDS = ("waterproof", "ultralight", "winter", "folding", "merino", "carbon", "vintage", "repair")
+COUNTRIES = ("DE", "DK", "EE", "FI", "IS", "LT", "LV", "NO", "PL", "SE")
 
 
 #: The product of a price change, or of a wish: popular ones have more of both.
@@ -71,7 +71,7 @@ def one_of(names: tuple[str, ...], salt: str, of: str = "number") -> str:
 def product_columns(salt: str) -> dict[str, str]:
     """SQL of the columns of one product, drawn by the number of a row: list price in cents."""
     which = _PRODUCT.format(drawn=draw(10_000, salt))
-    brand, category = one_of(_BRANDS, "brand", which), one_of(_CATEGORIES, "category", which)
+    brand, category = one_of(BRANDS, "brand", which), one_of(CATEGORIES, "category", which)
     return {
         "product": f"concat_ws(' ', {brand}, {category}, {which})",
         "brand": brand,
@@ -84,11 +84,11 @@ def change_columns() -> dict[str, str]:
     """SQL of a price change, over its number."""
     product = product_columns("product")
     cents = product.pop("cents")
-    words = f"{one_of(_WORDS, 'w1')}, {one_of(_WORDS, 'w2')}"
-    country, rating = one_of(_COUNTRIES, "country"), f"{draw(31, 'rating')} / 10 + 2"
+    words = f"{one_of(WORDS, 'w1')}, {one_of(WORDS, 'w2')}"
+    country, rating = one_of(COUNTRIES, "country"), f"{draw(31, 'rating')} / 10 + 2"
     return product | {
         "title": f"concat_ws(', ', {product['product']}, {words})",
-        "colour": one_of(_COLOURS, "colour"),
+        "colour": one_of(COLOURS, "colour"),
         "price": f"cast(round(({cents}) * (40 + {draw(80, 'change')}) / 10000, 2) AS double)",
         "stock": draw(10, "stock"),
         "used": f"{draw(4, 'used')} = 0",
@@ -104,7 +104,7 @@ def wishes(spark: Any, n: int) -> Any:
     drawn = drawn.selectExpr("number", f"{draw(8, 'kind')} AS form", *columns)
     cents = "cast(cents / 100 AS int)"
     price = f"cast({cents} * (30 + {draw(50, 'p')}) / 100 AS int)"
-    colours = f"format_string(\"'%s', '%s'\", {one_of(_COLOURS, 'c1')}, {one_of(_COLOURS, 'c2')})"
+    colours = f"format_string(\"'%s', '%s'\", {one_of(COLOURS, 'c1')}, {one_of(COLOURS, 'c2')})"
     texts = f"""CASE
         WHEN number % 66667 = 66 THEN format_string("product = '%s' AND price <", product)
         WHEN form < 3 THEN format_string("product = '%s' AND price <= %d", product, {price})
@@ -113,9 +113,9 @@ def wishes(spark: Any, n: int) -> Any:
         WHEN form = 5 THEN format_string("product = '%s' AND (discount >= 0.%d OR price < %d)",
             product, 30 + {draw(31, "d")}, {price})
         WHEN form = 6 THEN format_string("product = '%s' AND stock > 0 AND NOT used AND "
-            || "seller.country = '%s'", product, {one_of(_COUNTRIES, "s")})
+            || "seller.country = '%s'", product, {one_of(COUNTRIES, "s")})
         ELSE format_string("title LIKE '%%%s%%' AND category = '%s' AND price BETWEEN %d AND %d",
-            {one_of(_WORDS, "w")}, category, {cents}, {cents} + 2) END"""
+            {one_of(WORDS, "w")}, category, {cents}, {cents} + 2) END"""
     kinds = "array('alert', 'alert', 'alert', 'wish', 'wish', 'bargain', 'back', 'search')"
     return drawn.selectExpr(
         f"format_string('%s-%d', {kinds}[cast(form AS int)], number) AS id",

@@ -14,6 +14,7 @@ NEEDED = {
     "postgresql.sh": "WITH POSTGRESQL",
     "kafka_jars.sh": "WITH KAFKA",
     "judge_jars.sh": "BESIDE OTHER SYSTEMS' MATCHERS",
+    "chromium.sh": "WITH A BROWSER",
 }
 
 
@@ -49,11 +50,12 @@ def make(folder: Path, *arguments: str) -> tuple[int, str, list[str]]:
 def test_what_some_tests_need_is_there_before_they_start(folder: Path, target: str) -> None:
     code, said, notes = make(folder, target, "TEST_ARGS=-k this")
     assert (code, said) == (0, "")
-    assert notes[:4] == [
+    assert notes[:5] == [
         "setup.sh .venv dev",
         "postgresql.sh ",
         "kafka_jars.sh .kafka .venv/bin/python",
         "judge_jars.sh .judges",
+        "chromium.sh ",
     ]
     assert {"python -m bittern.service.cli warm-up", "python tests/class_archive.py"} < {*notes}
     assert notes[-1].startswith("python -m pytest ")

@@ -1,4 +1,4 @@
-"""The command line, and the service over HTTP (``http``).
+"""The command line, the service over HTTP (``http``), and its pages (``console``).
 
 ``cli.py`` is the entrance. It has the words read (parser.py: commands, options and help;
 arguments.py: numbers and sizes), calls one function for the command, and turns its errors into a

@@ -141,7 +141,7 @@ def _plain(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
-def _row(format_: str, outcome: TranslatedRule) -> dict[str, Any]:
+def subscription_of(format_: str, outcome: TranslatedRule) -> dict[str, Any]:
     """A subscription with what it was, as far as a catalog has room for that."""
     from bittern.catalog.rows import MAX_METADATA  # noqa: PLC0415 (cold start)
 
@@ -170,7 +170,7 @@ def _load(
         return 0
     with bittern.Catalog(options.catalog, create=True) as catalog:
         try:
-            rows = [_row(options.format, each) for each in found.values()]
+            rows = [subscription_of(options.format, each) for each in found.values()]
             loaded = catalog.load(rows, on_error="skip", progress=progress)
         except BaseException:
             catalog.discard()  # what fails leaves no file that was not there

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import base64
 import datetime as dt
+import json
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 #: Characters of a sample, and lines of hours, that the text shows.
@@ -68,6 +69,11 @@ class Backtest:
         """The predicate that rejects most events; of several, the one that does so alone."""
         rejecting = [each for each in self.predicates if each.rejects]
         return max(rejecting, key=lambda each: (each.rejects, each.alone), default=None)
+
+    def with_samples(self, column: str) -> Backtest:
+        """The same with samples that are the JSON objects in one column of theirs."""
+        opened = [replace(each, values=json.loads(each.values[column])) for each in self.samples]
+        return replace(self, samples=tuple(opened))
 
     def as_json(self) -> dict[str, Any]:
         """All of it in what JSON has."""

@@ -12,6 +12,7 @@ way of a request::
     subscriptions.py versions.py sets.py     what is subscribed, and what was
     changes.py       a change of it: audited, made in a thread, and matched from then on
     matching.py arrow_events.py explaining.py   an event or many, without any state; and why
+    backtests.py                what a draft would have matched: the journal, or files
     events.py publishing.py     events are logged, matched and acknowledged, a group at a time
     streams.py tails.py         what matched, as it comes: server-sent events, or a waiting request
     tokens.py audit.py operations.py            who may do what; who did; is it well

@@ -13,6 +13,7 @@ from fastapi.openapi.utils import get_openapi
 import bittern
 from bittern.service.http import (
     audit,
+    backtests,
     description,
     events,
     explaining,
@@ -63,7 +64,7 @@ def create_app(settings: ServiceSettings | None = None) -> FastAPI:
     problems.install(app)
     for module in (
         *(matching, events, streams, subscriptions, versions, sets),
-        *(explaining, tokens, audit, operations, description),
+        *(explaining, backtests, tokens, audit, operations, description),
     ):
         app.include_router(module.router)
     _mount_console(app, state)
