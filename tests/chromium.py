@@ -50,34 +50,49 @@ class Browser:
 
         return list(self.driver.find_elements(By.CSS_SELECTOR, css))
 
+    def wait(self, script: str, *given: Any) -> Any:
+        """What a script returns for the page, once that is something; the page is complete then.
+
+        It is one step: pages may be drawn anew at any time.
+        """
+        found: list[Any] = []
+        whole = f"if (document.readyState !== 'complete') return null; {script}"
+
+        def happened() -> bool:
+            found[:] = [self.driver.execute_script(whole, *given)]
+            return bool(found[0])
+
+        wait_until(happened)
+        return found[0]
+
     def one(self, css: str) -> Any:
         """The element of a selector, when it is there."""
-        wait_until(lambda: bool(self.all(css)))
-        return self.all(css)[0]
+        return self.wait("return document.querySelector(arguments[0])", css)
 
     def text(self, css: str) -> str:
-        """The text of an element; empty if there is none now."""
-        from selenium.common.exceptions import StaleElementReferenceException
-
-        with contextlib.suppress(StaleElementReferenceException):
-            return " ".join(element.text for element in self.all(css))
-        return ""
+        """The text of all elements of a selector now."""
+        script = "return [...document.querySelectorAll(arguments[0])].map((e) => e.innerText)"
+        return " ".join(self.driver.execute_script(script, css))
 
     def shows(self, css: str, words: str) -> None:
         """Wait until an element has these words."""
         wait_until(lambda: words in self.text(css))
 
     def value(self, css: str) -> str:
-        """What is in a field."""
-        return str(self.one(css).get_property("value"))
+        """What is in a field; empty if it is not there now."""
+        script = "return document.querySelector(arguments[0])?.value ?? ''"
+        return str(self.driver.execute_script(script, css))
 
     def fill(self, css: str, text: str) -> None:
         """Put a text into a field at once, as pasting does."""
-        self.driver.execute_script(
-            "arguments[0].value = arguments[1];"
-            "arguments[0].dispatchEvent(new Event('input', {bubbles: true}));"
-            "arguments[0].dispatchEvent(new Event('change', {bubbles: true}));",
-            self.one(css),
+        self.wait(
+            "const field = document.querySelector(arguments[0]);"
+            "if (!field) return false;"
+            "field.value = arguments[1];"
+            "for (const kind of ['input', 'change'])"
+            "  field.dispatchEvent(new Event(kind, {bubbles: true}));"
+            "return true;",
+            css,
             text,
         )
 
@@ -95,8 +110,13 @@ class Browser:
 
     def click(self, css: str) -> None:
         """Click an element, when it can be."""
-        wait_until(lambda: self.one(css).is_enabled())
-        self.driver.execute_script("arguments[0].click()", self.one(css))
+        self.wait(
+            "const found = document.querySelector(arguments[0]);"
+            "if (!found || found.disabled) return false;"
+            "found.click();"
+            "return true;",
+            css,
+        )
 
     def run(self, script: str) -> Any:
         """Run a script in the page, and return what it returns."""
