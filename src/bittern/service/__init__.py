@@ -12,6 +12,7 @@ sentence and an exit code. What a command does stands here or in the module besi
     advise                          advise.py measures, advice.py tells, picture.py draws
     spark-match                     spark_match.py
     run                             run.py runs the pipeline that a file describes
+    redeliver                       redelivery.py
     serve token                     serve_commands.py
     warm-up                         warm_up.py
 

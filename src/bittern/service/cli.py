@@ -357,6 +357,12 @@ def _run(options: argparse.Namespace) -> int:
     return pipeline.run(options)
 
 
+def _redeliver(options: argparse.Namespace) -> int:
+    from bittern.service import redelivery  # noqa: PLC0415 (cold start)
+
+    return redelivery.run(options)
+
+
 def _catalog(options: argparse.Namespace) -> int:
     from bittern.service import catalog_commands  # noqa: PLC0415 (cold start)
 
@@ -403,6 +409,7 @@ _COMMANDS = {
     "catalog": _catalog,
     "import": _import,
     "run": _run,
+    "redeliver": _redeliver,
     "serve": _serve,
     "token": _token,
     "warm-up": _warm_up,

@@ -67,6 +67,7 @@ exit codes: 0 success, 1 wrong data, 2 wrong command, 130 interrupted,
     catalog_commands.add_parsers(commands, _command)
     import_rules.add_parser(commands, _command)
     _add_run(commands)
+    _add_redeliver(commands)
     serve_commands.add_parsers(commands, _command)
     _add_warm_up(commands)
     for name, command in commands.choices.items():
@@ -366,6 +367,32 @@ example:
     add("--once", action="store_true", help="match what is there now, then end")
     add("--check", action="store_true", help="only check whether it could run")
     add("--quiet", action="store_true", help="show no figures, only problems")
+
+
+def _add_redeliver(commands: Any) -> None:
+    command = _command(
+        commands,
+        "redeliver",
+        "send again what a pipeline could not deliver to webhooks",
+        """PIPELINE is the TOML file of a pipeline whose sink is a webhook. Its dead letters are
+sent once more, each with the key that it had, and those that arrive are noted beside them and not
+sent another time. The pipeline may run meanwhile. A table says what became of them; the exit code
+is 1 if some could not be delivered.
+
+TIME is that at which a letter died, in ISO 8601, in UTC unless it has a zone. docs/webhooks.md has
+more.
+
+example:
+  bittern redeliver pipeline.toml --dry-run
+  bittern redeliver pipeline.toml --subscriber ann --since 2026-03-01T09:00
+""",
+    )
+    add = command.add_argument
+    add("pipeline", metavar="PIPELINE")
+    add("--subscriber", metavar="NAME", action="append", help="only this one's; may be repeated")
+    add("--since", metavar="TIME", help="only letters that died at this time or later")
+    add("--until", metavar="TIME", help="only letters that died before this time")
+    add("--dry-run", action="store_true", help="count the letters and send none")
 
 
 def _add_warm_up(commands: Any) -> None:
