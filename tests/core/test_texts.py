@@ -17,7 +17,7 @@ from bittern.errors import ExpressionError
 from bittern.language.normalize import normal_form
 from bittern.language.parser import parse
 from bittern.language.shapes import Shapes
-from bittern.model.ids import arrow_text
+from bittern.model.strings import arrow_text
 from effort import examples
 
 #: What stands between two words, and words that are easily taken for one another.

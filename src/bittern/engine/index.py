@@ -39,11 +39,11 @@ from bittern.matching.contract import Refused, SubscriptionIndex
 from bittern.model.classes.compile import compile_subscriptions
 from bittern.model.classes.expand import ShapePlan
 from bittern.model.events.encoder import Encoder
-from bittern.model.ids import Ids, arrow_text
+from bittern.model.ids import Ids
 from bittern.model.matches import Subscribers
 from bittern.model.patterns.packed import check_sets, pack_sets, unpack_sets
 from bittern.model.rank.space import COUNT, PATTERN, RankSpace
-from bittern.model.strings import arrow_strings
+from bittern.model.strings import arrow_strings, arrow_text
 from bittern.options import one_of
 from bittern.terms.unknown import EMBEDDED, SPARK
 

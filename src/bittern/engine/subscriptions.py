@@ -249,7 +249,7 @@ class _Reader:
         return Subscriptions(
             self.ids,
             pa.concat_arrays(self._texts),
-            _joined_weights(self._weights, list(map(len, self._shape_ids))),
+            joined_weights(self._weights, list(map(len, self._shape_ids))),
             np.concatenate(self._shape_ids),
             unified(self._parameters) if columns is None else columns.parameters(),
             self.bad,
@@ -290,7 +290,7 @@ def join_subscriptions(
     joined = Subscriptions(
         [id_ for part in columns for id_ in part.ids],
         pa.concat_arrays([part.texts for part in columns]),
-        _joined_weights([part.weights for part in columns], [len(part.ids) for part in columns]),
+        joined_weights([part.weights for part in columns], [len(part.ids) for part in columns]),
         np.concatenate(shape_ids),
         unified([part.parameters for part in columns]),
         [],
@@ -319,7 +319,7 @@ def select_rows(
     )
 
 
-def _joined_weights(
+def joined_weights(
     parts: Sequence[npt.NDArray[np.float64] | None], counts: Sequence[int]
 ) -> npt.NDArray[np.float64] | None:
     """The weights of parts with so many subscriptions; None: all of a part are 1."""

@@ -16,7 +16,13 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from bittern.model.numbers import INT64_MAX, INT64_MIN
-from bittern.model.strings import StringTable, arrow_of, arrow_strings
+from bittern.model.strings import (
+    StringTable,
+    arrow_integers,
+    arrow_of,
+    arrow_strings,
+    arrow_text,
+)
 
 
 class Ids:
@@ -40,7 +46,7 @@ class Ids:
         none = np.empty(0, dtype=np.uint8)
         kinds = {type(each) for each in ids}
         if kinds <= {int} and not (text and not kinds):
-            return cls(_arrow_integers(np.array(ids, dtype=np.int64)), none)
+            return cls(arrow_integers(np.array(ids, dtype=np.int64)), none)
         if kinds <= {str}:
             return cls(arrow_of(ids), none)
         marks = np.array([isinstance(each, int) for each in ids], dtype=np.uint8)
@@ -103,7 +109,7 @@ class Ids:
 
     def take_arrow(self, positions: npt.NDArray[np.int32]) -> pa.Array:
         """The ids at these positions as an Arrow array (text, if some are strings)."""
-        return self.values.take(_arrow_integers(positions))
+        return self.values.take(arrow_integers(positions))
 
     def find(self, id_: str | int) -> int:
         """The position of an id, or -1. O(1) after the first call, which is O(n)."""
@@ -162,21 +168,8 @@ class Ids:
     def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Ids:
         """The ids again, in place."""
         if "integers" in arrays:
-            return cls(_arrow_integers(arrays["integers"]), np.empty(0, dtype=np.uint8))
+            return cls(arrow_integers(arrays["integers"]), np.empty(0, dtype=np.uint8))
         return cls(arrow_text(arrays["data"], arrays["offsets"]), arrays["are_integers"])
-
-
-def _arrow_integers(integers: npt.NDArray[Any]) -> pa.Array:
-    """An Arrow array of these integers, without copying and without pandas (``arrow_of``)."""
-    buffers = [None, pa.py_buffer(np.ascontiguousarray(integers))]
-    return pa.Array.from_buffers(pa.from_numpy_dtype(integers.dtype), len(integers), buffers)
-
-
-def arrow_text(data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64]) -> pa.Array:
-    """An Arrow array of strings over these bytes, without copying."""
-    return pa.LargeStringArray.from_buffers(
-        len(offsets) - 1, pa.py_buffer(offsets), pa.py_buffer(data)
-    )
 
 
 def normal_id(id_: Any) -> Any:

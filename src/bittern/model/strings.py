@@ -369,6 +369,19 @@ def arrow_of(texts: Sequence[str]) -> pa.Array:
     return pa.Array.from_buffers(pa.large_string(), len(texts), buffers)
 
 
+def arrow_text(data: np.ndarray, offsets: np.ndarray) -> pa.Array:
+    """An Arrow array of strings over these bytes, without copying."""
+    return pa.LargeStringArray.from_buffers(
+        len(offsets) - 1, pa.py_buffer(offsets), pa.py_buffer(data)
+    )
+
+
+def arrow_integers(integers: np.ndarray) -> pa.Array:
+    """An Arrow array of these integers, without copying and without pandas (``arrow_of``)."""
+    buffers = [None, pa.py_buffer(np.ascontiguousarray(integers))]
+    return pa.Array.from_buffers(pa.from_numpy_dtype(integers.dtype), len(integers), buffers)
+
+
 def arrow_strings(array: pa.Array) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
     """The bytes, int64 offsets and validity (``None``: no nulls) of an Arrow string array.
 

@@ -7,6 +7,7 @@
     changes.py      changes, the locks they take, and when they are sealed and folded
     reading.py      texts become rows
     delta.py        segments, states and changes, all immutable
+    columns.py      the rows of a delta in columns, which are joined where deltas are folded
     sets.py         the named sets that its subscriptions look values up in
     compact.py      deltas become part of a new snapshot, in a child process (work_folder.py)
 """

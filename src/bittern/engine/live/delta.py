@@ -24,19 +24,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from bittern.engine.index import Index
-from bittern.engine.subscriptions import Subscriptions
 from bittern.model.classes.expand import ShapePlan
-from bittern.model.distinct import encoded
 from bittern.model.ids import Ids
-from bittern.model.rank.touched import Touched
-from bittern.model.strings import arrow_of
 
 if TYPE_CHECKING:
+    from bittern.engine.live.columns import RowColumns
     from bittern.engine.one_event.matcher import OneEvent
     from bittern.engine.one_event.together import Together
+    from bittern.model.rank.touched import Touched
 
 #: A delta of up to this many rows is rebuilt with those that are sealed, not kept beside them.
 SMALL_DELTA = 200
@@ -66,6 +63,8 @@ class Segment:
     rows: list[Row] | None
     #: Of a delta: where each id is.
     places: dict[str | int, int] = field(default_factory=dict)
+    #: Of a delta: its rows once more.
+    columns: RowColumns | None = None
     #: What matches one event at a time, once it was asked for; the same for all marks.
     ones: list[OneEvent | None] = field(default_factory=list)
     #: The marks that count for one event at a time, their address and their number.
@@ -88,7 +87,7 @@ class Segment:
 
     def __reduce__(self) -> Any:
         """A copy has addresses of its own."""
-        return Segment, (self.index, self.alive, self.dead, self.rows, self.places)
+        return Segment, (self.index, self.alive, self.dead, self.rows, self.places, self.columns)
 
     @property
     def one_event(self) -> OneEvent | None:
@@ -256,29 +255,13 @@ class Held:
         return None if weights is None else float(weights[found.position])
 
 
-def index_rows(rows: list[Row]) -> Index:
-    """A small index of rows that have been read already."""
-    # Equal plans of different readers may stand side by side, which costs little.
-    keys = [id(row.plan) for row in rows]
-    plans = dict(zip(keys, (row.plan for row in rows), strict=True))
-    shapes = {key: shape for shape, key in enumerate(plans)}
-    parameters = [parameter for row in rows for parameter in row.parameters]
-    weighted = any(row.weight is not None for row in rows)
-    subscriptions = Subscriptions(
-        [row.id for row in rows],
-        pa.array([row.text for row in rows], type=pa.large_string()),
-        np.array([1.0 if row.weight is None else row.weight for row in rows]) if weighted else None,
-        np.array([shapes[key] for key in keys], dtype=np.int32),
-        encoded(arrow_of(parameters)),
-        [],
-    )
-    return Index.of_subscriptions(subscriptions, list(plans.values()))
+def new_delta(rows: list[Row], columns: RowColumns | None = None) -> Segment:
+    """A segment of rows, and of their columns if they are known. O(rows)."""
+    from bittern.engine.live.columns import RowColumns  # noqa: PLC0415  only for changes
 
-
-def new_delta(rows: list[Row]) -> Segment:
-    """A segment of rows. O(rows)."""
-    places = {row.id: position for position, row in enumerate(rows)}
-    return Segment(index_rows(rows), ALL_ALIVE, 0, rows, places)
+    columns = columns or RowColumns.of_rows(rows)
+    places = dict(zip(columns.held.ids, range(len(rows)), strict=True))
+    return Segment(columns.compiled(), ALL_ALIVE, 0, rows, places, columns)
 
 
 def rebased(
@@ -368,6 +351,8 @@ def _with_segments(held: Held, segments: list[Segment], count: int) -> Held:
 
 def _touched(base: Segment, deltas: list[Segment], touched: Touched | None) -> Touched | None:
     """The cells of the snapshot that these deltas ask about, beside those that are known."""
+    from bittern.model.rank.touched import Touched  # noqa: PLC0415  only for changes
+
     for delta in deltas:
         numbers = delta.index.encoder.numbers_in(base.index.encoder)
         if numbers is not None:  # else it reads for itself
@@ -406,13 +391,20 @@ def first_to_fold(state: State) -> int:
 
 def folded(held: Held, first: int) -> Held:
     """What is sealed, with the deltas from one on as a single one. O(their rows)."""
+    from bittern.engine.live.columns import RowColumns  # noqa: PLC0415  only for changes
+
     state = held.state
     kept, old = list(state.segments[:first]), state.segments[first:]
     rows = [row for delta in old for row in delta.living()]
-    made = [new_delta(rows)] if rows else []
+    columns = [each.columns or RowColumns.of_rows(each.rows or []) for each in old]
+    parts = list(zip(columns, (each.alive for each in old), strict=True))
+    made = [new_delta(rows, RowColumns.joined(parts))] if rows else []
     touched, reading = state.touched, kept[0].index.encoder
     if first == 1:  # what is gone can be forgotten
         touched = _touched(kept[0], made, None)
-    elif touched and any(each.index.encoder.numbers_in(reading) is None for each in old):
-        touched = _touched(kept[0], made, touched)  # else all of them are marked
+    else:
+        for delta in made:  # so that no match has to
+            delta.index.encoder.numbers_in(reading)
+        if touched and any(each.index.encoder.numbers_in(reading) is None for each in old):
+            touched = _touched(kept[0], made, touched)  # else all of them are marked
     return Held(State.of([*kept, *made], touched), held.version, held.base_version, {}, held.count)

@@ -20,9 +20,8 @@ from bittern.arrays import prefixed, under
 from bittern.engine.sets.content import Content, content_of, parts_of, plural
 from bittern.errors import OptionError, SnapshotError
 from bittern.model.events.columns import plain, read_column
-from bittern.model.ids import arrow_text
 from bittern.model.rank.space import BOOLEAN, NUMBER, STRING, TIME
-from bittern.model.strings import StringTable, arrow_strings
+from bittern.model.strings import StringTable, arrow_strings, arrow_text
 from bittern.model.words import WordTable
 from bittern.stabbing.values import Values, canonical, cheapest
 from bittern.terms.scope import MeaninglessError

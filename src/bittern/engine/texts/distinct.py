@@ -17,8 +17,7 @@ import pyarrow as pa
 
 from bittern.jit import i8w, inline, kernel, read_only, tuple_type, u1w, u8r, u8w, void
 from bittern.model.hashing import secret_key
-from bittern.model.ids import arrow_text
-from bittern.model.strings import byte_at, hash_bytes, index_held, same_bytes, slot_of
+from bittern.model.strings import arrow_text, byte_at, hash_bytes, index_held, same_bytes, slot_of
 
 _FREE = np.uint64(0)
 _ONE = np.uint64(1)

@@ -73,8 +73,18 @@ _ROOM = tuple_type(_Room, i4w, i4w, i4w, i4w, i4w)
 def _group(pairs: Any, events: Any) -> None:
     """Bring the cells of each event together; ``offsets`` are 0."""
     offsets, cells = events
+    last, descends = np.uint64(0), np.int64(0)
     for pair in pairs:
-        offsets[(pair & _ROW_MASK) + np.uint64(1)] += 1
+        row = pair & _ROW_MASK
+        offsets[row + np.uint64(1)] += 1
+        descends |= np.int64(row < last)
+        last = row
+    if descends == 0:  # as maps and JSON texts give them
+        for i in range(len(pairs)):
+            cells[i] = np.int32(pairs[i] >> _SHIFT)
+        for event in range(1, len(offsets)):
+            offsets[event] += offsets[event - 1]
+        return
     # Now shifted by one event, so that each place ends up where the event's cells begin.
     total = np.int64(0)
     for event in range(1, len(offsets)):

@@ -39,7 +39,7 @@ from bittern.model.rank.space import (
     RankSpace,
     build_rank_space,
 )
-from bittern.model.strings import StringTable
+from bittern.model.strings import StringTable, arrow_integers, arrow_strings
 
 if TYPE_CHECKING:
     from bittern.model.patterns.sets import PatternSet
@@ -53,6 +53,8 @@ _MOST_INT32 = 2**31 - 1
 #: In place of a key: a pattern's channel has none.
 _NO_KEY = -1
 _ALL = slice(None)
+#: In names that are not plain words.
+_BACK_QUOTE = ord("`")
 
 #: Places in long arrays, of as many bytes as these need.
 Indices: TypeAlias = Int32s | Int64s
@@ -133,19 +135,19 @@ def compile_subscriptions(
     plans = [each if isinstance(each, ShapePlan) else ShapePlan.of(each) for each in chosen]
     plan = _plans(plans)
     slots = np.array([len(each.template.kinds) for each in plans] or [0], dtype=np.int64)
-    raws: list[str] = parameters.dictionary.to_pylist()
+    words = parameters.dictionary
     codes: Int32s = np.asarray(np.from_dlpack(parameters.indices), dtype=np.int32)
     first_parameter: Int64s = starts_of(slots[shape_ids])[:-1]
 
     tests = _Tests(plan, shape_ids, first_parameter)
-    names, attributes = _attributes(codes, tests.parameters("attribute"), raws)
-    patterns, pattern_of = _read_patterns(tests, codes, raws)
+    names, attributes = _attributes(codes, tests.parameters("attribute"), words)
+    patterns, pattern_of = _read_patterns(tests, codes, words)
     channels, channel_attributes, channel_kinds, channel_patterns = _channels(
         tests["kind"], attributes, pattern_of, len(names)
     )
     del attributes, pattern_of
     low, high, rank = _rank(
-        tests, plan, codes, raws, channels, channel_attributes, channel_kinds, names
+        tests, plan, codes, words, channels, channel_attributes, channel_kinds, names
     )
     counts = tests.counts
     del tests
@@ -199,21 +201,30 @@ def _distinct(values: npt.NDArray[Any], limit: int) -> Int64s:
     return np.flatnonzero(used)
 
 
-def _attributes(codes: Int32s, places: Indices, raws: list[str]) -> tuple[StringTable, Int32s]:
+def _chosen(words: pa.Array, codes: Int64s) -> pa.Array:
+    """Some of the distinct parameters."""
+    return words.take(arrow_integers(codes))
+
+
+def _attributes(codes: Int32s, places: Indices, words: pa.Array) -> tuple[StringTable, Int32s]:
     """The attribute names, and for each test the number of its attribute."""
     of_test = codes[places]
-    number_of_code = np.empty(len(raws), dtype=np.int32)
-    used = _distinct(of_test, len(raws))
-    names = [raws[code] for code in used.tolist()]
-    if "`" in "".join(names):
-        names = list(map(attribute_name, names))
+    number_of_code = np.empty(len(words), dtype=np.int32)
+    used = _distinct(of_test, len(words))
+    chosen = _chosen(words, used)
+    data, offsets, _ = arrow_strings(chosen)
+    data = data[offsets[0] : offsets[-1]]
+    if not (data == _BACK_QUOTE).any():  # they are what they stand for
+        number_of_code[used] = np.arange(len(used), dtype=np.int32)
+        return StringTable.build(data, offsets - offsets[0], 0), number_of_code[of_test]
+    names = list(map(attribute_name, chosen.to_pylist()))
     numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
     number_of_code[used] = [numbers[name] for name in names]
     return StringTable.of([name.encode() for name in numbers], 0), number_of_code[of_test]
 
 
 def _read_patterns(
-    tests: _Tests, codes: Int32s, raws: list[str]
+    tests: _Tests, codes: Int32s, words: pa.Array
 ) -> tuple[list[tuple[int, str]], Int32s]:
     """The distinct patterns (kind, text), and for each test the number of its pattern or -1.
 
@@ -228,9 +239,10 @@ def _read_patterns(
     readers = tests.at("pattern.reader", which)
     for reader in np.unique(readers).tolist():
         own = readers == reader
-        number_of_code = np.empty(len(raws), dtype=np.int32)
-        for code in _distinct(test_codes[own], len(raws)).tolist():
-            pattern = READERS[reader](raws[code])
+        number_of_code = np.empty(len(words), dtype=np.int32)
+        used = _distinct(test_codes[own], len(words))
+        for code, raw in zip(used.tolist(), _chosen(words, used).to_pylist(), strict=True):
+            pattern = READERS[reader](raw)
             number_of_code[code] = numbers.setdefault(pattern, len(numbers))
         pattern_of[which[own]] = number_of_code[test_codes[own]]
     return list(numbers), pattern_of
@@ -317,7 +329,7 @@ def _constants(channels: Int32s, ranks: Int32s, n_channels: int, n_values: int) 
 
 
 def _values(
-    readers: Int32s, codes: Int32s, raws: list[str]
+    readers: Int32s, codes: Int32s, words: pa.Array
 ) -> tuple[list[Any], list[bytes], Int32s]:
     """Distinct numbers and strings in order, and for each use the rank of its value among its own.
 
@@ -326,16 +338,16 @@ def _values(
     uses: list[tuple[npt.NDArray[np.bool_], Int64s, list[Any]]] = []
     for reader in np.unique(readers).tolist():
         own = readers == reader
-        distinct = _distinct(codes[own], len(raws))
+        distinct = _distinct(codes[own], len(words))
         read = READERS[reader]
-        uses.append((own, distinct, [read(raws[code]) for code in distinct.tolist()]))
+        uses.append((own, distinct, list(map(read, _chosen(words, distinct).to_pylist()))))
     everything = {value for _, _, values in uses for value in values}
     numbers = sorted(value for value in everything if not isinstance(value, bytes))
     strings = sorted(value for value in everything if isinstance(value, bytes))
     rank_of = {value: i for i, value in enumerate(numbers)}
     rank_of |= {value: i for i, value in enumerate(strings)}
     ranks = np.empty(len(readers), dtype=np.int32)
-    rank_of_code = np.empty(len(raws), dtype=np.int32)
+    rank_of_code = np.empty(len(words), dtype=np.int32)
     for own, distinct, values in uses:
         rank_of_code[distinct] = [rank_of[value] for value in values]
         ranks[own] = rank_of_code[codes[own]]
@@ -346,7 +358,7 @@ def _rank(
     tests: _Tests,
     plan: _Plans,
     codes: Int32s,
-    raws: list[str],
+    words: pa.Array,
     channels: Int32s,
     channel_attributes: Int32s,
     channel_kinds: npt.NDArray[np.uint8],
@@ -362,7 +374,7 @@ def _rank(
     uses = [("low", has_low), ("high", has_high)]
     readers = np.concatenate([tests.at(f"{end}.reader", which) for end, which in uses])
     use_codes = np.concatenate([codes[tests.parameters(f"{end}.slot", own)] for end, own in uses])
-    numbers, strings, ranks = _values(readers, use_codes, raws)
+    numbers, strings, ranks = _values(readers, use_codes, words)
     del readers, use_codes
     use_channels = np.concatenate([channels[which] for _, which in uses])
 

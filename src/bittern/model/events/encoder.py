@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from bittern.model.events.shared import Asking
     from bittern.model.patterns.sets import PatternSet
     from bittern.model.rank.touched import Touched
+    from bittern.model.strings import StringTable
     from bittern.terms.logic.members import NamedSets
 
 _NO_SETS: Mapping[str, Any] = {}
@@ -48,11 +49,12 @@ class Encoder(Attributes):
     ) -> None:
         """With ``for_sample``, terms that only Spark can evaluate have no values."""
         super().__init__(rank.attribute_names())
+        self._canonical = rank.names
         self._within: tuple[Encoder, npt.NDArray[np.int32] | None] | None = None
         self.constants = Constants(rank, patterns)
         self.kinds = Kinds(rank.arrays.channels, patterns, self.numbers)
         #: By cell, whether it belongs to a hidden attribute, which no event carries; None: none do.
-        marked = [name for name in self.numbers if name.startswith(MARKS)]
+        marked = [name for mark in MARKS for name in rank.names_with(mark)]
         self.hidden = self.constants.hidden_cells([self.numbers[name] for name in marked])
         has_terms = any(name.startswith(TERM) for name in marked)
         #: The attributes that stand for terms; None: there are none.
@@ -84,7 +86,8 @@ class Encoder(Attributes):
         """By attribute of another encoder the own number, or -1; None if that one lacks some."""
         known = self._within
         if known is None or known[0] is not other:
-            known = self._within = other, _own_numbers(self.numbers, other.numbers)
+            own = _own_numbers(self._canonical, other._canonical)
+            known = self._within = other, own
         return known[1]
 
     def completed(
@@ -195,11 +198,9 @@ def read_together(
     return reads
 
 
-def _own_numbers(
-    own: Mapping[str, int], of_reading: Mapping[str, int]
-) -> npt.NDArray[np.int32] | None:
-    places = [of_reading.get(name, -1) for name in own]
-    if min(places, default=0) < 0:
+def _own_numbers(own: StringTable, of_reading: StringTable) -> npt.NDArray[np.int32] | None:
+    places = of_reading.find_batch(own.as_tuple.data, own.as_tuple.offsets, 0)
+    if places.min(initial=0) < 0:
         return None
     numbers = np.full(len(of_reading), -1, dtype=np.int32)
     numbers[places] = np.arange(len(own), dtype=np.int32)

@@ -24,7 +24,6 @@ of the constants' floors; an equality-only string costs one hash look-up, O(1).
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -54,6 +53,7 @@ from bittern.model.strings import (
     STRING_TABLE,
     StringTable,
     StringTableArrays,
+    arrow_text,
     compare_bytes,
     find,
 )
@@ -221,8 +221,8 @@ class RankSpace:
     def attribute_names(self) -> list[str]:
         """The canonical names of the attributes, by number."""
         table = self.names.as_tuple
-        text, ends = bytes(table.data), table.offsets.tolist()
-        return [text[a:b].decode() for a, b in itertools.pairwise(ends)]
+        names: list[str] = arrow_text(table.data, table.offsets).to_pylist()
+        return names
 
     def names_with(self, mark: str) -> list[str]:
         """The names that begin with a mark, which most often none does. O(bytes)."""
