@@ -323,6 +323,8 @@ def test_events_that_cannot_be_read_do_not_stop_others(calls, name):
     assert calls.call("POST", "/v1/match", b"[]").kind == "bad-event"
     assert calls.call("POST", "/v1/match", b"\xff").status == 400
     assert calls.call("POST", "/v1/match", b"{}", content_type="text/xml").status == 415
+    form = "application/x-www-form-urlencoded"  # what curl says of -d
+    assert calls.call("POST", "/v1/match", b"{}", content_type=form).status == 200
     assert calls.call("POST", "/v1/match", b"", content_type=NDJSON).lines == []
     assert calls.call("POST", "/v1/match", b"{}", content_encoding="gzip").status == 415
 

@@ -16,6 +16,8 @@ from bittern.service.http.problems import Problem
 _SECONDS = 60.0
 NDJSON = ("application/x-ndjson", "application/ndjson", "application/jsonl")
 ARROW = "application/vnd.apache.arrow.stream"
+#: What curl says of ``-d`` if it is not told otherwise; nothing here reads forms.
+_FORM = "application/x-www-form-urlencoded"
 _BOM = "\ufeff"
 
 
@@ -49,9 +51,9 @@ def _too_large(limit: int) -> Problem:
 
 
 def media_type(request: Request) -> str:
-    """The type of the body without its parameters; JSON if none is given."""
-    given = request.headers.get("content-type", "")
-    return given.split(";", 1)[0].strip().lower() or "application/json"
+    """The type of the body without its parameters; JSON if none is given, or curl's own."""
+    given = request.headers.get("content-type", "").split(";", 1)[0].strip().lower()
+    return "application/json" if given in ("", _FORM) else given
 
 
 def as_text(body: bytes) -> str:
