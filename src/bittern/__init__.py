@@ -16,12 +16,13 @@ if TYPE_CHECKING:
     from bittern import errors as errors
     from bittern import imports as imports
     from bittern.catalog.catalog import Catalog
-    from bittern.engine.backtest.backtest import backtest as backtest
+    from bittern.engine.backtest.backtest import backtest
     from bittern.engine.explain import explain
     from bittern.engine.index import Index
     from bittern.engine.live.matcher import LiveMatcher
     from bittern.engine.matcher import Matcher
     from bittern.language.parser import parse
+    from bittern.literature.pb_tree.predicate_file import PredicateFile
     from bittern.model.matches import Matches
     from bittern.stabbing.intervals import Intervals
 
@@ -33,7 +34,11 @@ __all__ = [
     "LiveMatcher",
     "Matcher",
     "Matches",
+    "PredicateFile",
+    "backtest",
+    "errors",
     "explain",
+    "imports",
     "parse",
 ]
 
@@ -45,6 +50,7 @@ _HOMES = {
     "LiveMatcher": "bittern.engine.live.matcher",
     "Matcher": "bittern.engine.matcher",
     "Matches": "bittern.model.matches",
+    "PredicateFile": "bittern.literature.pb_tree.predicate_file",
     "backtest": "bittern.engine.backtest.backtest",
     "explain": "bittern.engine.explain",
     "parse": "bittern.language.parser",
@@ -62,4 +68,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*_HOMES, "__version__"])
+    return sorted([*__all__, "__version__"])

@@ -40,6 +40,7 @@ from bittern.errors import (
     UnknownSubscriptionError,
     brief,
 )
+from bittern.notebooks import facts
 from bittern.options import one_of, true_or_false, whole_number
 from bittern.terms.unknown import EMBEDDED, SPARK
 
@@ -131,6 +132,11 @@ class Catalog:
 
     def __repr__(self) -> str:
         return f"<bittern.Catalog {self}>"
+
+    def _repr_html_(self) -> str:
+        """Where it is and what is in it, for notebooks."""
+        held = {"version": self.version(), "subscriptions": self.count()}
+        return facts(repr(self).strip("<>"), held)
 
     def __str__(self) -> str:
         return str(self._database)  # for messages: without a password

@@ -47,9 +47,12 @@ from bittern.language.syntax import (
 from bittern.language.trees import walk
 from bittern.model.events.mappings import LISTS, plain_value
 from bittern.model.events.objects import is_variant_column
+from bittern.notebooks import tree as html_tree
 from bittern.terms.nodes import attributes_of
 
 _WORDS = {True: "true", False: "false", None: "unknown"}
+#: Of terminals: green, red and yellow.
+_COLOURS = {True: 32, False: 31, None: 33}
 
 
 class _Nothing(Enum):
@@ -95,15 +98,19 @@ class Step:
             else:
                 yield step
 
-    def lines(self) -> Iterator[str]:
-        """The node and its parts, indented."""
-        stack = [(self, 0)]
+    def rows(self) -> Iterator[tuple[int, Step]]:
+        """The node and its parts in order, each with its depth."""
+        stack = [(0, self)]
         while stack:
-            step, depth = stack.pop()
-            found = f", {step.found}" if step.found else ""
-            construct = f"  <- {step.construct}" if step.construct else ""
-            yield f"{'  ' * depth}{step.text}: {_WORDS[step.truth]}{found}{construct}"
-            stack.extend((part, depth + 1) for part in reversed(step.parts))
+            depth, step = stack.pop()
+            yield depth, step
+            stack.extend((depth + 1, part) for part in reversed(step.parts))
+
+    def outcome(self) -> str:
+        """Whether the node held, and what was found."""
+        found = f", {self.found}" if self.found else ""
+        construct = f"  <- {self.construct}" if self.construct else ""
+        return f"{_WORDS[self.truth]}{found}{construct}"
 
 
 @dataclass(frozen=True)
@@ -130,15 +137,33 @@ class Explanation:
         return list(self.step.predicates())
 
     def __str__(self) -> str:
-        verdict = "matches" if self.matched else "does not match"
-        lines = [f"{self.id!r} {verdict}", *(f"  {line}" for line in self.step.lines())]
-        if self.phases:
-            lines.append(f"  phases: {self.phases}")
+        steps = (f"{'  ' * depth}{s.text}: {s.outcome()}" for depth, s in self.step.rows())
+        return "\n".join([self._verdict(), *(f"  {line}" for line in (*steps, *self._remarks()))])
+
+    def coloured(self) -> str:
+        """The same text for a terminal: green what was true, red what was false."""
+        lines = [f"\x1b[1m{self._verdict()}\x1b[0m"]
+        for depth, s in self.step.rows():
+            outcome = f"\x1b[{_COLOURS[s.truth]}m{s.outcome()}\x1b[0m"
+            lines.append(f"  {'  ' * depth}{s.text}: {outcome}")
+        return "\n".join(lines + [f"  {remark}" for remark in self._remarks()])
+
+    def _repr_html_(self) -> str:
+        """The same as a tree, for notebooks."""
+        rows = [(depth, s.truth, s.text, s.outcome()) for depth, s in self.step.rows()]
+        return html_tree(self._verdict(), rows, self._remarks())
+
+    def _verdict(self) -> str:
+        return f"{self.id!r} {'matches' if self.matched else 'does not match'}"
+
+    def _remarks(self) -> list[str]:
+        """What is to be said of the whole."""
+        remarks = [f"phases: {self.phases}"] if self.phases else []
         if self.found_by:
-            lines.append(f"  found by: {self.found_by}")
+            remarks.append(f"found by: {self.found_by}")
         if self.left_out:
-            lines.append("  left out: it has EXISTS or FORALL, and there is no history to look in")
-        return "\n".join(lines)
+            remarks.append("left out: it has EXISTS or FORALL, and there is no history to look in")
+        return remarks
 
 
 def explain(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sized
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import pyarrow as pa
 
@@ -13,6 +13,23 @@ from bittern.model.events.columns import from_frame, plain
 
 #: So many subscriptions are read at a time.
 CHUNK = 50_000
+
+
+class HasArrowStream(Protocol):
+    """A table of Arrow, pandas or polars."""
+
+    def __arrow_c_stream__(self, requested_schema: Any = None, /) -> Any:
+        """Its rows, as libraries hand them to each other."""
+        ...
+
+
+#: What subscriptions may be given as: id to expression, (id, expression[, weight]), or a table.
+GivenSubscriptions = (
+    Mapping[str, str]
+    | Mapping[int, str]
+    | Iterable[tuple[str | int, str] | tuple[str | int, str, float | None]]
+    | HasArrowStream
+)
 
 GivenRows = Iterator[tuple[Any, Any, Any]]
 

@@ -48,6 +48,7 @@ from bittern.options import one_of
 from bittern.terms.unknown import EMBEDDED, SPARK
 
 if TYPE_CHECKING:
+    from bittern.engine.given import GivenSubscriptions
     from bittern.engine.known_schema import Unknown
     from bittern.engine.sets.members import Members
     from bittern.model.event_schema import EventSchema
@@ -74,8 +75,8 @@ class Index:
         subscribers: Subscribers,
         operators: Mapping[str, int],
     ) -> None:
-        self._ids = ids
-        self._texts = texts
+        #: The subscription ids, by position, and the expressions as they were given.
+        self.all_ids, self.texts = ids, texts
         self.weights = weights
         self.rank = rank
         self._patterns = patterns
@@ -100,7 +101,7 @@ class Index:
     @classmethod
     def build(
         cls,
-        subscriptions: Any,
+        subscriptions: GivenSubscriptions,
         *,
         sample: Any = None,
         strategy: str = "pivot",
@@ -137,10 +138,10 @@ class Index:
         Subscriptions that ask for what the events do not have are listed in ``index.unknown``, with
         a warning in the log; ``unknown="raise"`` makes them bad, ``unknown="ignore"`` looks for
         none.
+
         ``sets`` are the sets that subscriptions name (``user_id IN SET vips``), from name to
         members: a list, a set or an array. A subscription that names another set is bad then. The
-        index keeps and saves them; a matcher may be given others. Without ``sets``, the matcher
-        must be given all.
+        index keeps and saves them. Without ``sets``, the matcher must be given all.
 
         All subscriptions that are bad, or that the strategy cannot hold, are raised as one
         ``SubscriptionError``. With ``on_error="skip"`` they are left out and listed in
@@ -249,10 +250,16 @@ class Index:
         return index
 
     def __len__(self) -> int:
-        return len(self._ids)
+        return len(self.all_ids)
 
     def __repr__(self) -> str:
         return f"<bittern.Index of {len(self):,} subscriptions>"
+
+    def _repr_html_(self) -> str:
+        """What it consists of, for notebooks."""
+        from bittern.notebooks import facts  # noqa: PLC0415  only there
+
+        return facts(repr(self).strip("<>"), self.statistics())
 
     def __copy__(self) -> Index:
         """Another index of the same parts."""
@@ -268,17 +275,7 @@ class Index:
     @property
     def ids(self) -> pa.Array:
         """The subscription ids, in order, as an Arrow array."""
-        return self._ids.values
-
-    @property
-    def all_ids(self) -> Ids:
-        """The subscription ids, by position."""
-        return self._ids
-
-    @property
-    def texts(self) -> pa.Array:
-        """The expressions as they were given, in order."""
-        return self._texts
+        return self.all_ids.values
 
     @property
     def encoder(self) -> Encoder:
@@ -308,10 +305,10 @@ class Index:
 
     def expression(self, id_: str | int) -> str:
         """The text of a subscription."""
-        position = self._ids.find(id_)
+        position = self.all_ids.find(id_)
         if position < 0:
             raise UnknownSubscriptionError(f"no subscription has the id {brief(id_)}")
-        return str(self._texts[position].as_py())
+        return str(self.texts[position].as_py())
 
     # -- snapshots -----------------------------------------------------------------------------
 
@@ -328,9 +325,9 @@ class Index:
 
     def _other_arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Ids, texts and weights: needed to show results, explain and rebuild."""
-        data, offsets, _ = arrow_strings(self._texts)
+        data, offsets, _ = arrow_strings(self.texts)
         start, end = int(offsets[0]), int(offsets[-1])
-        out = prefixed("ids.", self._ids.arrays())
+        out = prefixed("ids.", self.all_ids.arrays())
         out["texts.data"], out["texts.offsets"] = data[start:end], offsets - start
         if self.weights is not None:
             out["weights"] = self.weights
@@ -429,7 +426,7 @@ class Index:
 
     def check(self) -> None:
         """Verify the invariants of every structure; AssertionError says what is broken."""
-        assert len(self._texts) == len(self), "there is not one text per subscription"
+        assert len(self.texts) == len(self), "there is not one text per subscription"
         assert self.weights is None or len(self.weights) == len(self), "weights are missing"
         self.subscribers.check(len(self), self.subscriptions.statistics()["classes"])
         self.rank.check()

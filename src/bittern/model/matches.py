@@ -8,9 +8,9 @@ first); ``ids`` and ``to_pylist`` list them in the order of the index.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +21,13 @@ from bittern.errors import brief
 from bittern.jit import i4, i4r, i4w, i8w, kernel, u1r, void
 from bittern.model.ids import Ids
 
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+
 _ONE = np.uint64(1)
+#: A notebook shows so many events, and so many ids of each.
+SHOWN = 10
 
 
 @kernel(void, i4r, i4r, i4r, i4r, u1r, i8w)
@@ -136,9 +142,12 @@ def expanded(
     return offsets, out
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Matches:
     """What a batch of events matched; see the module for the layout.
+
+    It is a sequence: ``matches[0]`` are the ids that the first event matched, and a loop goes
+    through the events.
 
     ``rejects`` lists the events that could not be read, ``mistyped`` those with a value of a kind
     that no subscription compares its attribute with; both are (event, reason). ``candidates`` is
@@ -204,6 +213,39 @@ class Matches:
         subscriptions = np.sort(events << 32 | self.subscriptions) & 0xFFFFFFFF
         return replace(self, subscriptions=subscriptions.astype(np.int32))
 
+    def __getitem__(self, event: int) -> list[str | int]:
+        """The ids that one event matched."""
+        return self.ids(event)
+
+    def __iter__(self) -> Iterator[list[str | int]]:
+        """The ids of each event, in order."""
+        return iter(self.to_pylist())
+
+    def __repr__(self) -> str:
+        return f"<bittern.Matches: {self._sizes()}>"
+
+    def _sizes(self) -> str:
+        n_events, n_matches = len(self), len(self.subscriptions)
+        sizes = [
+            f"{n_events:,} {'event' if n_events == 1 else 'events'}",
+            f"{n_matches:,} {'match' if n_matches == 1 else 'matches'}",
+        ]
+        return ", ".join([*sizes, f"{len(self.rejects):,} rejected"] if self.rejects else sizes)
+
+    def _repr_html_(self) -> str:
+        """The first events as a table, for notebooks."""
+        from bittern.notebooks import table  # noqa: PLC0415  only there
+
+        reasons = dict(self.rejects)
+        rows = []
+        for event in range(min(len(self), SHOWN)):
+            found = self.ids(event)
+            more = f", and {len(found) - SHOWN:,} more" if len(found) > SHOWN else ""
+            shown = reasons.get(event) or ", ".join(map(str, found[:SHOWN])) + more
+            rows.append((event, len(found), shown))
+        left = f"; these are the first {SHOWN}" if len(self) > SHOWN else ""
+        return table(f"{self._sizes()}{left}", ("event", "matches", "subscriptions"), rows)
+
     def to_pylist(self) -> list[list[str | int]]:
         """The ids for every event. O(matches), and a sort unless they are ranked."""
         ids = self.all_ids.take(self.ordered().subscriptions)
@@ -217,6 +259,16 @@ class Matches:
             return pa.table({"event": events, "subscription": ids})
         lists = pa.LargeListArray.from_arrays(pa.array(self.offsets), ids)
         return pa.table({"event": np.arange(len(self), dtype=np.int64), "subscriptions": lists})
+
+    def to_pandas(self, *, flat: bool = False) -> pd.DataFrame:
+        """The table as a DataFrame of pandas."""
+        return self.to_arrow(flat=flat).to_pandas()
+
+    def to_polars(self, *, flat: bool = False) -> pl.DataFrame:
+        """The table as a DataFrame of polars."""
+        import polars as pl  # noqa: PLC0415  an extra
+
+        return cast("pl.DataFrame", pl.from_arrow(self.to_arrow(flat=flat)))
 
 
 def best(matches: Matches, weights: npt.NDArray[np.float64] | None, limit: int) -> Matches:

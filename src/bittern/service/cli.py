@@ -23,7 +23,14 @@ from typing import TYPE_CHECKING, Any
 import bittern
 from bittern.errors import BitternError, OptionError, SubscriptionError
 from bittern.service.parser import parser
-from bittern.service.report import RejectReport, count, list_bad, print_table, say
+from bittern.service.report import (
+    RejectReport,
+    count,
+    list_bad,
+    print_table,
+    say,
+    takes_colours,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -268,7 +275,8 @@ def _explain(options: argparse.Namespace) -> int:
         with history_commands.after_history(index, options) as known:
             metadata = _metadata(options.catalog, options.id) if options.catalog else None
             id_ = _as_id(options.id, index)
-            print(bittern.explain(known, text, id_, metadata=metadata))
+            explained = bittern.explain(known, text, id_, metadata=metadata)
+            print(explained.coloured() if takes_colours(sys.stdout) else explained)
     except RecursionError as error:
         raise BitternError("the event is nested too deeply") from error
     return 0

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import TextIO
 
     from bittern.errors import BadSubscription
 
@@ -32,6 +34,11 @@ def list_bad(bad: Sequence[BadSubscription]) -> None:
         print(f"  {one.id!r}, position {one.position}: {message}", file=sys.stderr)
     if len(bad) > SHOWN_BAD:
         print(f"  ... and {len(bad) - SHOWN_BAD:,} more", file=sys.stderr)
+
+
+def takes_colours(stream: TextIO) -> bool:
+    """Whether a stream is a terminal that shows colours, and its user wants them (no-color.org)."""
+    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 class RejectReport:

@@ -33,6 +33,7 @@ from bittern.errors import OptionError, brief
 from bittern.jit import i4r, i4w, i8r, kernel, void
 from bittern.model.numbers import exact
 from bittern.model.rank.space import TIME
+from bittern.notebooks import facts
 from bittern.stabbing.axis import Axis
 from bittern.stabbing.cei import CEI
 from bittern.stabbing.contract import StabbingIndex, as_int32, as_integer
@@ -152,6 +153,10 @@ class Intervals:
 
     def __repr__(self) -> str:
         return f"<bittern.Intervals: {len(self):,} intervals of {kind_name(self._kind)}>"
+
+    def _repr_html_(self) -> str:
+        """What it consists of, for notebooks."""
+        return facts(repr(self).strip("<>"), self.statistics())
 
     # -- searching -----------------------------------------------------------------------------
 

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from bittern.engine.asked import known_schema
-from bittern.engine.given import given_ids, given_rows
+from bittern.engine.given import GivenSubscriptions, given_ids, given_rows
 from bittern.engine.index import Index
 from bittern.engine.live.delta import (
     Held,
@@ -103,7 +103,7 @@ class LiveChanges:
                 self._held.put(row, found)
             self._tidy()
 
-    def subscribe_many(self, subscriptions: Any) -> None:
+    def subscribe_many(self, subscriptions: GivenSubscriptions) -> None:
         """Add subscriptions in one step: all of them, or none if one is bad or its id is taken.
 
         They come in any form that ``Index.build`` takes. ``SubscriptionError`` lists all that are
