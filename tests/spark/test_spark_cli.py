@@ -23,6 +23,7 @@ from examples import demo
 pytest.importorskip("pyspark")
 from bittern.errors import PipelineError
 from bittern.service import cli
+from bittern.service import spark_match as spark_match_module
 from bittern.spark import session
 from steady import PATIENCE, wait_until
 
@@ -157,6 +158,21 @@ def test_parquet_to_what_only_spark_reaches(spark_match: Any, files: Any) -> Non
     code, out, err = spark_match(*arguments, "--quiet")
     said = "viewfs://x/out/m.parquet exists: choose another name or give --overwrite"
     assert (code, out, err.splitlines()[-1]) == (2, "", f"bittern: {said}")
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("overwrite", [(), ("--overwrite",)])
+@pytest.mark.parametrize("scheme", ["s3", "s3a"])
+def test_what_spark_cannot_reach_is_told_before_anything_is_read(
+    spark_match: Any, files: Any, monkeypatch: Any, scheme: str, overwrite: tuple[str, ...]
+) -> None:
+    monkeypatch.setattr(spark_match_module, "_read", lambda *_: pytest.fail("events were read"))
+    code, _, err = spark_match(
+        files / "events.parquet", files / "wishes.csv", f"{scheme}://b/m.parquet", *overwrite
+    )
+    assert code == 1
+    assert "Spark lacks the connector for this URI" in err
+    assert "write s3a://... and set spark.jars.packages=org.apache.hadoop:hadoop-aws:3." in err
 
 
 @pytest.mark.spark

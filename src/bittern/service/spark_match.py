@@ -118,8 +118,9 @@ def _match(
 ) -> dict[str, Any]:
     keys, json = _names(options.event_id), _names(options.json)
     payload = "*" if options.payload == "*" else _names(options.payload)
-    is_checked = options.overwrite or local_path(options.output) is not None
-    if not is_checked and session.exists(spark, options.output):  # Spark's writer looks at the end
+    # Spark's writer looks at the end, and only then whether it can reach the place at all.
+    is_there = local_path(options.output) is None and session.exists(spark, options.output)
+    if is_there and not options.overwrite:
         raise _exists(options.output)
     with session.watched(spark, progress, "reading"):
         events = _read(spark, options.events, form, keys)

@@ -20,6 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NoReturn, Protocol
 
+import pyspark
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
@@ -31,6 +32,10 @@ from bittern.spark.workers import lacking
 #: How an error stands in a traceback: ours, and any other.
 _OWN_ERROR = re.compile(r"bittern\.errors\.\w+: (.+)")
 _ERROR = re.compile(r"(?:: )?[\w.$]+(?:Error|Exception): (.+)")
+#: What Hadoop says of a URI when a connector is not among Spark's jars.
+_NO_FILE_SYSTEM = re.compile(
+    r'(No FileSystem for scheme "[^"]*"|Class org\.apache\.hadoop\.fs\.[\w.]+ not found)'
+)
 
 _LOOK = 0.2  # seconds between two looks at what runs
 
@@ -235,7 +240,7 @@ def is_sparks(failure: Exception) -> bool:
 
 def reason(failure: Exception) -> str:
     """Why a job failed, in a sentence: the message of our task, else Spark's first line."""
-    sentence = lacking(failure)
+    sentence = lacking(failure) or _unreachable(failure)
     if sentence is not None:
         return sentence
     lines = str(failure).strip().splitlines()
@@ -244,6 +249,21 @@ def reason(failure: Exception) -> str:
         if found is not None:
             return found[1]
     return lines[0] if lines else type(failure).__name__
+
+
+def _unreachable(failure: Exception) -> str | None:
+    """Why Spark cannot reach a URI, if a connector is lacking, and what to do."""
+    found = _NO_FILE_SYSTEM.search(str(failure))
+    if found is None:
+        return None
+    jars = Path(os.environ.get("SPARK_HOME") or Path(pyspark.__file__).parent) / "jars"
+    names = [jar.stem for jar in jars.glob("hadoop-client-api-*.jar")]
+    version = names[0].rpartition("-")[2] if names else "VERSION"
+    return (
+        f"{found[1]}: Spark lacks the connector for this URI. Give it the one of its Hadoop's "
+        f"version: for S3, write s3a://... and set "
+        f"spark.jars.packages=org.apache.hadoop:hadoop-aws:{version}"
+    )
 
 
 def observation() -> Observation:

@@ -220,9 +220,10 @@ class Layers(LiveChanges):
         return unused
 
     def close(self) -> None:
-        """Wait for a running compaction, but not forever, and remove temporary files.
+        """Wait a minute for a running compaction, and remove temporary files.
 
-        A compaction that has not ended by then is stopped, and its result is not used.
+        A compaction that has not ended by then is asked to end, and killed five seconds later, even
+        if it is suspended; its result is not used.
         """
         with self._writing:
             self._is_closed = True
