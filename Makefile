@@ -23,7 +23,7 @@ PLAIN := core/test_cei core/test_dlist core/test_json_text core/test_patterns co
 export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: help demo console ready test test-all test-plain test-spark-versions check kafka-jars judge-jars
-.PHONY: clean
+.PHONY: clean docs
 .PHONY: bench bench-papers bench-seed-003 bench-spark bench-streaming bench-history bench-pb-tree
 .PHONY: conformance rivals
 
@@ -40,6 +40,7 @@ help:
 	@echo "             a little of everything on Spark 3.5 to 4.3, each with the lowest versions of"
 	@echo "             all others; VERSIONS='3.5 4.1' chooses; half an hour and 5 GB the first time"
 	@echo "make check   lint, format and types"
+	@echo "make docs    the site, in build/site: open build/site/index.html"
 	@echo "make kafka-jars"
 	@echo "             Spark's Kafka connector and a broker, which the tests get as well"
 	@echo "make judge-jars"
@@ -102,6 +103,11 @@ check: $(VENV)/.has-dev
 	$(RUN) -m ruff check .
 	$(RUN) -m ruff format --check .
 	$(RUN) -m mypy
+
+# A dead link, or a name that the reference does not find, is an error. The builder's advertisement
+# for its successor is left out.
+docs: $(VENV)/.has-dev
+	NO_MKDOCS_2_WARNING=1 $(RUN) -m mkdocs build --quiet
 
 kafka-jars: $(VENV)/.has-dev
 	@$(KAFKA_JARS)

@@ -298,3 +298,21 @@ def test_structures_are_counted_right() -> None:
     assert f"{words[len(STRUCTURES)]} structures" in (ROOT / "README.md").read_text("utf-8")
     others = f"[{words[len(STRUCTURES) - 1]} others](stabbing.md)"
     assert others in (ROOT / "docs" / "how_it_works.md").read_text("utf-8")
+
+
+def public_names() -> list[str]:
+    """What users are to call, as it is named in the reference."""
+    from bittern.engine.backtest.result import Backtest
+    from bittern.engine.explain import Explanation
+
+    names = [f"bittern.{name}" for name in bittern.__all__]
+    for package in ("bittern.history", "bittern.spark", "bittern.spark.streaming"):
+        names += [f"{package}.{name}" for name in importlib.import_module(package).__all__]
+    names += [f"{each.__module__}.{each.__name__}" for each in (Explanation, Backtest)]
+    # The same class by its longer name, and a package whose names stand there one by one.
+    return sorted({*names} - {"bittern.spark.Pipeline", "bittern.spark.streaming"})
+
+
+def test_the_reference_has_every_public_name() -> None:
+    text = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
+    assert set(public_names()) <= set(re.findall(r"^::: ([\w.]+)$", text, re.MULTILINE))
