@@ -14,7 +14,7 @@ import numpy as np
 
 from bittern.engine.one_event.found import expand
 from bittern.engine.one_event.kernel import ROOM
-from bittern.engine.one_event.table import CANDIDATES, CELLS, MATCHES, N_SLOTS
+from bittern.engine.one_event.table import CANDIDATES, CELLS, MATCHES, N_SLOTS, SLOTS
 from bittern.jit import array_at, i8, kernel, popcount
 from bittern.matching.bits.lines import BLOCK
 from bittern.matching.program import accepts
@@ -47,30 +47,30 @@ def match_bits(table: Any, first_class: Any, n_matches: Any, alive_at: Any, n_al
     The classes in bits are numbered from ``first_class`` on. O(blocks x channels + candidates).
     """
     t = array_at(table, (N_SLOTS, 2), np.int64)
-    class_starts = array_at(t[34, 0], (t[34, 1],), np.int32)
-    subscribers = array_at(t[35, 0], (t[35, 1],), np.int32)
-    cells = array_at(t[46, 0], (t[46, 1],), np.int32)
-    channels = array_at(t[47, 0], (t[47, 1],), np.int32)
-    matrix = array_at(t[50, 0], (t[50, 1],), np.int32)
-    classes = array_at(t[54, 0], (t[54, 1],), np.int32)
-    out = array_at(t[56, 0], (t[56, 1],), np.int32)
-    state = array_at(t[57, 0], (t[57, 1],), np.int64)
-    firsts = array_at(t[64, 0], (t[64, 1],), np.int32)
-    slots = array_at(t[65, 0], (t[65, 1],), np.int32)
-    lines = array_at(t[66, 0], (t[66, 1],), np.uint8)
-    offsets = array_at(t[67, 0], (t[67, 1],), np.int64)
-    columns = array_at(t[68, 0], (t[68, 1],), np.int32)
-    starts = array_at(t[69, 0], (t[69, 1],), np.int32)
-    words = array_at(t[70, 0], (t[70, 1],), np.uint64)
-    union_offsets = array_at(t[71, 0], (t[71, 1],), np.int64)
-    union_columns = array_at(t[72, 0], (t[72, 1],), np.int32)
-    union_starts = array_at(t[73, 0], (t[73, 1],), np.int32)
-    union_words = array_at(t[74, 0], (t[74, 1],), np.uint64)
-    program_starts = array_at(t[75, 0], (t[75, 1],), np.int32)
-    rows = array_at(t[76, 0], (t[76, 1], 4), np.int32)
-    values = array_at(t[77, 0], (t[77, 1],), np.uint8)
-    union_line = array_at(t[78, 0], (WORDS,), np.uint64)
-    line = array_at(t[79, 0], (WORDS,), np.uint64)
+    class_starts = array_at(t[SLOTS.class_starts, 0], (t[SLOTS.class_starts, 1],), np.int32)
+    subscribers = array_at(t[SLOTS.subscribers, 0], (t[SLOTS.subscribers, 1],), np.int32)
+    cells = array_at(t[SLOTS.cells, 0], (t[SLOTS.cells, 1],), np.int32)
+    channels = array_at(t[SLOTS.channels, 0], (t[SLOTS.channels, 1],), np.int32)
+    matrix = array_at(t[SLOTS.matrix, 0], (t[SLOTS.matrix, 1],), np.int32)
+    classes = array_at(t[SLOTS.classes, 0], (t[SLOTS.classes, 1],), np.int32)
+    out = array_at(t[SLOTS.out, 0], (t[SLOTS.out, 1],), np.int32)
+    state = array_at(t[SLOTS.state, 0], (t[SLOTS.state, 1],), np.int64)
+    firsts = array_at(t[SLOTS.bit_firsts, 0], (t[SLOTS.bit_firsts, 1],), np.int32)
+    slots = array_at(t[SLOTS.bit_slots, 0], (t[SLOTS.bit_slots, 1],), np.int32)
+    lines = array_at(t[SLOTS.bit_lines, 0], (t[SLOTS.bit_lines, 1],), np.uint8)
+    offsets = array_at(t[SLOTS.block_offsets, 0], (t[SLOTS.block_offsets, 1],), np.int64)
+    columns = array_at(t[SLOTS.block_columns, 0], (t[SLOTS.block_columns, 1],), np.int32)
+    starts = array_at(t[SLOTS.block_starts, 0], (t[SLOTS.block_starts, 1],), np.int32)
+    words = array_at(t[SLOTS.block_words, 0], (t[SLOTS.block_words, 1],), np.uint64)
+    union_offsets = array_at(t[SLOTS.union_offsets, 0], (t[SLOTS.union_offsets, 1],), np.int64)
+    union_columns = array_at(t[SLOTS.union_columns, 0], (t[SLOTS.union_columns, 1],), np.int32)
+    union_starts = array_at(t[SLOTS.union_starts, 0], (t[SLOTS.union_starts, 1],), np.int32)
+    union_words = array_at(t[SLOTS.union_words, 0], (t[SLOTS.union_words, 1],), np.uint64)
+    program_starts = array_at(t[SLOTS.bit_starts, 0], (t[SLOTS.bit_starts, 1],), np.int32)
+    rows = array_at(t[SLOTS.bit_rows, 0], (t[SLOTS.bit_rows, 1], 4), np.int32)
+    values = array_at(t[SLOTS.bit_values, 0], (t[SLOTS.bit_values, 1],), np.uint8)
+    union_line = array_at(t[SLOTS.union_line, 0], (WORDS,), np.uint64)
+    line = array_at(t[SLOTS.line, 0], (WORDS,), np.uint64)
     alive = array_at(alive_at, (n_alive,), np.uint8)
 
     n_cells, width = state[CELLS], np.int64(len(matrix))

@@ -43,6 +43,7 @@ from bittern.engine.one_event.table import (
     PART,
     RUNS,
     SHIFT,
+    SLOTS,
     TABLE,
 )
 from bittern.jit import array_at, i8, inline, kernel, prefetch, text
@@ -112,12 +113,12 @@ def _take_over(values: Any, n: Any, data: Any, size: Any, entries: Any) -> None:
 def _take_from(first: Any, numbers: Any, data: Any, entries: Any) -> Any:
     """The entries of the first part under own numbers, with their strings; returns how many."""
     t = array_at(first, (N_SLOTS, 2), np.int64)
-    text = array_at(t[36, 0], (t[36, 1],), np.uint8)
-    attributes = array_at(t[42, 0], (t[42, 1],), np.int32)
-    tags = array_at(t[43, 0], (t[43, 1],), np.uint8)
-    payloads = array_at(t[44, 0], (t[44, 1],), np.int64)
-    lengths = array_at(t[45, 0], (t[45, 1],), np.int32)
-    state = array_at(t[57, 0], (t[57, 1],), np.int64)
+    text = array_at(t[SLOTS.data, 0], (t[SLOTS.data, 1],), np.uint8)
+    attributes = array_at(t[SLOTS.attributes, 0], (t[SLOTS.attributes, 1],), np.int32)
+    tags = array_at(t[SLOTS.tags, 0], (t[SLOTS.tags, 1],), np.uint8)
+    payloads = array_at(t[SLOTS.payloads, 0], (t[SLOTS.payloads, 1],), np.int64)
+    lengths = array_at(t[SLOTS.lengths, 0], (t[SLOTS.lengths, 1],), np.int32)
+    state = array_at(t[SLOTS.state, 0], (t[SLOTS.state, 1],), np.int64)
     n, at = np.int64(0), np.int64(0)
     for i in range(state[ENTRIES]):
         number = numbers[np.uint64(attributes[i])]
@@ -247,83 +248,85 @@ def _match(parts: Any, part: Any, given: Any, mode: Any) -> Any:
     """Match one part; all but the first take over what the first has read."""
     t = array_at(parts[part, TABLE], (N_SLOTS, 2), np.int64)
     names = StringTableArrays(
-        array_at(t[0, 0], (t[0, 1],), np.uint8),
-        array_at(t[1, 0], (t[1, 1],), np.int64),
-        array_at(t[2, 0], (t[2, 1],), np.int32),
-        array_at(t[3, 0], (t[3, 1],), np.uint64),
-        array_at(t[4, 0], (t[4, 1],), np.uint64),
+        array_at(t[SLOTS.name_data, 0], (t[SLOTS.name_data, 1],), np.uint8),
+        array_at(t[SLOTS.name_offsets, 0], (t[SLOTS.name_offsets, 1],), np.int64),
+        array_at(t[SLOTS.name_groups, 0], (t[SLOTS.name_groups, 1],), np.int32),
+        array_at(t[SLOTS.name_slots, 0], (t[SLOTS.name_slots, 1],), np.uint64),
+        array_at(t[SLOTS.name_key, 0], (t[SLOTS.name_key, 1],), np.uint64),
     )
     rank = RankArrays(
-        array_at(t[5, 0], (t[5, 1], SINGLE_KINDS), np.int32),
-        array_at(t[6, 0], (t[6, 1],), np.int32),
-        array_at(t[7, 0], (t[7, 1], HEAD), np.int64),
-        array_at(t[8, 0], (t[8, 1],), np.int64),
-        array_at(t[9, 0], (t[9, 1],), np.int32),
-        array_at(t[10, 0], (t[10, 1],), np.uint8),
-        array_at(t[11, 0], (t[11, 1],), np.float64),
-        array_at(t[12, 0], (t[12, 1],), np.int32),
+        array_at(t[SLOTS.channels_of, 0], (t[SLOTS.channels_of, 1], SINGLE_KINDS), np.int32),
+        array_at(t[SLOTS.bases, 0], (t[SLOTS.bases, 1],), np.int32),
+        array_at(t[SLOTS.rank_heads, 0], (t[SLOTS.rank_heads, 1], HEAD), np.int64),
+        array_at(t[SLOTS.floors, 0], (t[SLOTS.floors, 1],), np.int64),
+        array_at(t[SLOTS.direct, 0], (t[SLOTS.direct, 1],), np.int32),
+        array_at(t[SLOTS.fine_whole, 0], (t[SLOTS.fine_whole, 1],), np.uint8),
+        array_at(t[SLOTS.fine_doubles, 0], (t[SLOTS.fine_doubles, 1],), np.float64),
+        array_at(t[SLOTS.fine_cells, 0], (t[SLOTS.fine_cells, 1],), np.int32),
         StringTableArrays(
-            array_at(t[13, 0], (t[13, 1],), np.uint8),
-            array_at(t[14, 0], (t[14, 1],), np.int64),
-            array_at(t[15, 0], (t[15, 1],), np.int32),
-            array_at(t[16, 0], (t[16, 1],), np.uint64),
-            array_at(t[17, 0], (t[17, 1],), np.uint64),
+            array_at(t[SLOTS.string_data, 0], (t[SLOTS.string_data, 1],), np.uint8),
+            array_at(t[SLOTS.string_offsets, 0], (t[SLOTS.string_offsets, 1],), np.int64),
+            array_at(t[SLOTS.string_groups, 0], (t[SLOTS.string_groups, 1],), np.int32),
+            array_at(t[SLOTS.string_slots, 0], (t[SLOTS.string_slots, 1],), np.uint64),
+            array_at(t[SLOTS.string_key, 0], (t[SLOTS.string_key, 1],), np.uint64),
         ),
     )
-    kinds = array_at(t[18, 0], (t[18, 1],), np.uint64)
-    list_begins = array_at(t[19, 0], (t[19, 1],), np.int32)
-    list_ends = array_at(t[20, 0], (t[20, 1],), np.int32)
-    masks = array_at(t[21, 0], (t[21, 1],), np.int32)
-    items = array_at(t[22, 0], (t[22, 1],), np.int32)
-    shape = array_at(t[23, 0], (t[23, 1],), np.int64)
-    heads = array_at(t[24, 0], (t[24, 1], 2), np.int32)
-    bounds = array_at(t[25, 0], (t[25, 1], 2), np.int32)
-    lows = array_at(t[26, 0], (t[26, 1],), np.int32)
-    highs = array_at(t[27, 0], (t[27, 1],), np.int32)
-    starts = array_at(t[28, 0], (t[28, 1],), np.int32)
-    rows = array_at(t[29, 0], (t[29, 1], 4), np.int32)
-    several = array_at(t[30, 0], (t[30, 1],), np.uint8)
-    always = array_at(t[31, 0], (t[31, 1],), np.int32)
-    owners = array_at(t[32, 0], (t[32, 1],), np.int32)
-    repeats = array_at(t[33, 0], (t[33, 1],), np.uint8)
-    class_starts = array_at(t[34, 0], (t[34, 1],), np.int32)
-    subscribers = array_at(t[35, 0], (t[35, 1],), np.int32)
-    data = array_at(t[36, 0], (t[36, 1],), np.uint8)
-    asking = array_at(t[80, 0], (t[80, 1],), np.uint8)
-    computed = array_at(t[81, 0], (t[81, 1],), np.int32)
+    kinds = array_at(t[SLOTS.kinds, 0], (t[SLOTS.kinds, 1],), np.uint64)
+    list_begins = array_at(t[SLOTS.list_begins, 0], (t[SLOTS.list_begins, 1],), np.int32)
+    list_ends = array_at(t[SLOTS.list_ends, 0], (t[SLOTS.list_ends, 1],), np.int32)
+    masks = array_at(t[SLOTS.masks, 0], (t[SLOTS.masks, 1],), np.int32)
+    items = array_at(t[SLOTS.items, 0], (t[SLOTS.items, 1],), np.int32)
+    shape = array_at(t[SLOTS.shape, 0], (t[SLOTS.shape, 1],), np.int64)
+    heads = array_at(t[SLOTS.heads, 0], (t[SLOTS.heads, 1], 2), np.int32)
+    bounds = array_at(t[SLOTS.bounds, 0], (t[SLOTS.bounds, 1], 2), np.int32)
+    lows = array_at(t[SLOTS.lows, 0], (t[SLOTS.lows, 1],), np.int32)
+    highs = array_at(t[SLOTS.highs, 0], (t[SLOTS.highs, 1],), np.int32)
+    starts = array_at(t[SLOTS.starts, 0], (t[SLOTS.starts, 1],), np.int32)
+    rows = array_at(t[SLOTS.rows, 0], (t[SLOTS.rows, 1], 4), np.int32)
+    several = array_at(t[SLOTS.several, 0], (t[SLOTS.several, 1],), np.uint8)
+    always = array_at(t[SLOTS.always, 0], (t[SLOTS.always, 1],), np.int32)
+    owners = array_at(t[SLOTS.owners, 0], (t[SLOTS.owners, 1],), np.int32)
+    repeats = array_at(t[SLOTS.repeats, 0], (t[SLOTS.repeats, 1],), np.uint8)
+    class_starts = array_at(t[SLOTS.class_starts, 0], (t[SLOTS.class_starts, 1],), np.int32)
+    subscribers = array_at(t[SLOTS.subscribers, 0], (t[SLOTS.subscribers, 1],), np.int32)
+    data = array_at(t[SLOTS.data, 0], (t[SLOTS.data, 1],), np.uint8)
+    asking = array_at(t[SLOTS.asking, 0], (t[SLOTS.asking, 1],), np.uint8)
+    computed = array_at(t[SLOTS.computed, 0], (t[SLOTS.computed, 1],), np.int32)
     size = np.int64(len(given))
     work = Workspace(
-        array_at(t[37, 0], (t[37, 1],), np.uint8),
-        array_at(t[38, 0], (t[38, 1],), np.int64),
-        array_at(t[39, 0], (t[39, 1],), np.int64),
-        array_at(t[40, 0], (t[40, 1],), np.bool_),
-        array_at(t[36, 0] + size, (size,), np.uint8),  # behind the text, as payloads have it
+        array_at(t[SLOTS.path, 0], (t[SLOTS.path, 1],), np.uint8),
+        array_at(t[SLOTS.latest, 0], (t[SLOTS.latest, 1],), np.int64),
+        array_at(t[SLOTS.prefixes, 0], (t[SLOTS.prefixes, 1],), np.int64),
+        array_at(t[SLOTS.objects, 0], (t[SLOTS.objects, 1],), np.bool_),
+        array_at(
+            t[SLOTS.data, 0] + size, (size,), np.uint8
+        ),  # behind the text, as payloads have it
         len(asking) > 0 and asking[len(asking) - 1] & NULLS != 0,
     )
-    spare = array_at(t[41, 0], (t[41, 1],), np.uint8)
+    spare = array_at(t[SLOTS.spare, 0], (t[SLOTS.spare, 1],), np.uint8)
     entries = TaggedRoom(
-        array_at(t[42, 0], (0,), np.int32),  # all are of one row
-        array_at(t[42, 0], (t[42, 1],), np.int32),
-        array_at(t[43, 0], (t[43, 1],), np.uint8),
-        array_at(t[44, 0], (t[44, 1],), np.int64),
-        array_at(t[44, 0], (t[44, 1],), np.float64),
-        array_at(t[45, 0], (t[45, 1],), np.int32),
+        array_at(t[SLOTS.attributes, 0], (0,), np.int32),  # all are of one row
+        array_at(t[SLOTS.attributes, 0], (t[SLOTS.attributes, 1],), np.int32),
+        array_at(t[SLOTS.tags, 0], (t[SLOTS.tags, 1],), np.uint8),
+        array_at(t[SLOTS.payloads, 0], (t[SLOTS.payloads, 1],), np.int64),
+        array_at(t[SLOTS.payloads, 0], (t[SLOTS.payloads, 1],), np.float64),
+        array_at(t[SLOTS.lengths, 0], (t[SLOTS.lengths, 1],), np.int32),
     )
-    cells = array_at(t[46, 0], (t[46, 1],), np.int32)
-    channels = array_at(t[47, 0], (t[47, 1],), np.int32)
-    run_begins = array_at(t[48, 0], (t[48, 1],), np.int32)
-    run_lengths = array_at(t[49, 0], (t[49, 1],), np.int32)
-    matrix = array_at(t[50, 0], (t[50, 1],), np.int32)
-    pending = array_at(t[51, 0], (t[51, 1],), np.int32)
-    events = array_at(t[52, 0], (t[52, 1],), np.int32)
-    out_rows = array_at(t[53, 0], (t[53, 1],), np.int32)
-    classes = array_at(t[54, 0], (t[54, 1],), np.int32)
-    seen = array_at(t[55, 0], (t[55, 1],), np.uint8)
-    out = array_at(t[56, 0], (t[56, 1],), np.int32)
-    state = array_at(t[57, 0], (t[57, 1],), np.int64)
-    values = array_at(t[58, 0], (t[58, 1],), np.int64)
-    set_of = array_at(t[59, 0], (t[59, 1],), np.int32)
-    found = array_at(t[61, 0], (t[61, 1],), np.int32)
+    cells = array_at(t[SLOTS.cells, 0], (t[SLOTS.cells, 1],), np.int32)
+    channels = array_at(t[SLOTS.channels, 0], (t[SLOTS.channels, 1],), np.int32)
+    run_begins = array_at(t[SLOTS.run_begins, 0], (t[SLOTS.run_begins, 1],), np.int32)
+    run_lengths = array_at(t[SLOTS.run_lengths, 0], (t[SLOTS.run_lengths, 1],), np.int32)
+    matrix = array_at(t[SLOTS.matrix, 0], (t[SLOTS.matrix, 1],), np.int32)
+    pending = array_at(t[SLOTS.pending, 0], (t[SLOTS.pending, 1],), np.int32)
+    events = array_at(t[SLOTS.events, 0], (t[SLOTS.events, 1],), np.int32)
+    out_rows = array_at(t[SLOTS.out_rows, 0], (t[SLOTS.out_rows, 1],), np.int32)
+    classes = array_at(t[SLOTS.classes, 0], (t[SLOTS.classes, 1],), np.int32)
+    seen = array_at(t[SLOTS.seen, 0], (t[SLOTS.seen, 1],), np.uint8)
+    out = array_at(t[SLOTS.out, 0], (t[SLOTS.out, 1],), np.int32)
+    state = array_at(t[SLOTS.state, 0], (t[SLOTS.state, 1],), np.int64)
+    values = array_at(t[SLOTS.values, 0], (t[SLOTS.values, 1],), np.int64)
+    set_of = array_at(t[SLOTS.set_of, 0], (t[SLOTS.set_of, 1],), np.int32)
+    found = array_at(t[SLOTS.found, 0], (t[SLOTS.found, 1],), np.int32)
     alive = array_at(parts[part, ALIVE], (parts[part, N_ALIVE],), np.uint8)
     numbers = array_at(parts[part, NUMBERS_AT], (parts[part, N_NUMBERS],), np.int32)
 
@@ -342,7 +345,7 @@ def _match(parts: Any, part: Any, given: Any, mode: Any) -> Any:
             data[i] = given[i]
         if mode == JSON:
             # Just the text: payloads of strings without their escapes count from its end.
-            whole = array_at(t[36, 0], (size,), np.uint8)
+            whole = array_at(t[SLOTS.data, 0], (size,), np.uint8)
             count = _parse(whole, size, names, work, entries, state)
             if count < 0:
                 return count
@@ -438,10 +441,10 @@ def match_one(parts_at: Any, n_parts: Any, given: Any, mode: Any) -> Any:
             first = array_at(parts[0, TABLE], (N_SLOTS, 2), np.int64)
             own = array_at(parts[part, TABLE], (N_SLOTS, 2), np.int64)
             n, before = found & _COUNT, total & _COUNT
-            out = array_at(first[56, 0], (first[56, 1],), np.int32)
-            more = array_at(own[56, 0], (own[56, 1],), np.int32)
+            out = array_at(first[SLOTS.out, 0], (first[SLOTS.out, 1],), np.int32)
+            more = array_at(own[SLOTS.out, 0], (own[SLOTS.out, 1],), np.int32)
             if before + n > len(out):
-                state = array_at(first[57, 0], (first[57, 1],), np.int64)
+                state = array_at(first[SLOTS.state, 0], (first[SLOTS.state, 1],), np.int64)
                 state[MATCHES] = before + n
                 return np.int64(ROOM)
             for i in range(n):

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bittern.engine.one_event.table import FOUND, N_SLOTS, PATTERNS, VALUES
+from bittern.engine.one_event.table import FOUND, N_SLOTS, PATTERNS, SLOTS, VALUES
 from bittern.jit import array_at, i8, inline, kernel
 from bittern.model.patterns.automaton import Automaton, Finding
 from bittern.model.patterns.candidates import (
@@ -205,18 +205,18 @@ def find_patterns(table: Any, n: Any) -> Any:
     ``ROOM`` if there is not enough of it. O(value bytes + fragments found + what is run).
     """
     t = array_at(table, (N_SLOTS, 2), np.int64)
-    data = array_at(t[36, 0], (t[36, 1],), np.uint8)
-    spare = array_at(t[41, 0], (t[41, 1],), np.uint8)
-    attributes = array_at(t[42, 0], (t[42, 1],), np.int32)
-    tags = array_at(t[43, 0], (t[43, 1],), np.uint8)
-    payloads = array_at(t[44, 0], (t[44, 1],), np.int64)
-    lengths = array_at(t[45, 0], (t[45, 1],), np.int32)
-    state = array_at(t[57, 0], (t[57, 1],), np.int64)
-    set_of = array_at(t[59, 0], (t[59, 1],), np.int32)
-    sets = array_at(t[60, 0], (t[60, 1], 2), np.int64)
-    channels = array_at(t[61, 0], (t[61, 1],), np.int32)
-    candidates = array_at(t[62, 0], (t[62, 1],), np.int32)
-    questions = array_at(t[63, 0], (t[63, 1],), np.int32)
+    data = array_at(t[SLOTS.data, 0], (t[SLOTS.data, 1],), np.uint8)
+    spare = array_at(t[SLOTS.spare, 0], (t[SLOTS.spare, 1],), np.uint8)
+    attributes = array_at(t[SLOTS.attributes, 0], (t[SLOTS.attributes, 1],), np.int32)
+    tags = array_at(t[SLOTS.tags, 0], (t[SLOTS.tags, 1],), np.uint8)
+    payloads = array_at(t[SLOTS.payloads, 0], (t[SLOTS.payloads, 1],), np.int64)
+    lengths = array_at(t[SLOTS.lengths, 0], (t[SLOTS.lengths, 1],), np.int32)
+    state = array_at(t[SLOTS.state, 0], (t[SLOTS.state, 1],), np.int64)
+    set_of = array_at(t[SLOTS.set_of, 0], (t[SLOTS.set_of, 1],), np.int32)
+    sets = array_at(t[SLOTS.sets, 0], (t[SLOTS.sets, 1], 2), np.int64)
+    channels = array_at(t[SLOTS.found, 0], (t[SLOTS.found, 1],), np.int32)
+    candidates = array_at(t[SLOTS.candidates, 0], (t[SLOTS.candidates, 1],), np.int32)
+    questions = array_at(t[SLOTS.questions, 0], (t[SLOTS.questions, 1],), np.int32)
     n_found, n_asked = np.int64(0), np.int64(0)
     for i in range(n):
         attribute = np.int64(attributes[i])

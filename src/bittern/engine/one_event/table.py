@@ -1,13 +1,8 @@
 """The table of addresses: where the arrays of an index and of the scratch lie.
 
-The kernel finds all arrays by the table, a row of (address, length) for each, in the order of
-``engine/one_event/kernel.py``::
-
-    slots 0 .. 35   the index: names, rank space, kinds, stabbing index, postings, subscribers
-    slots 36 .. 58  the scratch: text, entries, cells, runs, one row of channels, matches, ...
-    slots 59 .. 63  patterns: each attribute's set, the table of sets, channels found, ...
-    slots 64 .. 79  bits: groups, blocks, unions, programs; the event's lines, room for two
-    slots 80 .. 81  what is computed: which attributes ask for it, the cells found
+The kernel finds all arrays by the table, a row of (address, length) for each; ``Slots`` names the
+rows. First come those of the index, then those of the scratch, then what only some indexes have:
+patterns, bits, and what is computed.
 
 A call needs a scratch of its own. Scratches are kept in a list: a call takes one and puts it back,
 so there are as many as there were calls at a time. Taking and putting back are single steps of the
@@ -34,7 +29,108 @@ from bittern.model.events.json.entries import MAX_DEPTH
 if TYPE_CHECKING:
     from bittern.engine.one_event.patterns import PatternArrays
 
-N_SLOTS = 82
+
+class Slots(NamedTuple):
+    """The places of arrays in the table, in the order in which they are put there."""
+
+    # The index. The names of its attributes.
+    name_data: int
+    name_offsets: int
+    name_groups: int
+    name_slots: int
+    name_key: int
+    # Rank space, its strings, and the kinds of each attribute.
+    channels_of: int
+    bases: int
+    rank_heads: int
+    floors: int
+    direct: int
+    fine_whole: int
+    fine_doubles: int
+    fine_cells: int
+    string_data: int
+    string_offsets: int
+    string_groups: int
+    string_slots: int
+    string_key: int
+    kinds: int
+    # The stabbing index.
+    list_begins: int
+    list_ends: int
+    masks: int
+    items: int
+    shape: int
+    # Postings, and the programs behind them.
+    heads: int
+    bounds: int
+    lows: int
+    highs: int
+    starts: int
+    rows: int
+    several: int
+    always: int
+    owners: int
+    repeats: int
+    # The subscribers of each class.
+    class_starts: int
+    subscribers: int
+    # The scratch. The text, and behind it strings without their escapes; the place in it.
+    data: int
+    path: int
+    latest: int
+    prefixes: int
+    objects: int
+    spare: int
+    # Entries: what was read.
+    attributes: int
+    tags: int
+    payloads: int
+    lengths: int
+    # Cells and their channels, runs of postings, one row of channels.
+    cells: int
+    channels: int
+    run_begins: int
+    run_lengths: int
+    matrix: int
+    # Candidates, matches, the state of the call, the values of a mapping.
+    pending: int
+    events: int
+    out_rows: int
+    classes: int
+    seen: int
+    out: int
+    state: int
+    values: int
+    # Patterns: each attribute's set, the table of sets, channels found.
+    set_of: int
+    sets: int
+    found: int
+    candidates: int
+    questions: int
+    # Bits: groups, blocks, unions, programs; the event's lines, room for two.
+    bit_firsts: int
+    bit_slots: int
+    bit_lines: int
+    block_offsets: int
+    block_columns: int
+    block_starts: int
+    block_words: int
+    union_offsets: int
+    union_columns: int
+    union_starts: int
+    union_words: int
+    bit_starts: int
+    bit_rows: int
+    bit_values: int
+    union_line: int
+    line: int
+    # What is computed: which attributes ask for it, the cells found.
+    asking: int
+    computed: int
+
+
+SLOTS = Slots(*range(len(Slots._fields)))
+N_SLOTS = len(SLOTS)
 # What the kernel may ask for, by its place in the state: bytes of input (three for each value of a
 # mapping), runs, candidates, matches, candidates of patterns. Behind it, how many entries it has
 # left in the scratch, how many patterns were found (-1: they were not looked for), how many values
@@ -105,29 +201,31 @@ class Scratch:
         self.parts_at, self.alive = int(self._parts.ctypes.data), (0, 0)
         self._state = np.zeros(COMPUTED + 1, np.int64)
         self._kept: dict[int, TableArrays] = {}
-        self._put(0, *index.arrays)
+        self._put(SLOTS.name_data, *index.arrays)
         self._put(
-            37,
+            SLOTS.path,
             np.empty(index.longest_name, np.uint8),
             np.zeros(index.n_names, np.int64),
             np.empty(MAX_DEPTH, np.int64),
             np.empty(MAX_DEPTH, np.bool_),
         )
-        self._put(50, matrix)
-        self._put(55, np.zeros(index.n_classes, np.uint8))
-        self._put(57, self._state)
+        self._put(SLOTS.matrix, matrix)
+        self._put(SLOTS.seen, np.zeros(index.n_classes, np.uint8))
+        self._put(SLOTS.state, self._state)
         if index.patterns is not None:
             self._sets = index.patterns.rows()
             rows = [_address(array) for arrays in self._sets for array in arrays]
-            self._put(59, index.patterns.set_of, np.array(rows, np.int64).reshape(-1, 2))
+            self._put(SLOTS.set_of, index.patterns.set_of, np.array(rows, np.int64).reshape(-1, 2))
         if index.bits is not None:
             lines = np.empty((2, index.bits.line_words), np.uint64)
-            self._put(64, *index.bits.arrays, np.zeros(index.bits.n_slots, np.uint8), *lines)
+            self._put(
+                SLOTS.bit_firsts, *index.bits.arrays, np.zeros(index.bits.n_slots, np.uint8), *lines
+            )
         self._more_entries, self._more_cells = 0, 0
         if index.computed is not None:
             asking, self._more_entries, self._more_cells = index.computed
             self._computed = np.empty(2 * self._more_cells, np.int32)
-            self._put(80, asking, self._computed)
+            self._put(SLOTS.asking, asking, self._computed)
         self._room, self._n_cells = [0] * len(_FIRST_ROOM), 0
         self.longs = self.reals = memoryview(b"")
         self._make_room(_FIRST_ROOM)
@@ -142,22 +240,24 @@ class Scratch:
         if wanted[INPUT] > self._room[INPUT]:
             self._make_input(wanted[INPUT])
         if wanted[RUNS] > self._room[RUNS]:
-            self._put(48, np.empty(wanted[RUNS], np.int32), np.empty(wanted[RUNS], np.int32))
+            self._put(
+                SLOTS.run_begins, np.empty(wanted[RUNS], np.int32), np.empty(wanted[RUNS], np.int32)
+            )
         if wanted[CANDIDATES] > self._room[CANDIDATES]:
             pending, rows, classes = np.empty((3, wanted[CANDIDATES]), np.int32)
-            self._put(51, pending, np.zeros(wanted[CANDIDATES], np.int32), rows, classes)
+            self._put(SLOTS.pending, pending, np.zeros(wanted[CANDIDATES], np.int32), rows, classes)
         if wanted[MATCHES] > self._room[MATCHES]:
             #: The matches of a call.
             self.found = np.empty(wanted[MATCHES], np.int32)
-            self._put(56, self.found)
+            self._put(SLOTS.out, self.found)
         if wanted[PATTERNS] > self._room[PATTERNS]:
             assert self._index.patterns is not None
             self._channels, candidates, self.questions = self._index.patterns.room(wanted[PATTERNS])
-            self._put(61, self._channels, candidates, self.questions)
+            self._put(SLOTS.found, self._channels, candidates, self.questions)
         self._room = list(map(max, self._room, wanted))
         n_cells = 3 * len(self.tags) + self._room[PATTERNS] + self._more_cells
         if n_cells > self._n_cells:
-            self._put(46, np.empty(n_cells, np.int32), np.empty(n_cells, np.int32))
+            self._put(SLOTS.cells, np.empty(n_cells, np.int32), np.empty(n_cells, np.int32))
             self._n_cells = n_cells
 
     def _make_input(self, size: int) -> None:
@@ -170,16 +270,16 @@ class Scratch:
         self.data, self.tags = np.empty(2 * size, np.uint8), np.empty(n, np.uint8)
         self.payloads, self.lengths = np.empty(n, np.int64), np.empty(n, np.int32)
         self.attributes = np.empty(n, np.int32)
-        self._put(36, self.data)
+        self._put(SLOTS.data, self.data)
         self._put(
-            41,
+            SLOTS.spare,
             np.empty(size, np.uint8),
             self.attributes,
             self.tags,
             self.payloads,
             self.lengths,
         )
-        self._put(58, values)
+        self._put(SLOTS.values, values)
 
     def set_alive(self, alive: tuple[int, int]) -> None:
         """Have these marks, told by address and number, as the only part of a call."""
