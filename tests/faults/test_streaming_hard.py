@@ -15,9 +15,9 @@ import pytest
 pytest.importorskip("pyspark")
 pytest.importorskip("sqlalchemy")
 
+from bittern.catalog import following as following_module
 from bittern.catalog.catalog import Catalog
 from bittern.errors import CatalogError, OptionError, PipelineError
-from bittern.spark.catalogs import builder as builder_module
 from bittern.spark.catalogs import eventual
 from bittern.spark.catalogs.eventual import CatalogFollower
 from bittern.spark.snapshots import cache_folder, transport
@@ -165,8 +165,8 @@ def test_bases_that_were_replaced_can_be_cleaned(
 ) -> None:
     """A pipeline that runs for weeks makes thousands of them."""
     monkeypatch.setattr(os, "fsync", lambda _: None)
-    monkeypatch.setattr(builder_module, "COMPACT_ROWS", 0)
-    monkeypatch.setattr(builder_module, "COMPACT_SHARE", 0.0)
+    monkeypatch.setattr(following_module, "COMPACT_ROWS", 0)
+    monkeypatch.setattr(following_module, "COMPACT_SHARE", 0.0)
     with Catalog(tmp_path / "shop.db") as catalog:
         built = builder(catalog, None)
         for n in range(6):

@@ -147,6 +147,11 @@ def test_poison_is_rejected_where_it_stands_and_the_stream_goes_on(case: Case) -
     case.call("run", per_trigger=9)
     rejects = [(1, 2 * number, reason) for number, reason in enumerate(POISON.values())]
     assert case.rows("rejects", "partition", "offset", "rejected") == rejects
+    texts = [
+        (2 * n, '{"\ufffd' if "UTF-8" in why else (poison or b"").decode())
+        for n, (poison, why) in enumerate(POISON.items())
+    ]
+    assert case.rows("rejects", "offset", "value") == texts
     matches = [(1, 2 * number + 1, "cheap") for number in range(len(POISON))]
     assert case.rows("matches", "partition", "offset", "subscription") == matches
     assert max(case.batches("matches")) <= 5
