@@ -261,33 +261,43 @@ VALUES = st.one_of(
 EVENTS = st.dictionaries(st.sampled_from(["a", "b", "d", "m", "zz"]), VALUES, max_size=4)
 
 
-@examples(0.4)
-@given(
-    st.lists(free_expressions(2), min_size=1, max_size=4, unique_by=print_expression),
-    st.lists(EVENTS, max_size=6),
-)
-def test_all_ways_to_ask_agree_with_the_oracle(calls, expressions, events):
-    texts = {f"o{n}": print_expression(each) for n, each in enumerate(expressions)}
-    rows = [{"id": id_, "expression": text} for id_, text in texts.items()]
-    old = [
-        row["id"] for row in calls.good("GET", f"{SUBSCRIPTIONS}?after=o&limit=50")["subscriptions"]
-    ]
-    calls.state.tenants["default"].catalog.apply(rows, [id_ for id_ in old if id_ not in texts])
-    calls.state.tenants["default"].advance()
-    right = [
-        [id_ for id_, each in zip(texts, expressions, strict=True) if oracle.matches(each, event)]
-        for event in events
-    ]
+def test_all_ways_to_ask_agree_with_the_oracle(calls):
+    tenant = calls.state.tenants["default"]
+    held = set()
 
-    def own(ids):
-        return sorted(id_ for id_ in ids if id_ in texts)
+    def hold(texts):
+        """Let the catalog have these of the drawn subscriptions and no others."""
+        rows = [{"id": id_, "expression": text} for id_, text in texts.items()]
+        tenant.catalog.apply(rows, sorted(held - texts.keys()))
+        tenant.advance()
+        held.clear()
+        held.update(texts)
 
-    assert [own(calls.good("POST", "/v1/match", event)["matches"]) for event in events] == right
-    told = calls.call("POST", "/v1/match", [*events, {}])
-    assert [own(line["subscriptions"]) for line in told.lines[:-1]] == right
-    table = pa.table({"e": [json.dumps(event) for event in events]})
-    embedded = bittern.Matcher(bittern.Index.build(texts)).match(table["e"].combine_chunks())
-    assert [sorted(ids) for ids in embedded.to_pylist()] == right
+    @examples(0.4)
+    @given(
+        st.lists(free_expressions(2), min_size=1, max_size=4, unique_by=print_expression),
+        st.lists(EVENTS, max_size=6),
+    )
+    def ask(expressions, events):
+        texts = {f"o{n}": print_expression(each) for n, each in enumerate(expressions)}
+        hold(texts)
+        right = [
+            [id_ for id_, own in zip(texts, expressions, strict=True) if oracle.matches(own, event)]
+            for event in events
+        ]
+
+        def own(ids):
+            return sorted(id_ for id_ in ids if id_ in texts)
+
+        assert [own(calls.good("POST", "/v1/match", event)["matches"]) for event in events] == right
+        told = calls.call("POST", "/v1/match", [*events, {}])
+        assert [own(line["subscriptions"]) for line in told.lines[:-1]] == right
+        table = pa.table({"e": [json.dumps(event) for event in events]})
+        embedded = bittern.Matcher(bittern.Index.build(texts)).match(table["e"].combine_chunks())
+        assert [sorted(ids) for ids in embedded.to_pylist()] == right
+
+    ask()
+    hold({})  # some of them match the events of other tests
 
 
 def stream_of(table, **options):
@@ -318,7 +328,8 @@ def test_events_that_cannot_be_read_do_not_stop_others(calls, name):
     body = b'{"alone": 1}\n\n{"alone": \n[]\n{"alone": 1}'
     answer = calls.call("POST", "/v1/match", body, content_type=NDJSON)
     *rows, first, second = answer.lines
-    assert [row["subscriptions"] for row in rows] == [[f"{name}1"], [], [], [f"{name}1"]]
+    own = [[id_ for id_ in row["subscriptions"] if id_.startswith(name)] for row in rows]
+    assert own == [[f"{name}1"], [], [], [f"{name}1"]]
     assert (first["event"], second["event"]) == (1, 2)
     assert calls.call("POST", "/v1/match", b"[]").kind == "bad-event"
     assert calls.call("POST", "/v1/match", b"\xff").status == 400
@@ -334,7 +345,7 @@ def test_whole_subscriptions_and_why(calls, name):
     create(calls, f"{name}2", "why < 5 AND colour = 'red'")
     asked = f"/v1/match?full=true&explain={name}2&explain={name}1"
     told = calls.good("POST", asked, {"why": 7})
-    (row,) = told["matches"]
+    (row,) = [row for row in told["matches"] if row["id"].startswith(name)]
     assert (row["expression"], row["subscriber"], row["metadata"]) == ("why < 10", "ann", {"k": 1})
     no, yes = told["explanations"]
     assert (no["matched"], yes["matched"]) == (False, True)

@@ -24,6 +24,9 @@ from bittern.model.strings import (
     arrow_text,
 )
 
+#: So few ids are taken one by one: a call of Arrow takes as long as some dozen of them.
+_FEW = 12
+
 
 class Ids:
     """Ids in the order of their subscriptions. Immutable; look-ups build a hash table once."""
@@ -99,13 +102,26 @@ class Ids:
         return self.are_integers if len(self.are_integers) else np.zeros(len(self), dtype=np.uint8)
 
     def take(self, positions: npt.ArrayLike) -> list[str | int]:
-        """The ids at these positions."""
+        """The ids at these positions. A few do not make parts be joined."""
         positions = np.asarray(positions)
+        if len(positions) <= _FEW:
+            return list(map(self._one, positions.tolist()))
         found: list[str | int] = self.take_arrow(positions).to_pylist()
         if len(self.are_integers):
             marks = self.are_integers[positions]
             return [int(each) if mark else each for each, mark in zip(found, marks, strict=True)]
         return found
+
+    def _one(self, position: int) -> str | int:
+        """The id at a position, which is not negative."""
+        if self._values is None:
+            for part in self._parts:
+                if position < len(part):
+                    return part._one(position)  # noqa: SLF001  another of its kind
+                position -= len(part)
+            raise IndexError("there is no such position")
+        found: str | int = self._values[position].as_py()
+        return int(found) if len(self._marked) and self._marked[position] else found
 
     def take_arrow(self, positions: npt.NDArray[np.int32]) -> pa.Array:
         """The ids at these positions as an Arrow array (text, if some are strings)."""

@@ -2,7 +2,8 @@
 
 ::
 
-    request ─ caller ─ rate ─ handler ─ answer with security headers ─ metrics, a line in the log
+    request ─ caller ─ rate ─┬─ routing ─ handler ─┬─ answer with security headers ─ metrics, a line
+                             └─ one event: match ──┘                                in the log
 
 Pages get a strict content policy: scripts, styles and pictures of this service alone, none inline,
 and no page of another site may frame them. CORS is off: no header allows it.
@@ -17,9 +18,10 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from starlette.datastructures import Headers
-from starlette.requests import cookie_parser
+from starlette.requests import Request, cookie_parser
 
 from bittern.service.http.access import COOKIE, Caller, identified
+from bittern.service.http.matching import answer_one, is_one
 from bittern.service.http.problems import Problem, problem_of
 
 if TYPE_CHECKING:
@@ -45,6 +47,13 @@ _HEADERS = [
     (b"cross-origin-resource-policy", b"same-origin"),
     (b"content-security-policy", _POLICY.encode()),
 ]
+
+
+class Told(dict[str, Any]):
+    """A message of the log with several parts, which a log of JSON has as they are."""
+
+    def __str__(self) -> str:
+        return json.dumps(self)
 
 
 class Entrance:
@@ -73,7 +82,10 @@ class Entrance:
         caller = await self._caller(scope)
         scope["bittern_caller"] = caller
         try:
-            await self._app(scope, receive, sending)
+            if is_one(scope):
+                await (await answer_one(Request(scope, receive)))(scope, receive, sending)
+            else:
+                await self._app(scope, receive, sending)
         except Exception as error:
             found = problem_of(error) or _failure(scope)
             if is_begun:
@@ -106,15 +118,15 @@ class Entrance:
         metrics.requests.labels(scope["method"] if route else "other", path, status).inc()
         metrics.seconds.labels(path).observe(seconds)
         if logger.isEnabledFor(logging.INFO):
-            told = {
-                "method": scope["method"],
-                "path": scope["path"],
-                "status": status,
-                "ms": round(seconds * 1000, 2),
-                "tenant": caller.tenant.name if isinstance(caller, Caller) else None,
-                "by": caller.name if isinstance(caller, Caller) else None,
-            }
-            logger.info(json.dumps(told))
+            told = Told(
+                method=scope["method"],
+                path=scope["path"],
+                status=status,
+                ms=round(seconds * 1000, 2),
+                tenant=caller.tenant.name if isinstance(caller, Caller) else None,
+                by=caller.name if isinstance(caller, Caller) else None,
+            )
+            logger.info(told)
 
 
 def _failure(scope: Scope) -> Problem:

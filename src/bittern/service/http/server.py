@@ -21,6 +21,7 @@ from bittern.catalog.journal.tokens import TokenTable
 from bittern.errors import OptionError
 from bittern.service.http.app import create_app
 from bittern.service.http.configuration import ServiceSettings
+from bittern.service.http.entrance import Told
 from bittern.service.http.state import GRACE, ServiceState
 
 _KEEP_ALIVE = 75
@@ -43,19 +44,14 @@ class JsonFormatter(logging.Formatter):
     """One JSON object a line."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The record with its time, level and logger; a message that is an object is merged."""
-        text = record.getMessage()
+        """The record with its time, level and logger; a message with parts is merged."""
         told: dict[str, Any] = {
             "time": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
             + f".{int(record.msecs):03d}Z",
             "level": record.levelname.lower(),
             "logger": record.name,
         }
-        try:
-            own = json.loads(text) if text.startswith("{") else None
-        except ValueError:
-            own = None
-        told |= own if isinstance(own, dict) else {"message": text}
+        told |= record.msg if isinstance(record.msg, Told) else {"message": record.getMessage()}
         if record.exc_info:
             told["error"] = self.formatException(record.exc_info)
         return json.dumps(told)
