@@ -134,6 +134,21 @@ def test_values_are_those_of_json_loads(batch, some_names):
         assert exact(actual) == exact(expected(text, names))
 
 
+#: Keys that wait to be looked up together, and some that do not, or have others settled first.
+many_keys = st.sampled_from([f"k{i}" for i in range(70)] + ["k.1", "k\\2", "k`3", "k\n4"])
+
+
+@given(
+    st.lists(st.tuples(many_keys, scalar | objects(scalar)), min_size=20, max_size=140).map(Pairs),
+    st.booleans(),
+)
+def test_objects_of_many_keys_are_those_of_json_loads(members, ascii_only):
+    text = written(members, "", ascii_only)
+    names = sorted(flattened(members))[::2]
+    wanted = exact(expected(text, names))
+    assert [exact(found) for found in scan([text, "{}", text], names)] == [wanted, {}, wanted]
+
+
 def test_the_docstring_example():
     text = r'{"price": 9, "car": {"color": "r\u0065d", "doors": 3}, "a.b": null, "tags": [1, 2]}'
     assert scan([text], ["price", "car.color", "`a.b`"]) == [{"price": 9, "car.color": "red"}]

@@ -38,6 +38,7 @@ from bittern.jit import (
     i8r,
     inline,
     kernel,
+    prefetch,
     read_only,
     text,
     tuple_type,
@@ -70,6 +71,9 @@ _FEW = 1 << 14
 _INDEX_BITS = np.uint64(32)
 _INDEX_MASK = np.uint64(0xFFFFFFFF)
 _FREE = np.uint64(0)
+# The rows of what ``find_together`` takes, and how many strings at a time are worth while.
+STARTS, STOPS, HASHES, FOUND, KEY_ROWS = range(5)
+TOGETHER = 32
 _ONE = np.uint64(1)
 
 
@@ -231,6 +235,27 @@ def find(table: Any, data: Any, start: Any, stop: Any, group: Any) -> Any:
     """The index of (group, ``data[start:stop]``), or -1. O(length), one or three cache misses."""
     hashed = hash_bytes(data, start, stop, group, table.key)
     return np.int32(_probe(table, hashed, data, start, stop, group)[1])
+
+
+@inline
+def find_together(table: Any, data: Any, keys: Any, n: Any, group: Any) -> None:
+    """``find`` for ``n`` strings, by the rows of ``keys``, which wait for memory together."""
+    mask = np.uint64(len(table.slots) - 1)
+    for i in range(n):
+        hashed = hash_bytes(data, keys[STARTS, i], keys[STOPS, i], group, table.key)
+        keys[HASHES, i] = np.int64(hashed)
+        prefetch(table.slots, np.int64(hashed & mask))
+    for i in range(n):
+        hashed = np.uint64(keys[HASHES, i])
+        keys[FOUND, i] = index_held(table.slots[hashed & mask], hashed)
+        prefetch(table.offsets, keys[FOUND, i])
+        prefetch(table.groups, keys[FOUND, i])
+    for i in range(n):
+        if keys[FOUND, i] >= 0:
+            prefetch(table.data, table.offsets[np.uint64(keys[FOUND, i])])
+    for i in range(n):
+        hashed = np.uint64(keys[HASHES, i])
+        keys[FOUND, i] = _probe(table, hashed, data, keys[STARTS, i], keys[STOPS, i], group)[1]
 
 
 @kernel(void, _TABLE_IN_THE_MAKING)

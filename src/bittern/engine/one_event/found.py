@@ -1,4 +1,4 @@
-"""From the postings that one event finds to its subscriptions: what needs no rows, as a batch has.
+"""From the cells of one event to its subscriptions: what needs no rows, as a batch has.
 
 Each step first asks for the memory that the next one reads, for all that was found.
 """
@@ -10,11 +10,48 @@ from typing import Any
 import numpy as np
 
 from bittern.jit import inline, prefetch
+from bittern.stabbing.cei import add_path, fetch_path
 
 # Postings of a run that are asked for ahead. Those of a long one mostly lie in a row.
 _FETCHED = 16
 # Integers of a program's rows to its second cache line.
 _ROWS_FETCHED = 16
+
+
+@inline
+def stab(
+    begins: Any,
+    ends: Any,
+    masks: Any,
+    items: Any,
+    shape: Any,
+    cells: Any,
+    n: Any,
+    run_begins: Any,
+    run_lengths: Any,
+) -> Any:
+    """Find the runs of all cells; returns how many there are, and how many ids in them."""
+    bits, group_bits = shape[1], shape[2]
+    for i in range(n):
+        prefetch(masks, np.int64(cells[i]) >> group_bits)
+        fetch_path(begins, bits, np.int64(cells[i]))
+    n_runs, total = np.int64(0), np.int64(0)
+    for i in range(n):
+        before = n_runs
+        n_runs, more = add_path(
+            begins,
+            ends,
+            masks,
+            (shape[0], bits, group_bits),
+            np.int64(cells[i]),
+            run_begins,
+            run_lengths,
+            n_runs,
+        )
+        total += more
+        for run in range(before, n_runs):
+            prefetch(items, np.int64(run_begins[run]))
+    return n_runs, total
 
 
 @inline

@@ -15,9 +15,8 @@ matching. The steps are those of a batch, and so are the functions:
 5. *Expand* classes to subscriptions that are alive.
 
 It returns ``candidates << 32 | matches``, with the matches in the scratch, or why it stopped. A
-snapshot and its deltas are *parts* of one call: what the first has read is handed on to the others
-under their own numbers, and their matches come behind its own.
-Cost: O(bytes + values + candidates + matches).
+snapshot and its deltas are *parts* of one call: the others take over what the first has read under
+own numbers, and their matches stand behind its own. Cost: O(bytes + values + candidates + matches).
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from bittern.engine.one_event.found import expand, fetch_programs, keep_once, passing_postings
+from bittern.engine.one_event.found import expand, fetch_programs, keep_once, passing_postings, stab
 from bittern.engine.one_event.table import (
     ALIVE,
     CANDIDATES,
@@ -55,9 +54,8 @@ from bittern.model.events.json.tokens import NUMBER_TEXT
 from bittern.model.rank.cells import value_cells
 from bittern.model.rank.space import BASE, DIRECT, HEAD, LEAST, NUMBER, SINGLE_KINDS, RankArrays
 from bittern.model.rank.space import STRING as STRING_KIND
-from bittern.model.strings import StringTableArrays
+from bittern.model.strings import TOGETHER, StringTableArrays
 from bittern.model.tagged import INTEGER, STRING
-from bittern.stabbing.cei import add_path, fetch_path
 
 # Why the call stopped: the batch has to do it, some room is too small (the scratch says how much
 # is needed), there are numbers that Python has to round, strings with patterns to be found, or
@@ -208,42 +206,6 @@ def _is_asked(entries: Any, n: Any, asking: Any) -> Any:
 
 
 @inline
-def _stab(
-    begins: Any,
-    ends: Any,
-    masks: Any,
-    items: Any,
-    shape: Any,
-    cells: Any,
-    n: Any,
-    run_begins: Any,
-    run_lengths: Any,
-) -> Any:
-    """Find the runs of all cells; returns how many there are, and how many ids in them."""
-    bits, group_bits = shape[1], shape[2]
-    for i in range(n):
-        prefetch(masks, np.int64(cells[i]) >> group_bits)
-        fetch_path(begins, bits, np.int64(cells[i]))
-    n_runs, total = np.int64(0), np.int64(0)
-    for i in range(n):
-        before = n_runs
-        n_runs, more = add_path(
-            begins,
-            ends,
-            masks,
-            (shape[0], bits, group_bits),
-            np.int64(cells[i]),
-            run_begins,
-            run_lengths,
-            n_runs,
-        )
-        total += more
-        for run in range(before, n_runs):
-            prefetch(items, np.int64(run_begins[run]))
-    return n_runs, total
-
-
-@inline
 def _match(parts: Any, part: Any, given: Any, mode: Any) -> Any:
     """Match one part; all but the first take over what the first has read."""
     t = array_at(parts[part, TABLE], (N_SLOTS, 2), np.int64)
@@ -302,6 +264,7 @@ def _match(parts: Any, part: Any, given: Any, mode: Any) -> Any:
             t[SLOTS.data, 0] + size, (size,), np.uint8
         ),  # behind the text, as payloads have it
         len(asking) > 0 and asking[len(asking) - 1] & NULLS != 0,
+        array_at(t[SLOTS.keys, 0], (t[SLOTS.keys, 1], TOGETHER), np.int64),
     )
     spare = array_at(t[SLOTS.spare, 0], (t[SLOTS.spare, 1],), np.uint8)
     entries = TaggedRoom(
@@ -372,7 +335,7 @@ def _match(parts: Any, part: Any, given: Any, mode: Any) -> Any:
     if n_cells * (shape[1] + 1) >= len(run_begins):
         state[RUNS] = n_cells * (shape[1] + 1)
         return np.int64(ROOM)
-    n_runs, total = _stab(
+    n_runs, total = stab(
         list_begins, list_ends, masks, items, shape, cells, n_cells, run_begins, run_lengths
     )
     candidates = total + len(always)

@@ -25,6 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bittern.model.events.json.entries import MAX_DEPTH
+from bittern.model.strings import KEY_ROWS, TOGETHER
 
 if TYPE_CHECKING:
     from bittern.engine.one_event.patterns import PatternArrays
@@ -80,6 +81,7 @@ class Slots(NamedTuple):
     latest: int
     prefixes: int
     objects: int
+    keys: int
     spare: int
     # Entries: what was read.
     attributes: int
@@ -208,6 +210,7 @@ class Scratch:
             np.zeros(index.n_names, np.int64),
             np.empty(MAX_DEPTH, np.int64),
             np.empty(MAX_DEPTH, np.bool_),
+            np.zeros((KEY_ROWS, TOGETHER), np.int64),
         )
         self._put(SLOTS.matrix, matrix)
         self._put(SLOTS.seen, np.zeros(index.n_classes, np.uint8))

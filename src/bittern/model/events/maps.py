@@ -13,17 +13,27 @@ null value counts as missing.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from bittern.jit import i8, i8r, i8w, kernel, u1r
 from bittern.model.events.columns import Column, validity
 from bittern.model.events.mappings import MAX_STRING
-from bittern.model.rank.cells import used_entries
 from bittern.model.rank.space import BOOLEAN, NUMBER, STRING, TIME
-from bittern.model.strings import StringTable, arrow_strings
+from bittern.model.strings import (
+    FOUND,
+    KEY_ROWS,
+    STARTS,
+    STOPS,
+    STRING_TABLE,
+    TOGETHER,
+    StringTable,
+    arrow_strings,
+    find_together,
+)
 from bittern.model.tagged import BOOLEAN as BOOLEAN_TAG
 from bittern.model.tagged import FLOAT, INTEGER, OTHER, TIMESTAMP, TaggedValues
 from bittern.model.tagged import STRING as STRING_TAG
@@ -53,6 +63,60 @@ def _map_offsets(array: pa.Array, keys: pa.Array) -> npt.NDArray[np.int64]:
     return offsets - offsets[0] if len(keys) == offsets[-1] - offsets[0] else offsets
 
 
+@kernel(i8, STRING_TABLE, u1r, i8r, i8r, u1r, u1r, i8w, i8w, i8w)
+def _used_entries(
+    names: Any,
+    key_data: Any,
+    key_offsets: Any,
+    map_offsets: Any,
+    valid_maps: Any,
+    valid_values: Any,
+    out_rows: Any,
+    out_names: Any,
+    last_of: Any,
+) -> Any:
+    """Entries of maps whose key is among the names: writes (row, name << 32 | entry).
+
+    A key that comes twice in a map counts once, with its last value.
+    """
+    n = 0
+    keys, begin, end = np.empty((KEY_ROWS, TOGETHER), dtype=np.int64), np.int64(0), np.int64(0)
+    for row in range(len(map_offsets) - 1):
+        if len(valid_maps) and not valid_maps[row]:
+            continue
+        first = n
+        for entry in range(map_offsets[row], map_offsets[row + 1]):
+            if not begin <= entry < end:
+                begin = np.int64(entry)
+                end = np.int64(min(entry + TOGETHER, len(key_offsets) - 1))
+                for k in range(end - begin):
+                    keys[STARTS, k] = key_offsets[begin + k]
+                    keys[STOPS, k] = key_offsets[begin + k + 1]
+                find_together(names, key_data, keys, end - begin, 0)
+            name = keys[FOUND, entry - begin]
+            if name < 0:
+                continue
+            earlier = last_of[name]
+            packed = np.int64(name) << 32 | entry
+            if first <= earlier < n and out_names[earlier] >> 32 == name:
+                out_names[earlier] = packed
+                continue
+            last_of[name] = n
+            out_rows[n] = row
+            out_names[n] = packed
+            n += 1
+    if len(valid_values) == 0:
+        return n
+    kept = 0
+    for i in range(n):
+        entry = out_names[i] & 0xFFFFFFFF
+        if valid_values[entry]:
+            out_rows[kept] = out_rows[i]
+            out_names[kept] = out_names[i]
+            kept += 1
+    return kept
+
+
 def map_entries(
     array: pa.Array, keys: pa.Array, items: pa.Array, names: StringTable, *, nulls: bool = False
 ) -> MapEntries:
@@ -60,7 +124,7 @@ def map_entries(
     data, offsets, _ = arrow_strings(keys)
     rows = np.empty(len(keys), dtype=np.int64)
     packed = np.empty(len(keys), dtype=np.int64)
-    n = used_entries(
+    n = _used_entries(
         names.as_tuple,
         data,
         offsets,

@@ -50,7 +50,6 @@ from bittern.model.rank.space import (
     integer_cell_from,
     string_cell,
 )
-from bittern.model.strings import STRING_TABLE, find
 from bittern.model.tagged import BOOLEAN as BOOLEAN_TAG
 from bittern.model.tagged import FLOAT, INTEGER, TIMESTAMP, TaggedValues
 from bittern.model.tagged import STRING as STRING_TAG
@@ -351,49 +350,3 @@ def tagged_pairs(
     if len(touched.bits):
         touching[0] = n_touching
     return at
-
-
-@kernel(i8, STRING_TABLE, u1r, i8r, i8r, u1r, u1r, i8w, i8w, i8w)
-def used_entries(
-    names: Any,
-    key_data: Any,
-    key_offsets: Any,
-    map_offsets: Any,
-    valid_maps: Any,
-    valid_values: Any,
-    out_rows: Any,
-    out_names: Any,
-    last_of: Any,
-) -> Any:
-    """Entries of maps whose key is among the names: writes (row, name << 32 | entry).
-
-    A key that comes twice in a map counts once, with its last value.
-    """
-    n = 0
-    for row in range(len(map_offsets) - 1):
-        if len(valid_maps) and not valid_maps[row]:
-            continue
-        first = n
-        for entry in range(map_offsets[row], map_offsets[row + 1]):
-            name = find(names, key_data, key_offsets[entry], key_offsets[entry + 1], 0)
-            if name < 0:
-                continue
-            earlier = last_of[name]
-            packed = np.int64(name) << 32 | entry
-            if first <= earlier < n and out_names[earlier] >> 32 == name:
-                out_names[earlier] = packed
-                continue
-            last_of[name] = n
-            out_rows[n] = row
-            out_names[n] = packed
-            n += 1
-    if len(valid_values) == 0:
-        return n
-    kept = 0
-    for i in range(n):
-        entry = out_names[i] & 0xFFFFFFFF
-        if valid_values[entry]:
-            out_rows[kept] = out_rows[i]
-            out_names[kept] = out_names[i]
-            kept += 1
-    return kept

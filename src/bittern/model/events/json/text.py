@@ -34,7 +34,21 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from bittern.jit import b1, b1r, b1w, i8r, i8w, inline, kernel, tuple_type, u1r, u1w, void
+from bittern.jit import (
+    apart,
+    b1,
+    b1r,
+    b1w,
+    i8r,
+    i8w,
+    i8w2,
+    inline,
+    kernel,
+    tuple_type,
+    u1r,
+    u1w,
+    void,
+)
 from bittern.model.events.json.entries import (
     ENTRIES,
     MAX_DEPTH,
@@ -68,12 +82,24 @@ from bittern.model.events.json.tokens import (
     TOO_DEEP,
     TOO_LONG,
     TRAILING,
+    needs_quotes,
     scalar,
     skip_space,
     string_end,
     unescape,
 )
-from bittern.model.strings import STRING_TABLE, StringTable, byte_at, gather_strings
+from bittern.model.strings import (
+    FOUND,
+    KEY_ROWS,
+    STARTS,
+    STOPS,
+    STRING_TABLE,
+    TOGETHER,
+    StringTable,
+    byte_at,
+    find_together,
+    gather_strings,
+)
 from bittern.model.tagged import FLOAT, OTHER, STRING, TaggedValues
 
 __all__ = ["MAX_DEPTH", "REJECT_REASONS", "Workspace", "scan_json", "scan_text"]
@@ -90,9 +116,10 @@ class Workspace(NamedTuple):
     objects: np.ndarray  # by depth: an object rather than a list
     unescaped: np.ndarray  # the strings of the whole batch that had escapes
     nulls: bool  # whether they make entries
+    keys: np.ndarray  # those of values that wait to be looked up together
 
 
-_WORKSPACE = tuple_type(Workspace, u1w, i8w, i8w, b1w, u1w, b1)
+_WORKSPACE = tuple_type(Workspace, u1w, i8w, i8w, b1w, u1w, b1, i8w2)
 
 
 @inline
@@ -148,6 +175,42 @@ def _store(entries: Any, latest: Any, first: Any, count: Any, attribute: Any, va
 
 
 @inline
+def _wait(entries: Any, keys: Any, count: Any, waiting: Any, key: Any, value: Any) -> None:
+    """Keep a value behind all entries until its key, given by where it is, is looked up."""
+    _, tag, payload, length, real = value
+    keys[STARTS, waiting], keys[STOPS, waiting] = key
+    at = count + waiting
+    entries.tags[at], entries.lengths[at] = tag, length
+    if tag == FLOAT:
+        entries.reals[at] = real
+    else:
+        entries.payloads[at] = payload
+
+
+@apart
+def _settle_keys(
+    data: Any, names: Any, work: Any, entries: Any, first: Any, count: Any, used: Any, waiting: Any
+) -> Any:
+    """Look the keys of waiting values up: (entries, bytes unescaped, a null among them?)."""
+    find_together(names, data, work.keys, waiting, 0)
+    nulls, begin = False, count
+    for i in range(begin, begin + waiting):
+        attribute = np.int32(work.keys[FOUND, i - begin])
+        if attribute < 0:
+            continue
+        tag, payload, size = entries.tags[i], entries.payloads[i], np.int64(entries.lengths[i])
+        if tag == ESCAPED:
+            tag, string_start = np.uint8(STRING), used
+            used = unescape(data, payload, payload + size, work.unescaped, used)
+            payload, size = len(data) + string_start, used - string_start
+        nulls |= tag == NULL
+        at = place_of(entries, work.latest, first, count, attribute)
+        entries.tags[at], entries.payloads[at], entries.lengths[at] = tag, payload, size
+        count = max(count, at + 1)
+    return count, used, nulls
+
+
+@inline
 def _drop_nulls(entries: Any, first: Any, count: Any) -> Any:
     """Take the nulls out of a row's entries; returns the new count."""
     kept = first
@@ -168,9 +231,10 @@ def scan_text(
     """Scan one text: (reason or 0, entries, bytes unescaped), the last two so far in the batch.
 
     One turn of the loop reads a closing bracket, or a member: a comma unless it is the first, in an
-    object its key, and its value, of which an object or list is only the opening bracket.
+    object its key, and its value, of which an object or list is only the opening bracket. A plain
+    value whose key is its whole path waits, and such keys are looked up together.
     """
-    count, depth, nulls = first, 0, False
+    count, depth, nulls, waiting = first, 0, False, np.int64(0)
     prefix, in_object, fresh = np.int64(0), True, True
     at = skip_space(data, at, stop)
     if at == stop or byte_at(data, at) != OPEN_OBJECT:
@@ -194,19 +258,29 @@ def scan_text(
             at = skip_space(data, at + 1, stop)
         fresh = False
 
-        attribute, length, key, key_end = np.int32(-1), np.int64(UNUSED), at, at
+        key, key_end, escaped = at, at, False
         if in_object:
             at, key, key_end, escaped = _key(data, at, stop)
             if at < 0:
                 return -at, count, used
+        if at == stop:
+            return np.int64(ENDS_EARLY), count, used
+        byte = byte_at(data, at)
+        opens = byte in (OPEN_OBJECT, OPEN_LIST)
+        waits = depth == 0 and not (opens or escaped or work.nulls)
+        waits = waits and not needs_quotes(data, key, key_end)
+        if waiting == TOGETHER or (waiting > 0 and not waits):
+            count, used, any_null = _settle_keys(
+                data, names, work, entries, first, count, used, waiting
+            )
+            nulls, waiting = nulls or any_null, np.int64(0)
+        attribute, length = np.int32(-1), np.int64(UNUSED)
+        if in_object and not waits:
             attribute, length = _attribute_of(
                 names, work.path, prefix, data, key, key_end, escaped, work.unescaped, used
             )
-        if at == stop:
-            return np.int64(ENDS_EARLY), count, used
 
-        byte = byte_at(data, at)
-        if byte in (OPEN_OBJECT, OPEN_LIST):
+        if opens:
             if attribute >= 0:
                 other = (at, OTHER, at, np.int64(0), 0.0)
                 count = _store(entries, work.latest, first, count, attribute, other)
@@ -231,6 +305,11 @@ def scan_text(
         at, tag, payload, size, real = scalar(data, at, stop)
         if at < 0:
             return -at, count, used
+        if waits:
+            value = (at, tag, payload, size, real)
+            _wait(entries, work.keys, count, waiting, (key, key_end), value)
+            waiting += 1
+            continue
         if tag == NULL and work.nulls:
             if length == UNWRITTEN:
                 length = extend_path(work.path, np.int64(0), data, key, key_end)
@@ -249,6 +328,11 @@ def scan_text(
 
     if skip_space(data, at, stop) != stop:
         return np.int64(TRAILING), count, used
+    if waiting > 0:
+        count, used, any_null = _settle_keys(
+            data, names, work, entries, first, count, used, waiting
+        )
+        nulls = nulls or any_null
     if nulls and not work.nulls:
         count = _drop_nulls(entries, first, count)
     return np.int64(0), count, used
@@ -329,6 +413,7 @@ def _room(size: int, names: StringTable, *, nulls: bool) -> tuple[TaggedRoom, Wo
         objects=np.empty(MAX_DEPTH, np.bool_),
         unescaped=np.empty(size, np.uint8),
         nulls=nulls,
+        keys=np.empty((KEY_ROWS, TOGETHER), np.int64),
     )
     return TaggedRoom.room(size // 3), work
 
