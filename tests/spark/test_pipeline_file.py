@@ -40,7 +40,7 @@ checkpoint = "checkpoint"
 """
 
 
-SECTIONS = "catalog, source, matching, history, after, sink, rejects, run, metrics"
+SECTIONS = "catalog, source, changes, matching, history, after, sink, rejects, run, metrics"
 
 
 @pytest.fixture

@@ -71,27 +71,6 @@ def test_events_without_a_match_make_no_exploded_file(tmp_path):
     assert (report["events"], report["candidates"]) == (1, 5)
 
 
-@pytest.mark.parametrize("kind", [pa.string(), pa.large_string()])
-def test_rejects_can_be_read_though_their_text_is_not_utf8(kind):
-    texts = pa.array([b'{"\xff', "née {".encode(), b"good", None], pa.binary()).cast(
-        pa.large_binary() if kind == pa.large_string() else pa.binary()
-    )
-    batch = pa.record_batch(
-        {
-            "id": [b"1", b"2", b"3", b"4"],
-            "text": pa.Array.from_buffers(kind, 4, texts.buffers()),
-            "subscriptions": pa.array([[]] * 4, pa.list_(pa.int64())),
-            "candidates": [0] * 4,
-            "rejected": ["not UTF-8", "not JSON", None, "empty"],
-        }
-    )
-    assert part_files.rejected(batch).to_pylist() == [
-        {"id": b"1", "text": '{"\ufffd', "rejected": "not UTF-8"},
-        {"id": b"2", "text": "née {", "rejected": "not JSON"},
-        {"id": b"4", "text": None, "rejected": "empty"},
-    ]
-
-
 def test_batches_are_gathered_into_row_groups(tmp_path, monkeypatch):
     monkeypatch.setattr(part_files, "_ROW_GROUP", 3 * BATCH.select([0, 1]).nbytes)
     report = run(tmp_path, [BATCH] * 10)

@@ -38,7 +38,6 @@ from pyspark import TaskContext
 
 from bittern.errors import OptionError
 from bittern.files import sync
-from bittern.model.events.utf8 import broken_strings
 from bittern.spark.operator import FIRST, TAIL, Batches, flat
 
 #: Arrow bytes in a row group: what a task holds before it encodes them.
@@ -298,21 +297,9 @@ def narrow(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def rejected(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Keys and reasons of the events that have one, in a form that every reader takes. O(rows)."""
+    """Keys and reasons of the events that have one. O(rows)."""
     wanted = [*range(batch.num_columns - TAIL), batch.num_columns - 1]
     reasons = batch.column(batch.num_columns - 1)
     if reasons.null_count == batch.num_rows:
         return batch.slice(0, 0).select(wanted)
-    found = batch.select(wanted).filter(pc.is_valid(reasons))
-    return pa.RecordBatch.from_arrays(list(map(_readable, found.columns)), schema=found.schema)
-
-
-def _readable(column: pa.Array) -> pa.Array:
-    """Strings as UTF-8: what is not may be why an event was rejected, and few readers take it."""
-    if not pa.types.is_string(column.type) and not pa.types.is_large_string(column.type):
-        return column
-    if not len(broken_strings(column)):
-        return column
-    texts = column.cast(pa.large_binary()).to_pylist()
-    readable = [text if text is None else text.decode("utf-8", "replace") for text in texts]
-    return pa.array(readable, column.type)
+    return batch.select(wanted).filter(pc.is_valid(reasons))
