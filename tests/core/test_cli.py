@@ -6,6 +6,7 @@ import argparse
 import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -22,6 +23,7 @@ from bittern.engine.snapshot.folder import write_snapshot
 from bittern.errors import BitternError, OptionError
 from bittern.service import cli, csv_events, tables
 from bittern.service.cli import main
+from bittern.service.parser import parser
 from bittern.service.progress import Progress
 from steady import PATIENCE, wait_until
 from table_files import save
@@ -82,6 +84,44 @@ def test_help_has_an_example(run, command):
 def test_the_release_is_printed(run):
     code, out, _ = run("--version")
     assert (code, out.split()[0]) == (0, "bittern")
+    told = dict(line.split(" ", 1) for line in out.splitlines())
+    assert told["bittern"] == bittern.__version__
+    assert told["pyarrow"] == pa.__version__
+
+
+def test_help_names_no_file_that_an_installation_lacks():
+    commands = [([], parser(dict.fromkeys(cli._COMMANDS)))]
+    seen = 0
+    while commands:
+        words, command = commands.pop()
+        text = command.format_help()
+        assert not re.search(r"\bdocs/|\.md\b", text), words
+        seen += 1
+        for action in command._actions:
+            if isinstance(action, argparse._SubParsersAction):
+                commands += [([*words, name], each) for name, each in action.choices.items()]
+    assert seen > len(cli._COMMANDS)
+
+
+def test_a_shell_completes_commands_and_files(run, tmp_path):
+    pytest.importorskip("shtab")
+    code, script, _ = run("completion", "bash")
+    assert code == 0
+    (tmp_path / "script").write_text(script)
+    (tmp_path / "shop.bittern").write_text("")
+    ask = """
+        source ./script
+        function=$(complete -p bittern | sed 's/.*-F \\([^ ]*\\).*/\\1/')
+        for words in "bittern insp" "bittern match sho" "bittern match x y --out"; do
+            COMP_WORDS=($words) COMP_CWORD=$((${#COMP_WORDS[@]} - 1)) COMPREPLY=()
+            $function
+            echo "${COMPREPLY[*]}"
+        done
+    """
+    done = subprocess.run(
+        ["bash", "-c", ask], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines() == ["inspect", "shop.bittern", "--output --output-format"]
 
 
 @pytest.mark.parametrize(
@@ -588,6 +628,12 @@ def test_inspect_shows_statistics(run, shop):
     assert code == 0
     assert report["statistics"]["classes"] == 3
     assert sum(report["arrays"].values()) == report["bytes"]
+    shown = run("inspect", shop)[1].splitlines()
+    whole = run("inspect", shop, "--all")[1].splitlines()
+    assert len(shown) <= 60  # a screen
+    left = len(report["arrays"]) - 8
+    assert shown[-1].strip().startswith(f"and {left} more of ")
+    assert len(whole) == len(shown) - 1 + left
 
 
 def test_damage_is_found_before_use(run, tmp_path):

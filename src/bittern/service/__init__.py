@@ -14,7 +14,7 @@ sentence and an exit code. What a command does stands here or in the module besi
     run                             run.py runs the pipeline that a file describes
     redeliver                       redelivery.py
     serve token                     serve_commands.py
-    warm-up                         warm_up.py
+    warm-up completion              warm_up.py completion.py
 
 ``run`` reads its file with pipeline_file.py, which says what each section may hold, and
 settings.py, which checks that and reports everything that is wrong at once. live_view.py shows the

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import platform
 import re
 from collections.abc import Callable
 from typing import Any
 
+#: Libraries whose versions a report of a mistake should have.
+_TOLD = ("numpy", "numba", "pyarrow", "google-re2", "sqlalchemy", "pyspark", "fastapi")
 _GREATEST = 1_000_000_000
 _UNITS: dict[str, int] = {"": 1}
 _UNITS |= {unit: 1000**power for power, unit in enumerate("kmgt", 1)}
@@ -82,11 +85,17 @@ def add_ignore_case(add: Callable[..., Any]) -> None:
 
 
 class VersionAction(argparse.Action):
-    """Print the release; only this option spends the time to look it up."""
+    """Print the release, and those of libraries; only this option spends the time to look."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: Any, **__: Any) -> None:
         """Print the release and exit."""
-        from importlib.metadata import version  # noqa: PLC0415 (cold start)
+        from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415 (cold start)
 
         print(f"bittern {version('bittern')}")
+        print(f"python {platform.python_version()}")
+        for each in _TOLD:
+            try:
+                print(f"{each} {version(each)}")
+            except PackageNotFoundError:
+                print(f"{each} is not installed")
         parser.exit()

@@ -28,7 +28,7 @@ def add_parser(
         """EVENTS are the folder of a history, a Parquet file, a file with a JSON object per line,
 or a folder of such files. DRAFT is an expression, or - to read it from standard input. It is told
 how many events would have matched, which predicate rejects most, and, with --time, how many matches
-there were per hour. docs/backtest.md has more.
+there were per hour.
 
 example:
   bittern backtest monday.jsonl "price < 10 AND color = 'red'" --time seen_at
@@ -42,7 +42,7 @@ example:
     add("--json-columns", metavar="NAMES", default="", help="columns that hold attributes as JSON")
     add("--keep", metavar="N", type=positive, help="use only the N newest documents of a history")
     add("--json", action="store_true", help="print JSON instead of text")
-    add("--quiet", action="store_true", help="show no progress")
+    add("-q", "--quiet", action="store_true", help="show no progress")
     add_ignore_case(add)
     return command
 

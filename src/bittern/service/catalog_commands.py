@@ -43,7 +43,7 @@ def add_parsers(
         "catalog",
         "keep subscriptions in a database that can change while a pipeline runs",
         f"""{_ABOUT} Each change makes a new version of the
-catalog. docs/catalog.md has more.
+catalog, and earlier ones can be read.
 
 example:
   bittern catalog add shop.db s1 "price <= 580"
@@ -83,7 +83,7 @@ example:
         type=_version,
         help="show it as of this version (default: the newest)",
     )
-    add("--limit", metavar="K", type=positive, default=_SHOWN, help=f"default: {_SHOWN}")
+    add("-n", "--limit", metavar="K", type=positive, default=_SHOWN, help=f"default: {_SHOWN}")
     add("--json", action="store_true", help="one JSON object per line instead of a table")
 
     add = command("load", "load subscriptions from a file", "load shop.db subs.csv --mode replace")
@@ -94,7 +94,7 @@ example:
         "does not have stays as it is for subscriptions that exist already; an empty value clears "
         "it",
     )
-    add("--format", choices=_FORMATS, help="format of FILE (default: by its extension)")
+    add("-f", "--format", choices=_FORMATS, help="format of FILE (default: by its extension)")
     add(
         "--mode",
         choices=("upsert", "replace"),
@@ -108,11 +108,11 @@ example:
         default="fail",
         help="what to do with subscriptions that are not valid (default: fail)",
     )
-    add("--quiet", action="store_true", help="show no progress and no summary")
+    add("-q", "--quiet", action="store_true", help="show no progress and no summary")
 
     add = command("export", "write subscriptions to a file", "export shop.db subs.parquet")
     add("file", metavar="FILE", help="CSV, JSON lines or Parquet, or - for standard output")
-    add("--format", choices=_FORMATS, help="format of FILE (default: by its extension)")
+    add("-f", "--format", choices=_FORMATS, help="format of FILE (default: by its extension)")
     add(
         "--version",
         metavar="N",
@@ -124,7 +124,7 @@ example:
         "history", "show the last versions, or one subscription's past", "history shop.db"
     )
     add("id", metavar="ID", nargs="?")
-    add("--limit", metavar="K", type=positive, default=_SHOWN, help=f"default: {_SHOWN}")
+    add("-n", "--limit", metavar="K", type=positive, default=_SHOWN, help=f"default: {_SHOWN}")
     add("--json", action="store_true", help="one JSON object per line instead of a table")
 
     command(

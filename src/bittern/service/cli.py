@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import importlib
 import json
 import os
 import signal
@@ -33,9 +34,10 @@ from bittern.service.report import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from types import FrameType
 
+_SHOWN_ARRAYS = 8
 _SAMPLE_EVENTS = 100_000
 _ONE_REQUEST = 1.0  # seconds: timeout(1), for one, sends SIGTERM twice at once
 _VERIFIED_UP_TO = 1 << 28  # bytes of a snapshot: what can be read in a fraction of a second
@@ -114,6 +116,20 @@ def _run_command(options: argparse.Namespace) -> int:
 
 
 # Commands
+
+
+def _of(module: str, function: str = "run") -> Callable[[argparse.Namespace], int]:
+    """A command that a module of this room runs; it is loaded when it is called (cold start)."""
+
+    def command(options: argparse.Namespace) -> int:
+        run: Callable[[argparse.Namespace], int]
+        run = getattr(importlib.import_module(f"bittern.service.{module}"), function)
+        return run(options)
+
+    return command
+
+
+_spark_match, _catalog = _of("spark_match"), _of("catalog_commands")
 
 
 def _build(options: argparse.Namespace) -> int:
@@ -214,6 +230,7 @@ def _sample(name: str | None) -> Any:
 
 def _match(options: argparse.Namespace) -> int:
     from bittern.service import history_commands, tables  # noqa: PLC0415 (cold start)
+    from bittern.service.progress import Progress  # noqa: PLC0415
 
     form = tables.format_of(options.events, options.format)
     output_form = tables.format_of(options.output, options.output_format, "--output-format")
@@ -223,6 +240,9 @@ def _match(options: argparse.Namespace) -> int:
     index = _with_sets(_open(options.snapshot), options)
     rejects = RejectReport()
     n_rows = n_matches = 0
+    # Results may go to the same terminal, line by line: then those are the progress.
+    shown = sys.stderr.isatty() and not options.quiet and options.output != "-"
+    progress = Progress(sys.stderr) if shown else None
     with (
         history_commands.matching(index, options) as match,
         tables.replacing(options.output) as file,
@@ -235,9 +255,14 @@ def _match(options: argparse.Namespace) -> int:
             writer.write(matches.to_arrow(flat=writer.flat), batch.n_rows)
             n_rows += batch.n_rows
             n_matches += int(matches.counts.sum())
+            if progress is not None:
+                progress("match", n_rows, 0)
+    if progress is not None:
+        progress.close()
     rejects.summarise()
     said = f"{count(n_rows, 'event')}, {count(n_matches, 'match')}"
-    say(f"{said}, {rejects.number:,} rejected" if rejects.number else said)
+    if not options.quiet:
+        say(f"{said}, {rejects.number:,} rejected" if rejects.number else said)
     if n_rows and rejects.number == n_rows:
         say("all events were rejected: none could be read")
         return 1
@@ -333,9 +358,15 @@ def _inspect(options: argparse.Namespace) -> int:
         report = {**about, "statistics": index.statistics(), "arrays": sizes}
         print(json.dumps(report, indent=1, default=_plain))
         return 0
-    print_table({**about, **index.statistics()})
+    statistics = index.statistics()
+    del statistics["arrays"]  # those that matching touches; all of them follow
+    print_table({**about, **statistics})
     print("\nbytes per array")
-    print_table(dict(sorted(sizes.items(), key=lambda item: -item[1])), indent=2)
+    largest = sorted(sizes.items(), key=lambda item: -item[1])
+    print_table(dict(largest[: None if options.all else _SHOWN_ARRAYS]), indent=2)
+    left = [size for _, size in largest[_SHOWN_ARRAYS:]]
+    if left and not options.all:
+        print(f"  and {len(left)} more of {sum(left):,} bytes: --all lists them")
     if options.check:
         print("\nchecked: digests and structure are correct")
     return 0
@@ -345,60 +376,6 @@ def _backtest(options: argparse.Namespace) -> int:
     from bittern.service import backtest  # noqa: PLC0415 (cold start)
 
     return backtest.run(options, _sets(options))
-
-
-def _advise(options: argparse.Namespace) -> int:
-    from bittern.service import advise  # noqa: PLC0415 (cold start)
-
-    return advise.run(options)
-
-
-def _spark_match(options: argparse.Namespace) -> int:
-    from bittern.service import spark_match  # noqa: PLC0415 (cold start)
-
-    return spark_match.run(options)
-
-
-def _run(options: argparse.Namespace) -> int:
-    from bittern.service import run as pipeline  # noqa: PLC0415 (cold start)
-
-    return pipeline.run(options)
-
-
-def _redeliver(options: argparse.Namespace) -> int:
-    from bittern.service import redelivery  # noqa: PLC0415 (cold start)
-
-    return redelivery.run(options)
-
-
-def _catalog(options: argparse.Namespace) -> int:
-    from bittern.service import catalog_commands  # noqa: PLC0415 (cold start)
-
-    return catalog_commands.run(options)
-
-
-def _import(options: argparse.Namespace) -> int:
-    from bittern.service import import_rules  # noqa: PLC0415 (cold start)
-
-    return import_rules.run(options)
-
-
-def _serve(options: argparse.Namespace) -> int:
-    from bittern.service import serve_commands  # noqa: PLC0415 (cold start)
-
-    return serve_commands.serve(options)
-
-
-def _token(options: argparse.Namespace) -> int:
-    from bittern.service import serve_commands  # noqa: PLC0415 (cold start)
-
-    return serve_commands.token(options)
-
-
-def _warm_up(options: argparse.Namespace) -> int:
-    from bittern.service import warm_up  # noqa: PLC0415 (cold start)
-
-    return warm_up.run(options)
 
 
 def _plain(value: Any) -> Any:
@@ -412,15 +389,16 @@ _COMMANDS = {
     "explain": _explain,
     "inspect": _inspect,
     "backtest": _backtest,
-    "advise": _advise,
+    "advise": _of("advise"),
     "spark-match": _spark_match,
     "catalog": _catalog,
-    "import": _import,
-    "run": _run,
-    "redeliver": _redeliver,
-    "serve": _serve,
-    "token": _token,
-    "warm-up": _warm_up,
+    "import": _of("import_rules"),
+    "run": _of("run"),
+    "redeliver": _of("redelivery"),
+    "serve": _of("serve_commands", "serve"),
+    "token": _of("serve_commands", "token"),
+    "warm-up": _of("warm_up"),
+    "completion": _of("completion"),
 }
 
 if __name__ == "__main__":

@@ -45,7 +45,7 @@ def add_parser(commands: Any, new: Callable[[Any, str, str, str], argparse.Argum
 A file is one rule, an array of rules, or a rule in each line; of a folder, all files with the
 format's extensions are read. The id of a rule is its name, or its file and line. A rule that is
 malformed, or that cannot be said, is listed with its place, and the others are imported. The exit
-code is 1 if none is left. docs/imports.md has what each construct becomes.
+code is 1 if none is left. --dry-run shows what each rule becomes.
 
 example:
   bittern import eventbridge rules/ --dry-run
@@ -71,7 +71,7 @@ example:
     )
     add("--pipeline", metavar="FILE", help="a processing pipeline of Sigma, for names of fields")
     add("--fields", metavar="NAME,...", help="attributes in which keywords of Sigma are searched")
-    add("--quiet", action="store_true", help="show no progress and no summary")
+    add("-q", "--quiet", action="store_true", help="show no progress and no summary")
 
 
 def run(options: argparse.Namespace) -> int:

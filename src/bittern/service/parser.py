@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from bittern.service import (
     backtest,
     catalog_commands,
+    completion,
     import_rules,
     serve_commands,
 )
@@ -54,7 +55,10 @@ exit codes: 0 success, 1 wrong data, 2 wrong command, 130 interrupted,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     whole.add_argument(
-        "--version", action=VersionAction, nargs=0, help="print the release and exit"
+        "--version",
+        action=VersionAction,
+        nargs=0,
+        help="print releases, also of what is used, and exit",
     )
     commands = whole.add_subparsers(title="commands", metavar="COMMAND", required=True)
     _add_build(commands)
@@ -70,6 +74,7 @@ exit codes: 0 success, 1 wrong data, 2 wrong command, 130 interrupted,
     _add_redeliver(commands)
     serve_commands.add_parsers(commands, _command)
     _add_warm_up(commands)
+    completion.add_parser(commands, _command, whole)
     for name, command in commands.choices.items():
         command.set_defaults(run=runs[name])
     return whole
@@ -83,9 +88,9 @@ def _add_build(commands: Any) -> None:
         """SUBSCRIPTIONS is CSV, JSON lines or Parquet with a column for the id, one for the
 expression and, to rank matches, one for the weight.
 
-The strategies and their parameters are in docs/strategies.md, the stabbing indexes in
-docs/stabbing.md. With --schema, constants are converted to the types of attributes, and names that
-the events do not have are told: docs/language.md has more.
+The documentation has a page on strategies with their parameters, and one on stabbing indexes. With
+--schema, constants are converted to the types of attributes, and names that the events do not have
+are told.
 
 example:
   bittern build subscriptions.csv --output shop.bittern
@@ -96,8 +101,19 @@ example:
     )
     add = command.add_argument
     add("subscriptions", metavar="SUBSCRIPTIONS", help="a file, or - for standard input")
-    add("--output", metavar="DIR", required=True, help="the snapshot; an existing one is replaced")
-    add("--format", choices=FORMATS, help="format of SUBSCRIPTIONS (default: by its extension)")
+    add(
+        "-o",
+        "--output",
+        metavar="DIR",
+        required=True,
+        help="the snapshot; an existing one is replaced",
+    )
+    add(
+        "-f",
+        "--format",
+        choices=FORMATS,
+        help="format of SUBSCRIPTIONS (default: by its extension)",
+    )
     add("--id-column", metavar="NAME", default="id", help="default: id")
     add("--expression-column", metavar="NAME", default="expression", help="default: expression")
     add("--weight-column", metavar="NAME", help="default: weight, if there is one")
@@ -128,7 +144,7 @@ example:
         type=n_bytes,
         help="memory limit for auto, such as 500M or 2GiB",
     )
-    add("--quiet", action="store_true", help="show no progress and no summary")
+    add("-q", "--quiet", action="store_true", help="show no progress and no summary")
 
 
 def _add_match(commands: Any) -> None:
@@ -145,7 +161,7 @@ A snapshot of less than 256 MB is checked for damage first. For a larger snapsho
 one, use bittern inspect --check.
 
 Subscriptions with EXISTS or FORALL compare events with earlier events. The folder that --history
-names keeps those from one command to the next: docs/history.md has more.
+names keeps those from one command to the next.
 
 example:
   echo '{"model": "iphone5s", "price": 550}' | bittern match shop.bittern
@@ -155,11 +171,11 @@ example:
     add = command.add_argument
     add("snapshot", metavar="SNAPSHOT")
     add("events", metavar="EVENTS", nargs="?", default="-", help="default: -, standard input")
-    add("--output", metavar="FILE", default="-", help="default: -, standard output")
-    add("--format", choices=FORMATS, help="format of EVENTS (default: by its extension)")
+    add("-o", "--output", metavar="FILE", default="-", help="default: -, standard output")
+    add("-f", "--format", choices=FORMATS, help="format of EVENTS (default: by its extension)")
     add("--output-format", choices=FORMATS, help="format of FILE (default: by its extension)")
     add("--flat", action="store_true", help="one line per match instead of one per event")
-    add("--limit", metavar="K", type=positive, help="only the K matches with the highest weights")
+    _add_limit(add)
     add_ignore_case(add)
     add(
         "--batch-size",
@@ -168,6 +184,7 @@ example:
         default=10_000,
         help="events matched at a time (default: 10000)",
     )
+    add("-q", "--quiet", action="store_true", help="show no progress and no summary")
     _add_sets(command, ", in place of the snapshot's")
     _add_history(command, "folder of the earlier documents; created if it does not exist")
     add("--batch-at-once", action="store_true", help="events of a batch do not see each other")
@@ -177,6 +194,10 @@ example:
         action="store_false",
         help="do not add the events to the history",
     )
+
+
+def _add_limit(add: Callable[..., Any]) -> None:
+    add("-n", "--limit", metavar="K", type=positive, help="only the K matches of highest weight")
 
 
 def _add_sets(command: argparse.ArgumentParser, more: str) -> None:
@@ -233,8 +254,8 @@ def _add_inspect(commands: Any) -> None:
         commands,
         "inspect",
         "show what is in a snapshot, a history or a predicate index, and whether it is sound",
-        """A predicate index is a file; docs/pb_tree.md says what is shown of it. The file is read
-from end to end, at its newest version, even while another process writes to it.
+        """A predicate index is a file. It is read from end to end, at its newest version, even
+while another process writes to it.
 
 example:
   bittern inspect shop.bittern --check
@@ -247,6 +268,9 @@ example:
         "--check", action="store_true", help="verify digests and structure; exit with 1 if damaged"
     )
     command.add_argument("--json", action="store_true", help="print JSON instead of tables")
+    command.add_argument(
+        "-a", "--all", action="store_true", help="list all arrays with their bytes"
+    )
 
 
 def _add_advise(commands: Any) -> None:
@@ -256,7 +280,7 @@ def _add_advise(commands: Any) -> None:
         "advise which stabbing index suits intervals or subscriptions",
         """FILE is CSV, JSON lines or Parquet, with the columns low and high (one interval per row,
 an empty end means no bound) or id and expression (as for bittern build; the intervals are those
-that it would index). Every index is predicted, built and searched; docs/stabbing.md describes them.
+that it would index). Every index is predicted, built and searched.
 
 example:
   bittern advise intervals.csv --memory 100M --picture advice.svg
@@ -264,7 +288,7 @@ example:
     )
     add = command.add_argument
     add("file", metavar="FILE")
-    add("--format", choices=FORMATS, help="format of FILE (default: by its extension)")
+    add("-f", "--format", choices=FORMATS, help="format of FILE (default: by its extension)")
     add("--id-column", metavar="NAME", help="default: id")
     add("--expression-column", metavar="NAME", help="default: expression")
     add(
@@ -295,7 +319,7 @@ optionally weight, or a snapshot that bittern build wrote. OUT is a folder for t
 written as a whole or not at all: Parquet, JSON lines or CSV by its extension; CSV has one row per
 match.
 
-It needs pyspark and Java 17. docs/spark.md has more.
+It needs pyspark and Java 17.
 
 example:
   bittern spark-match events.parquet subscriptions.csv matches.parquet --event-id id
@@ -305,14 +329,14 @@ example:
     add("events", metavar="EVENTS")
     add("subscriptions", metavar="SUBSCRIPTIONS")
     add("output", metavar="OUT")
-    add("--format", choices=FORMATS, help="format of EVENTS (default: by the extension)")
+    add("-f", "--format", choices=FORMATS, help="format of EVENTS (default: by the extension)")
     add("--subscriptions-format", choices=FORMATS, help="default: by the extension")
     add("--output-format", choices=FORMATS, help="format of OUT (default: by the extension)")
     add("--event-id", metavar="NAMES", help="columns to keep, separated by commas (default: all)")
     add("--payload", metavar="NAMES", help="more columns to keep; * is all (default: none)")
     add("--json", metavar="NAMES", help="columns that hold attributes as JSON text")
     add("--explode", action="store_true", help="one row per match instead of one per event")
-    add("--limit", metavar="K", type=positive, help="only the K matches with the highest weights")
+    _add_limit(add)
     add("--rejects", metavar="DIR", help="write events that cannot be read here, as Parquet")
     _add_sets(command, ", in place of the snapshot's")
     add("--history", metavar="PARQUET", help="documents that precede all events")
@@ -341,7 +365,7 @@ example:
         type=positive,
         help="cut the index into N shards (default: by its size)",
     )
-    add("--quiet", action="store_true", help="show no progress and no summary")
+    add("-q", "--quiet", action="store_true", help="show no progress and no summary")
 
 
 def _add_run(commands: Any) -> None:
@@ -355,7 +379,7 @@ where matches go; examples/pipeline.toml shows every key with a comment.
 SIGTERM or Ctrl-C finishes the current micro-batch and then stops; a second one stops at once.
 Either way, and after a failure too, the next run continues where this one stopped.
 
-It needs pyspark and Java 17. docs/running.md has more.
+It needs pyspark and Java 17.
 
 example:
   bittern run pipeline.toml --check
@@ -366,7 +390,7 @@ example:
     add("pipeline", metavar="PIPELINE")
     add("--once", action="store_true", help="match what is there now, then end")
     add("--check", action="store_true", help="only check whether it could run")
-    add("--quiet", action="store_true", help="show no figures, only problems")
+    add("-q", "--quiet", action="store_true", help="show no figures, only problems")
 
 
 def _add_redeliver(commands: Any) -> None:
@@ -379,8 +403,7 @@ sent once more, each with the key that it had, and those that arrive are noted b
 sent another time. The pipeline may run meanwhile. A table says what became of them; the exit code
 is 1 if some could not be delivered.
 
-TIME is that at which a letter died, in ISO 8601, in UTC unless it has a zone. docs/webhooks.md has
-more.
+TIME is that at which a letter died, in ISO 8601, in UTC unless it has a zone.
 
 example:
   bittern redeliver pipeline.toml --dry-run
@@ -420,4 +443,4 @@ example:
         type=positive,
         help="processes at once (default: one per core)",
     )
-    add("--quiet", action="store_true", help="show no progress and no summary")
+    add("-q", "--quiet", action="store_true", help="show no progress and no summary")

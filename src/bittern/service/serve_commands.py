@@ -24,7 +24,7 @@ _SECRET = "BITTERN_WEBHOOK_SECRET"  # noqa: S105  the name of a variable
 _ROLES = ("admin", "publish", "subscribe", "read")
 _DAY = 86_400
 _ABOUT = """SQLite's files are in a folder (default: ./bittern-data, or $BITTERN_FOLDER); with
---database, or $BITTERN_DATABASE, all is in PostgreSQL. docs/service.md has more."""
+--database, or $BITTERN_DATABASE, all is in PostgreSQL."""
 
 
 def add_parsers(

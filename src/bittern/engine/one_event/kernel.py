@@ -57,9 +57,8 @@ from bittern.model.rank.space import STRING as STRING_KIND
 from bittern.model.strings import TOGETHER, StringTableArrays
 from bittern.model.tagged import INTEGER, STRING
 
-# Why the call stopped: the batch has to do it, some room is too small (the scratch says how much
-# is needed), there are numbers that Python has to round, strings with patterns to be found, or
-# something has to be computed.
+# Why the call stopped: the batch has to do it, some room is too small (the scratch has what is
+# needed), Python has to round numbers, find patterns of strings, or compute something.
 FALL_BACK, ROOM, NUMBERS, STRINGS, COMPUTE = -1, -2, -3, -4, -5
 # What is asked to be computed (``computed.py``), behind what each attribute asks for: something for
 # every event; something that nulls matter to.
@@ -292,7 +291,6 @@ def _match(parts: Any, part: Any, given: Any, mode: Any) -> Any:
     found = array_at(t[SLOTS.found, 0], (t[SLOTS.found, 1],), np.int32)
     alive = array_at(parts[part, ALIVE], (parts[part, N_ALIVE],), np.uint8)
     numbers = array_at(parts[part, NUMBERS_AT], (parts[part, N_NUMBERS],), np.int32)
-
     # Entries of JSON take three bytes at least, and their cells have room for three of each.
     needed = max(size, 3 * mode)
     if needed > len(spare):
@@ -342,7 +340,6 @@ def _match(parts: Any, part: Any, given: Any, mode: Any) -> Any:
     if candidates >= len(pending):
         state[CANDIDATES] = candidates
         return np.int64(ROOM)
-
     for i in range(n_cells):
         matrix[np.uint64(channels[i])] = cells[i]
     kept = passing_postings(heads, bounds, matrix, items, run_begins, run_lengths, n_runs, pending)

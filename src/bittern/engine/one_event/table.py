@@ -1,8 +1,8 @@
 """The table of addresses: where the arrays of an index and of the scratch lie.
 
-The kernel finds all arrays by the table, a row of (address, length) for each; ``Slots`` names the
-rows. First come those of the index, then those of the scratch, then what only some indexes have:
-patterns, bits, and what is computed.
+The kernel finds all arrays by the table, a row of (address, length) for each; ``ArrayPlaces`` names
+the rows. First come those of the index, then those of the scratch, then what only some indexes
+have: patterns, bits, and what is computed.
 
 A call needs a scratch of its own. Scratches are kept in a list: a call takes one and puts it back,
 so there are as many as there were calls at a time. Taking and putting back are single steps of the
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from bittern.engine.one_event.patterns import PatternArrays
 
 
-class Slots(NamedTuple):
+class ArrayPlaces(NamedTuple):
     """The places of arrays in the table, in the order in which they are put there."""
 
     # The index. The names of its attributes.
@@ -131,7 +131,7 @@ class Slots(NamedTuple):
     computed: int
 
 
-SLOTS = Slots(*range(len(Slots._fields)))
+SLOTS = ArrayPlaces(*range(len(ArrayPlaces._fields)))
 N_SLOTS = len(SLOTS)
 # What the kernel may ask for, by its place in the state: bytes of input (three for each value of a
 # mapping), runs, candidates, matches, candidates of patterns. Behind it, how many entries it has
