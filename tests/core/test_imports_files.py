@@ -159,7 +159,7 @@ def test_standard_input(
         ([], "--catalog CATALOG or --dry-run"),
         (["--dry-run", "--catalog", "x.db"], "--catalog CATALOG or --dry-run"),
         (["--catalog", "x.db", "--json"], "--json is for --dry-run"),
-        (["--dry-run", "--scope", "MessageBody"], "--scope is for sns"),
+        (["--dry-run", "--scope", "MessageBody"], "scope is for sns"),
     ],
 )
 def test_options_that_make_no_sense(

@@ -177,6 +177,35 @@ def test_loading_is_all_or_nothing_or_skips(calls, name):
     assert calls.call("POST", f"{SUBSCRIPTIONS}/load?mode=other", good).status == 422
 
 
+def test_rules_of_other_systems_are_imported(calls, name):
+    rules = [
+        {"Name": f"{name}1", "EventPattern": {f"{name}colour": ["red"]}},
+        {"Name": f"{name}2", "EventPattern": {f"{name}colour": [{"unheard": 1}]}},
+    ]
+    event = {f"{name}colour": "red"}
+
+    def send(query):
+        path = f"{SUBSCRIPTIONS}/import?format=eventbridge{query}"
+        return calls.call("POST", path, json.dumps(rules).encode(), content_type="text/plain")
+
+    told = send("&dry_run=true&lists=").json()
+    assert (told["good"], told["bad"]) == (1, 1)
+    assert {row["expression"] for row in told["rows"]} == {None, f"`{name}colour` = 'red'"}
+    answer = send("")
+    assert answer.kind == "bad-subscription"
+    assert [each["id"] for each in answer.json()["errors"]] == [f"{name}2"]
+    assert matched(calls, event, name) == []
+    done = send("&on_error=skip").json()
+    assert (done["added"], [each["id"] for each in done["bad"]]) == (1, [f"{name}2"])
+    assert matched(calls, event, name) == [f"{name}1"]
+    assert matched(calls, {f"{name}colour": ["blue", "red"]}, name) == [f"{name}1"]
+    assert send("&scope=MessageBody").kind == "bad-request"
+    odd = calls.call("POST", f"{SUBSCRIPTIONS}/import?format=odd", b"")
+    assert odd.status == 422
+    broken = f"{SUBSCRIPTIONS}/import?format=jms&on_error=skip"
+    assert calls.call("POST", broken, b"\xff").status == 400
+
+
 def test_validating_saves_nothing(calls, name):
     before = calls.good("GET", "/v1")["version"]
     check = f"{SUBSCRIPTIONS}/validate"

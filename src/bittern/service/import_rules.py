@@ -17,7 +17,7 @@ from bittern.imports.formats import FORMATS
 from bittern.service.report import SHOWN_BAD, count, list_bad, say
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from bittern.imports.rule_files import TranslatedRule
 
@@ -92,7 +92,7 @@ def run(options: argparse.Namespace) -> int:
             options.format,
             options.files,
             progress=None if progress is None else lambda done: progress("reading", done, 0),
-            **_own_options(options),
+            **rule_options(options.format, {name: getattr(options, name) for name in _OWN}),
         )
         for each in rules:
             if each.expression is None:
@@ -112,14 +112,14 @@ def run(options: argparse.Namespace) -> int:
     return 0 if found or not refused else 1
 
 
-def _own_options(options: argparse.Namespace) -> dict[str, Any]:
+def rule_options(format_: str, given: Mapping[str, str | None]) -> dict[str, Any]:
+    """Options of a format, as ``read_rules`` takes them, from their texts."""
     own: dict[str, Any] = {}
-    for name, formats in _OWN.items():
-        value = getattr(options, name)
+    for name, value in given.items():
         if value is None:
             continue
-        if options.format not in formats:
-            raise OptionError(f"--{name} is for {', '.join(formats)}, not for {options.format}")
+        if format_ not in _OWN[name]:
+            raise OptionError(f"{name} is for {', '.join(_OWN[name])}, not for {format_}")
         own[name] = [each for each in value.split(",") if each] if name in _MANY else value
     return own
 

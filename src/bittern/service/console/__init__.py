@@ -11,7 +11,6 @@ page asks for later is JSON, and is put into it as text::
     figures.py      what an index is made of       pictures.py  figures as bars and curves, in SVG
     cells.py        what a cell of an index stands for, in words
     recent.py       the last events: samples, attributes, which subscriptions never match
-    previews.py     what a file would become, before it is loaded
     pipelines.py    what pipelines report in their files of metrics
 
 ``mount`` puts them into an application (``service/http/app.py``). All of it works with a million

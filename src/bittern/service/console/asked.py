@@ -14,18 +14,19 @@ from fastapi import APIRouter, Query, Request, Response
 import bittern
 from bittern.catalog.rows import Door, values_of
 from bittern.engine.backtest.result import json_value
-from bittern.errors import BadSubscription, BitternError, EventError, RuleError
+from bittern.errors import BadSubscription, BitternError, EventError
 from bittern.options import one_of
-from bittern.service.console import previews
 from bittern.service.console.drawing import ROOT
 from bittern.service.console.filing import filing_of
 from bittern.service.console.pictures import histogram
 from bittern.service.console.recent import SAMPLE, attributes, last_events
+from bittern.service.http import previews
 from bittern.service.http.access import MayRead, MaySubscribe
 from bittern.service.http.answers import as_json, explanation_json
 from bittern.service.http.bodies import read_object
 from bittern.service.http.changes import changed
-from bittern.service.http.problems import Problem, problem_of
+from bittern.service.http.importing import previewed
+from bittern.service.http.problems import Problem
 
 if TYPE_CHECKING:
     from bittern.service.http.tenants import Tenant
@@ -134,7 +135,7 @@ async def preview(request: Request, caller: MayRead) -> Response:
     """What a file would become."""
     form, text, options = await _file(request, caller)
     found = await caller.state.run(
-        _previewed, previews.preview, caller.tenant.catalog, form, text, options
+        previewed, previews.preview, caller.tenant.catalog, form, text, options
     )
     rows = [each._asdict() for each in found.rows]
     return as_json({"good": found.good, "bad": found.bad, "rows": rows})
@@ -146,21 +147,12 @@ async def load(request: Request, caller: MaySubscribe) -> Response:
     form, text, options = await _file(request, caller)
 
     def work() -> tuple[int, Any]:
-        done = _previewed(previews.load, caller.tenant.catalog, form, text, options)
+        done = previewed(previews.load, caller.tenant.catalog, form, text, options)
         return done.version, done
 
     done = await changed(caller, "import", form, work, text.count("\n") + 1)
     told = {name: getattr(done, name) for name in ("version", "added", "changed", "unchanged")}
     return as_json(told | {"bad": len(done.bad)})
-
-
-def _previewed(work: Any, *given: Any) -> Any:
-    try:
-        return work(*given)
-    except BitternError as wrong:
-        raise problem_of(wrong) or Problem(400, "bad-request", str(wrong)) from None
-    except (RuleError, UnicodeError) as wrong:
-        raise Problem(422, "bad-request", str(wrong)) from None
 
 
 async def _file(request: Request, caller: Any) -> tuple[str, str, dict[str, Any]]:

@@ -25,12 +25,13 @@ from starlette.datastructures import Headers
 from bittern.catalog.searching import find
 from bittern.errors import BitternError
 from bittern.imports.formats import FORMATS as RULES
-from bittern.service.console import asked, pictures, previews
+from bittern.service.console import asked, pictures
 from bittern.service.console.drawing import HERE, ROOT, page, told, visitor
 from bittern.service.console.figures import figures_of
 from bittern.service.console.pictures import Bar
 from bittern.service.console.pipelines import pipelines_in
 from bittern.service.console.recent import extremes
+from bittern.service.http import previews
 from bittern.service.http.access import COOKIE, Caller, check_origin, identified
 from bittern.service.http.answers import rows_json
 from bittern.service.http.backtests import LAST, files_of

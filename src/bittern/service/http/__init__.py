@@ -10,6 +10,7 @@ way of a request::
     described.py     what OpenAPI says of both
 
     subscriptions.py versions.py sets.py     what is subscribed, and what was
+    importing.py previews.py    files of other systems' rules, looked at before they are loaded
     changes.py       a change of it: audited, made in a thread, and matched from then on
     matching.py arrow_events.py explaining.py   an event or many, without any state; and why
     backtests.py                what a draft would have matched: the journal, or files

@@ -17,6 +17,7 @@ from bittern.service.http import (
     description,
     events,
     explaining,
+    importing,
     matching,
     operations,
     problems,
@@ -63,7 +64,7 @@ def create_app(settings: ServiceSettings | None = None) -> FastAPI:
     app.state.service = state
     problems.install(app)
     for module in (
-        *(matching, events, streams, subscriptions, versions, sets),
+        *(matching, events, streams, subscriptions, importing, versions, sets),
         *(explaining, backtests, tokens, audit, operations, description),
     ):
         app.include_router(module.router)

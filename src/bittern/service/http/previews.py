@@ -96,7 +96,7 @@ def _rules(form: str, text: str, options: dict[str, Any]) -> Any:
                 place = f"{each.error.place}: " if each.error.place else ""
                 yield PreviewRow(each.id, None, f"{place}{each.error.reason}")
             else:
-                yield subscription_of(form, each._replace(source="console"))
+                yield subscription_of(form, each._replace(source="service"))
 
 
 def _checked(door: Door, given: Any) -> PreviewRow:
