@@ -14,6 +14,7 @@ STREAMING_BENCH_ARGS :=
 HISTORY_BENCH_ARGS :=
 PB_TREE_BENCH_ARGS :=
 RIVALS_ARGS :=
+SERVE_BENCH_ARGS :=
 TEST_ARGS :=
 VERSIONS :=
 FAST := tests/core tests/spark -m "smoke or not spark"
@@ -25,7 +26,7 @@ export PYTHONDONTWRITEBYTECODE :=
 .PHONY: help demo console ready test test-all test-plain test-spark-versions check kafka-jars judge-jars
 .PHONY: clean docs
 .PHONY: bench bench-papers bench-seed-003 bench-spark bench-streaming bench-history bench-pb-tree
-.PHONY: conformance rivals
+.PHONY: bench-serve conformance rivals
 
 help:
 	@echo "make demo    a shop's stream on Spark: price changes, 200,000 wishes that change, alerts"
@@ -58,6 +59,8 @@ help:
 	@echo "             join predicates over a million documents, beside nested loops and DuckDB"
 	@echo "make bench-pb-tree"
 	@echo "             the predicate index on disk, beside SQLite, LMDB and structures in memory"
+	@echo "make bench-serve"
+	@echo "             the service over HTTP: requests/s, batches, streams, freshness; Lucene's Monitor"
 	@echo "make rivals  beside event-ruler, Quamina, RE2's set and Hyperscan: the page (RIVALS_ARGS)"
 	@echo "make conformance"
 	@echo "             how much of Spark's own SQL tests is accepted and answered alike: the page"
@@ -149,6 +152,13 @@ bench-pb-tree: $(VENV)/.has-bench
 	$(RUN) -m benchmarks.pb_tree.run $(PB_TREE_BENCH_ARGS)
 	$(RUN) -m benchmarks.pb_tree.report
 
+# Lucene's Monitor is built first; if it cannot be, it is left out, and said.
+bench-serve: $(VENV)/.has-dev
+	@scripts/monitor.sh .monitor || true
+	java_home=$$(scripts/java.sh) && PATH=$$java_home/bin:$$PATH \
+	  $(RUN) -m benchmarks.serve.run $(SERVE_BENCH_ARGS)
+	$(RUN) -m benchmarks.serve.report
+
 # Other engines are built first; what cannot be built is left out, and said.
 rivals: $(VENV)/.has-bench
 	@scripts/rivals.sh .rivals $(VENV)/bin/python
@@ -163,5 +173,5 @@ conformance: $(VENV)/.has-dev
 clean:
 	rm -rf $(VENV) build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	rm -rf spark-warehouse metastore_db derby.log artifacts demo-output console-data .jvm
-	rm -rf .spark-versions .kafka .kafka.partial .judges .judges.partial .rivals .rivals.partial
+	rm -rf .spark-versions .kafka .kafka.partial .judges .judges.partial .rivals .rivals.partial .monitor .monitor.partial
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from bittern.model.events.json.lines import texts_of
 from bittern.model.events.json.text import MAX_DEPTH, REJECT_REASONS, scan_json
 from bittern.model.strings import StringTable, arrow_strings
 from bittern.model.tagged import BOOLEAN, FLOAT, INTEGER, OTHER, STRING
@@ -404,3 +405,19 @@ def test_damaged_texts_are_judged_as_json_loads_does(batch):
             assert exact(actual) == exact(expected(text, names))
         else:
             assert actual in REJECT_REASONS[1:]
+
+
+@given(
+    st.lists(st.sampled_from(['{"a": 1}', "{", "é", "", " ", "\t \r", "\u00a0"]), max_size=6),
+    st.sampled_from(["", "\n", "\r\n"]),
+    st.booleans(),
+)
+@example([], "", False)
+@example([""], "\n", True)
+def test_lines_of_a_text_are_its_lines_that_are_not_blank(lines, end, marked):
+    body = "\n".join(lines).encode() + end.encode()
+    found = texts_of(b"\xef\xbb\xbf" * marked + body)
+    found.validate(full=True)
+    # A line of a space that is not JSON's is no blank line, but a mistake to be told.
+    right = [line for line in body.split(b"\n") if line.strip()]
+    assert [text.as_py().encode().removesuffix(b"\n") for text in found] == right

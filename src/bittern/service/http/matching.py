@@ -28,6 +28,7 @@ from fastapi.routing import APIRoute
 
 import bittern
 from bittern.engine.live.matcher import LiveMatcher
+from bittern.model.events.json.lines import texts_of
 from bittern.model.matches import Matches
 from bittern.service.http.access import Caller, MayRead, caller_of
 from bittern.service.http.answers import as_json, explanation_json, rows_json
@@ -133,10 +134,10 @@ def _told(ids: list[Any], version: int) -> Response:
 
 def _match_lines(live: LiveMatcher, content: bytes, limit: int | None) -> tuple[bytes, int]:
     as_text(content)  # UTF-8, or a problem
-    lines = [line for line in content.removeprefix(b"\xef\xbb\xbf").split(b"\n") if line.strip()]
+    lines = texts_of(content)
     if len(lines) > _MOST_EVENTS:
         raise Problem(413, "too-large", f"send at most {_MOST_EVENTS:,} events at a time")
-    found = live.match(pa.array(lines, pa.binary()).cast(pa.string()), limit=limit, remember=False)
+    found = live.match(lines, limit=limit, remember=False)
     table = found.ordered().to_arrow()
     told = bytes(json_lines(table.column(0), table.column(1), flat=False))
     wrong = (json.dumps({"event": row, "error": reason}) for row, reason in found.rejects)
