@@ -45,6 +45,8 @@ def page(result: dict[str, Any]) -> str:
         "monitor": _monitor,
     }
     about = environment(result) + f" Load at the end {result['load_after'][0]:.2f}."
+    if result["nice"]:
+        about += f" All of its processes ran at nice {result['nice']}."
     told = [HEAD, about, targets(result)]
     if "service" in parts:
         told.append(_start(result["subscriptions"], parts["service"]))
@@ -126,7 +128,7 @@ def _single(told: dict[str, Any]) -> str:
         "Over connections the client asks again when it is answered. At a steady rate a request's "
         "time counts from when it was due, so a pause counts for all requests that fall into it."
     )
-    return table("One event a request", head, rows) + f"\n{after}\n"
+    return table("One event a request", head, rows) + f"\n\n{after}\n"
 
 
 def _batches(told: dict[str, Any]) -> str:
@@ -149,7 +151,7 @@ def _batches(told: dict[str, Any]) -> str:
         "The embedded engine matches the same batch in the client's process, in turns with the "
         "service, and makes a table of ids. CPU time of the service is that of both processes."
     )
-    return table("Batches", head, rows) + f"\n{after}\n"
+    return table("Batches", head, rows) + f"\n\n{after}\n"
 
 
 def _streams(told: dict[str, Any]) -> str:
@@ -165,7 +167,7 @@ def _streams(told: dict[str, Any]) -> str:
         f"{number(told['cpu_ms_per_event'])} ms of the service's CPU time, and an open stream "
         f"{kilobytes} kB of memory."
     )
-    return table("Streams, from sending an event", ["until", *_MS], rows) + f"\n{after}\n"
+    return table("Streams, from sending an event", ["until", *_MS], rows) + f"\n\n{after}\n"
 
 
 def _freshness(told: dict[str, Any]) -> list[list[str]]:
@@ -212,7 +214,7 @@ def _monitor(told: dict[str, Any]) -> str:
         "there, checks who asks, and writes a line of its log for each request."
     )
     title = f"Beside Lucene's Monitor, {told['subscriptions']:,} subscriptions"
-    return table(title, head, rows) + f"\n{after}\n"
+    return table(title, head, rows) + f"\n\n{after}\n"
 
 
 def main(arguments: list[str] | None = None) -> int:

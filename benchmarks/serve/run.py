@@ -389,6 +389,7 @@ def main(arguments: list[str] | None = None) -> int:
         "scale": scale.name,
         "environment": environment(),
         "subscriptions": scale.subscriptions,
+        "nice": os.nice(0),
         "parts": {},
     }
     elsewhere = {"processes": two_processes, "monitor": beside_monitor}
