@@ -39,6 +39,7 @@ ROLES = {
     "GET /v1/subscriptions": "read subscribe",
     "POST /v1/subscriptions": "subscribe",
     "POST /v1/subscriptions/load": "subscribe",
+    "POST /v1/subscriptions/import": "subscribe",
     "POST /v1/subscriptions/validate": "read subscribe",
     "GET /v1/subscriptions/{id}": "read subscribe",
     "PUT /v1/subscriptions/{id}": "subscribe",

@@ -121,6 +121,8 @@ class ServiceState:
         """Tell streams and waiting requests that the service stops."""
         self.is_ready = False
         self.stopping.set()
+        for tenant in self.tenants.values():
+            tenant.tail.wake_streams()
 
     async def stop(self) -> None:
         """End background work and close everything; what was acknowledged is on disk."""

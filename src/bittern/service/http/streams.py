@@ -28,6 +28,7 @@ from bittern.service.http.access import Caller, MayRead, MaySubscribe
 from bittern.service.http.answers import as_json, listed, match_json
 from bittern.service.http.described import number, ok
 from bittern.service.http.problems import Problem
+from bittern.service.http.tails import Stream
 
 router = APIRouter(prefix="/v1", tags=["matches"])
 
@@ -155,19 +156,9 @@ async def _whole_events(
     return rows
 
 
-async def _wait(caller: Caller, stream: Any, seconds: float) -> bool:
-    """Wait for rows; False if the time is over or the service stops."""
-    stopping = caller.state.stopping
-    if stopping.is_set():
-        return False
-    come = asyncio.ensure_future(stream.wait(seconds))
-    stop = asyncio.ensure_future(stopping.wait())
-    try:
-        await asyncio.wait((come, stop), return_when=asyncio.FIRST_COMPLETED)
-        return come.done() and bool(come.result())
-    finally:
-        come.cancel()
-        stop.cancel()
+async def _wait(caller: Caller, stream: Stream, seconds: float) -> bool:
+    """Wait for rows, or for the service to stop; False if the time is over."""
+    return not caller.state.stopping.is_set() and await stream.wait(seconds)
 
 
 async def _events(

@@ -48,8 +48,12 @@ class Stream:
             self._rows.extend(rows)
         self._come.set()
 
+    def wake(self) -> None:
+        """Let it look around, though nothing has come."""
+        self._come.set()
+
     async def wait(self, seconds: float) -> bool:
-        """Wait until something has come; False if nothing has in this time."""
+        """Wait until something has come, or it is woken; False if nothing has in this time."""
         try:
             async with asyncio.timeout(seconds):
                 await self._come.wait()
@@ -96,6 +100,12 @@ class Tail:
         own.discard(stream)
         if not own:
             del self._streams[stream.subscriber]
+
+    def wake_streams(self) -> None:
+        """Let all streams see that the service stops."""
+        for own in self._streams.values():
+            for stream in own:
+                stream.wake()
 
     def wake(self) -> None:
         """Events may have been logged."""
