@@ -15,6 +15,7 @@ from bittern.catalog.journal.tokens import TokenTable
 from bittern.errors import OptionError
 from bittern.service.http import server
 from bittern.service.http.configuration import ServiceSettings
+from bittern.service.http.entrance import Told
 from service_calls import running
 from steady import wait_until
 
@@ -436,6 +437,23 @@ def test_requests_are_counted_and_logged(folder, caplog):
         assert "bittern_events_matched_total 1.0" in text
         assert "secret-id" not in text
         assert any('"path": "/v1/match", "status": 200' in each for each in caplog.messages)
+
+
+def test_a_line_of_the_log_is_one_json_object():
+    def line(message, *given, error=None):
+        record = logging.LogRecord("bittern.service", 20, "", 0, message, given, error)
+        told = server.JsonFormatter().format(record)
+        assert "\n" not in told
+        return json.loads(told)
+
+    parts = line(Told(path='/v1/"\n', status=200))
+    assert (parts["path"], parts["status"], parts["level"]) == ('/v1/"\n', 200, "info")
+    assert "message" not in parts
+    # What only looks like an object may come from a caller, and stays a text.
+    assert line("%s", '{"level": "forged"}')["message"] == '{"level": "forged"}'
+    wrong = ValueError("two\nlines")
+    told = line("it failed", error=(ValueError, wrong, None))
+    assert "two\nlines" in told["error"]
 
 
 def test_our_own_mistakes_are_logged_and_not_told(folder, monkeypatch, caplog):
