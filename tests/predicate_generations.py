@@ -35,12 +35,16 @@ GENERATIONS = 4
 
 
 def generation(number: int) -> list[tuple[str, int, int]]:
-    """The predicates that commit ``number`` adds, and GENERATIONS commits later takes out."""
+    """The predicates that commit ``number`` adds, and GENERATIONS commits later takes out.
+
+    One constant has so many sids that they take several pages, below a fork.
+    """
     chance = random.Random(number)
-    return [
+    several = [
         (chance.choice(OPERATORS), chance.randrange(60 if number % 2 else 4), number % 997)
         for _ in range(70)
     ]
+    return several + [(">=", 30, chance.randrange(10_000)) for _ in range(50)]
 
 
 def found_at(version: int) -> list[list[int]]:

@@ -82,6 +82,8 @@ class Held:
         self.family, self.n = family, n
         self.predicates = workloads.predicates(family, n)
         self.later = workloads.predicates(family, n, PASSES * scale.changes)
+        some_old = np.linspace(0, n - 1, min(n, PASSES * scale.changes)).astype(np.int64)
+        self.old = self.predicates.taken(np.random.default_rng(n).permutation(some_old))
         self.truth = Truth(self.predicates)
         some = workloads.values(family, n, scale.values)
         counts, _ = self.truth.expected(some)
@@ -189,6 +191,8 @@ def _fitting(search: Callable[[Floats], Any], values: Floats, seconds: float) ->
 def change(peer: Peer, held: Held, scale: Scale) -> dict[str, Any]:
     """Insert and delete again, round by round, one by one and together; and what a commit costs.
 
+    What is deleted is what came last, and, in turn, what was there from the beginning.
+
     A round ends when its time is up, so that what takes milliseconds has fewer changes.
     """
     took: dict[str, list[float]] = {}
@@ -203,6 +207,12 @@ def change(peer: Peer, held: Held, scale: Scale) -> dict[str, Any]:
             held.judge(peer, some, also=rows.rows(0, done))
         _until(peer.delete, triples[:done], None, took.setdefault("delete_us", []))
         _commit(peer, done, took, "delete_committed_us")
+        old = held.old.rows(number * scale.changes, (number + 1) * scale.changes).triples()
+        if old:
+            gone = _until(peer.delete, old, scale.seconds, took.setdefault("delete_old_us", []))
+            for one in old[:gone]:
+                peer.insert(*one)
+            peer.commit()
         if number == 0:
             held.judge(peer, some)
     told = {key: statistics.median(each) for key, each in took.items()}

@@ -174,7 +174,8 @@ def _changes(part: Mapping[str, Any]) -> str:
         points = part[family]
         for key, words in (
             ("insert_us", "Insert"),
-            ("delete_us", "Delete"),
+            ("delete_us", "Delete what came last"),
+            ("delete_old_us", "Delete what was there from the beginning"),
         ):
             made.append(_by_size(f"{words}, `{family}`: one by one, µs", points, key))
         if family == THRESHOLDS:

@@ -806,8 +806,8 @@ def forged(data: bytes, **changes: int) -> bytes:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"form": 1}, "of format 1; this release reads format 2: create it again"),
-        ({"form": 3}, "of format 3; this release reads format 2"),
+        ({"form": 2}, "of format 2; this release reads format 3: create it again"),
+        ({"form": 4}, "of format 4; this release reads format 3"),
         ({"magic": 0}, "is not a page file"),
         ({"page_bytes": 0}, "makes no sense"),
         ({"page_bytes": 1000}, "makes no sense"),

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bittern.errors import OptionError
+from bittern.errors import OptionError, SnapshotError
 from bittern.literature.pb_tree import pages as page_words
 from bittern.literature.pb_tree.check import Page, check_tree, read_page
 from bittern.literature.pb_tree.index import MemoryPages, PBPredicates, PBTree
 from bittern.literature.pb_tree.pages import GT, HEADS, INEQ, LT, NEXT, POINTERS, ROOT
-from bittern.literature.pb_tree.tree import Tree, of_numbers
+from bittern.literature.pb_tree.tree import ASCENDING, Tree, of_numbers
 from bittern.literature.predicates.contract import OPERATORS
 from effort import examples
 from predicate_contract import PredicateContract, satisfies
@@ -209,6 +209,34 @@ def test_popular_constants_spill_and_come_back(rows: list[tuple[str, int, int]])
     assert (empty["pages"], empty["height"], empty["entries"]) == (7, 1, 0)
 
 
+@pytest.mark.parametrize("distinct", [1, 200, 10**9])
+@pytest.mark.parametrize("way", ["upwards", "downwards", "any"])
+def test_a_sid_set_of_many_pages(distinct: int, way: str) -> None:
+    """A fork above forks, with runs of equal sids over several pages; it comes back in the end."""
+    rng = np.random.default_rng([distinct, len(way)])
+    sids = rng.integers(0, distinct, 9_000).astype(np.int32)
+    ordered = np.ascontiguousarray(np.sort(sids)[:: -1 if way == "downwards" else 1])
+    keys = of_numbers(np.zeros(len(sids), np.int64))
+    operators = np.zeros(len(sids), np.uint8)
+    for coming in (sids, ordered):
+        tree = Drawn()
+        for start in range(0, 9_000, 3_000):
+            rows = slice(start, start + 3_000)
+            tree.tree.insert(keys, operators[rows], coming[rows])
+            check_tree(tree.pages)
+        assert tree.found(0) == sorted(sids.tolist())
+        absent = np.array([-1, distinct], np.int32)
+        assert not tree.tree.delete(keys, operators[:2], absent).any()
+        going = rng.permutation(sids) if way == "any" else ordered
+        for start in range(0, 9_000, 1_500):
+            rows = slice(start, start + 1_500)
+            assert tree.tree.delete(keys, operators[rows], going[rows]).all()
+            check_tree(tree.pages)
+            assert tree.found(0) == sorted(going[start + 1_500 :].tolist())
+        empty = tree.tree.statistics()
+        assert (empty["pages"], empty["spill_pages"]) == (7, 0)
+
+
 def test_deleting_joins_pages_and_lowers_the_tree() -> None:
     rng = np.random.default_rng(2)
     rows = [(OPERATORS[key % 6], int(key), int(key)) for key in rng.permutation(6000)]
@@ -228,6 +256,16 @@ def test_deleting_joins_pages_and_lowers_the_tree() -> None:
 def test_wrong_page_sizes_are_refused(size: Any) -> None:
     with pytest.raises(OptionError, match="page_bytes"):
         PBTree.build([1], [2], [3], domain=10, page_bytes=size)
+
+
+def test_arrays_whose_sids_do_not_ascend_are_refused() -> None:
+    arrays = PBPredicates.build(
+        np.zeros(40, np.uint8), np.zeros(40, np.int64), np.arange(40, dtype=np.int32)
+    ).arrays()
+    older = arrays["tree"].copy()
+    older[ASCENDING] = 0
+    with pytest.raises(SnapshotError, match="build it again"):
+        PBPredicates.from_arrays(arrays | {"tree": older})
 
 
 def break_something(pages: MemoryPages, rng: np.random.Generator) -> None:

@@ -47,21 +47,6 @@ UPWARDS, DOWNWARDS = 1, -1
 
 
 @apart
-def link_behind(pages: Any, page: Any, new: Any) -> None:
-    """Put a page behind another one in its list."""
-    pool, ints, longs, _ = pages
-    base, other = fetch(pool, longs, page), fetch(pool, longs, new)
-    touch(pool, page)
-    following = np.int64(ints[base + NEXT])
-    ints[other + PREVIOUS], ints[other + NEXT] = page, following
-    ints[base + NEXT] = new
-    if following:
-        behind = fetch(pool, longs, following)
-        touch(pool, following)
-        ints[behind + PREVIOUS] = new
-
-
-@apart
 def start_adjusting(
     pages: Any,
     which: Any,

@@ -25,6 +25,7 @@ from bittern.literature.pb_tree.pages import (
     COUNT,
     FIRST,
     FIRST_LEAF,
+    FORK,
     HEADER,
     HEADS,
     HEIGHT,
@@ -110,10 +111,13 @@ def read_page(pages: Pages, number: int) -> Page:
     ints = pages.ints[base : base + words].copy()
     longs = ints.view(np.uint64)
     kind, count = int(ints[KIND]), int(ints[COUNT])
-    assert kind in (BRANCH, LEAF, LIST, SPILL), f"page {number} is of no kind"
+    assert kind in (BRANCH, LEAF, LIST, SPILL, FORK), f"page {number} is of no kind"
     if kind == SPILL:
         assert 0 < count <= words - HEADER, f"spill page {number} has {count} sids"
         assert (ints[HEADER : HEADER + count] >= 0).all(), f"a sid of page {number} is negative"
+        return Page(number, ints[:HEADER], [], ints)
+    if kind == FORK:
+        assert 0 < count <= (words - HEADER) // 2, f"fork {number} has {count} children"
         return Page(number, ints[:HEADER], [], ints)
     stride = _python[stride_of](kind)
     assert 0 <= count <= (words - HEADER) // stride, f"page {number} has {count} items"
@@ -147,6 +151,11 @@ def read_page(pages: Pages, number: int) -> Page:
     return Page(number, ints[:HEADER], items, ints)
 
 
+def _sids_of(page: Page) -> Int32s:
+    """The sids of a spill page."""
+    return page.ints[HEADER : HEADER + int(page.header[COUNT])]
+
+
 def _key(ints: Int32s, longs: Any, slot: int, length: int, tail: int) -> SortKey:
     rest = ints[tail : tail + _python[tail_words](length)].astype(">i4").tobytes()
     return int(longs[slot // 2]), rest, length
@@ -160,29 +169,48 @@ class Checked:
         self.seen: set[int] = set()
         self.spills = 0
 
-    def read(self, number: int, kind: int) -> Page:
-        """A page that is to be of this kind, and is met once."""
+    def read(self, number: int, *kinds: int) -> Page:
+        """A page that is to be of one of these kinds, and is met once."""
         assert number not in self.seen, f"page {number} is met twice"
         self.seen.add(number)
         page = read_page(self.pages, number)
-        assert page.header[KIND] == kind, f"page {number} is of kind {page.header[KIND]}"
+        assert page.header[KIND] in kinds, f"page {number} is of kind {page.header[KIND]}"
         return page
 
     def sids(self, item: Item) -> int:
         """How many sids an item has; its spill pages are verified."""
         if item.words[PLACE] >= 0:
             return int(item.words[N_SIDS])
-        number, full, count = -int(item.words[PLACE]), False, 0
-        while number:
-            page = self.read(number, SPILL)
-            self.spills += 1
-            own = int(page.header[COUNT])
-            assert not full or own == int(self.tree[PAGE_WORDS]) - HEADER, (
-                "a later spill page has room"
-            )
-            count, full, number = count + own, True, int(page.header[NEXT])
-        assert count == item.words[N_SIDS], "a spilled SidSet has another number of sids"
-        return count
+        spills = self.spilled(-int(item.words[PLACE]))
+        numbers = [0, *(page.number for page in spills), 0]
+        sids = [sid for page in spills for sid in _sids_of(page)]
+        for at, page in enumerate(spills):
+            links = int(page.header[PREVIOUS]), int(page.header[NEXT])
+            assert links == (numbers[at], numbers[at + 2]), "a link of spill pages leads elsewhere"
+        assert all(a <= b for a, b in pairwise(sids)), "sids of spill pages do not ascend"
+        assert len(sids) == item.words[N_SIDS], "a spilled SidSet has another number of sids"
+        return len(sids)
+
+    def spilled(self, number: int) -> list[Page]:
+        """The spill pages below one, in their order; all at the same depth."""
+        level: list[tuple[int, int | None]] = [(number, None)]
+        is_root = True
+        while True:
+            pages = [self.read(number, FORK, SPILL) for number, _ in level]
+            self.spills += len(pages)
+            kinds = {int(page.header[KIND]) for page in pages}
+            assert len(kinds) == 1, "spill pages are at different depths"
+            if kinds == {SPILL}:
+                for page, (_, least) in zip(pages, level, strict=True):
+                    assert least in (None, _sids_of(page)[0]), "a fork has another smallest sid"
+                return pages
+            below: list[tuple[int, int | None]] = []
+            for page, (_, least) in zip(pages, level, strict=True):
+                children = page.ints[HEADER : HEADER + 2 * int(page.header[COUNT])].reshape(-1, 2)
+                assert len(children) > is_root, "a fork leads to one page only"
+                leasts = [least, *children[1:, 0].tolist()]
+                below += zip(children[:, 1].tolist(), leasts, strict=True)
+            level, is_root = below, False
 
     def leaves(self) -> tuple[list[Page], int]:
         """The leaves in the order of the tree, and how many branches there are above."""
@@ -315,8 +343,8 @@ def _sids(pages: Pages) -> Iterator[Int32s]:
             continue
         page = read_page(pages, number)
         if page.header[KIND] == SPILL:
-            yield page.ints[HEADER : HEADER + int(page.header[COUNT])]
-        elif page.header[KIND] != BRANCH:
+            yield _sids_of(page)
+        elif page.header[KIND] in (LEAF, LIST):
             for item in page.items:
                 if item.words[PLACE] >= 0:
                     place = int(item.words[PLACE])

@@ -16,8 +16,7 @@ for at once; ``PHASE`` says where a row has got to::
 Nodes of a list that hold a sentinel alone on their side (tail of GreaterThan and Inequality, head
 of LessThan) are never joined: there, no leaf item but the sentinel's own points to them.
 
-Cost: O(log n), the leaves that are adjusted, and the search for the sid in its SidSet, which is
-linear: O(sids with the same operator and constant).
+Cost: O(log n), and the leaves that are adjusted.
 """
 
 from __future__ import annotations
@@ -28,6 +27,7 @@ import numpy as np
 
 from bittern.jit import apart, i4r, i4w, i8, i8w, kernel, u1r, u1w, u8w
 from bittern.literature.pb_tree.adjust import DOWNWARDS, UPWARDS, adjust, start_adjusting
+from bittern.literature.pb_tree.chains import give_back, unlink
 from bittern.literature.pb_tree.insert import (
     PATH_SIZE,
     follow,
@@ -35,7 +35,7 @@ from bittern.literature.pb_tree.insert import (
     key_words,
     list_of,
 )
-from bittern.literature.pb_tree.join import fit_together, mend, unlink, used_words
+from bittern.literature.pb_tree.join import fit_together, mend, used_words
 from bittern.literature.pb_tree.pages import (
     COUNT,
     DELETED,
@@ -68,7 +68,7 @@ from bittern.literature.pb_tree.pages import (
 )
 from bittern.literature.pb_tree.pool import begin, fetch, has_room, touch
 from bittern.literature.pb_tree.search import descend, key_of
-from bittern.literature.pb_tree.sid_sets import ABSENT, find_sid, give_back, take_sid
+from bittern.literature.pb_tree.sid_sets import has_sid, take_sid
 
 LOOK, POINT, JOINED, MEND = 0, 1, 2, 3
 """Values of PHASE; behind it stand the list and the node at hand."""
@@ -92,6 +92,7 @@ def take(
     operator: Any,
     sid: Any,
     key: Any,
+    way: Any,
     scratch: Any,
 ) -> Any:
     """Look and take; False, and nothing has changed, if it is not there."""
@@ -103,27 +104,22 @@ def take(
     which = list_of(operator)
     base = fetch(pool, longs, leaf)
     node = np.int64(ints[slot_of(ints, base, at) + POINTERS + which]) if which >= 0 else 0
-    in_leaf, in_list, k, j = np.int64(0), np.int64(0), 0, 0
     place = np.int64(0)
-    if is_in_leaf(operator):
-        in_leaf, k = find_sid(pages, leaf, at, sid)
-        if in_leaf == ABSENT:
-            return False
+    if is_in_leaf(operator) and not has_sid(pages, leaf, at, sid):
+        return False
     if which >= 0:
         place = item_of(pages, node, key)
-        if place < 0:
+        if place < 0 or not has_sid(pages, node, place, sid):
             return False
-        in_list, j = find_sid(pages, node, place, sid)
-        if in_list == ABSENT:
-            return False
-    begin(pool)
     if is_in_leaf(operator):
-        take_sid(pages, free, leaf, at, in_leaf, k)
+        begin(pool)
+        take_sid(pages, free, leaf, at, sid, way)
         tree[LEAF_SIDS] -= 1
     tree[PHASE] = MEND
     if which < 0:
         return True
-    take_sid(pages, free, node, place, in_list, j)
+    begin(pool)
+    take_sid(pages, free, node, place, sid, way)
     tree[LIST_SIDS + which] -= 1
     other = fetch(pool, longs, node)
     if ints[slot_of(ints, other, place) + N_SIDS]:
@@ -239,7 +235,7 @@ def delete_rows(
         length, start = key_of(keys.lengths, keys.starts, row)
         key = Key(keys.prefixes[row], length, keys.tails, start)
         if tree[PHASE] == LOOK:
-            if not take(pages, free, operators[row], sids[row], key, scratch):
+            if not take(pages, free, operators[row], sids[row], key, way, scratch):
                 row += 1
                 continue
             done[row] = 1

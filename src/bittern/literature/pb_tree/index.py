@@ -36,11 +36,12 @@ import numpy as np
 from bittern.arrays import Int32s, Int64s, occupied
 from bittern.jit import read_only
 from bittern.literature.pb_tree.check import check_tree, stored_sids
+from bittern.literature.pb_tree.insert import PAGES_PER_STEP
 from bittern.literature.pb_tree.page_table import PAGE_SIZES, checked_page_bytes
 from bittern.literature.pb_tree.pages import PAGE_WORDS
 from bittern.literature.pb_tree.pool import N_FREE, N_PAGES, TREE_SIZE, memory_pool
 from bittern.literature.pb_tree.search import Bounds
-from bittern.literature.pb_tree.tree import PAGE_BYTES, Tree, new_tree, of_numbers
+from bittern.literature.pb_tree.tree import ASCENDING, PAGE_BYTES, Tree, new_tree, of_numbers
 from bittern.literature.predicates.contract import PredicateIndex
 from bittern.literature.predicates.sides import PredicateStabbing
 from bittern.stabbing.contract import check_bytes, unfit
@@ -50,8 +51,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-_FEWEST = 16
-"""Pages to begin with."""
+_FEWEST = PAGES_PER_STEP
+"""Pages to begin with, and to have room for at least."""
 
 
 class MemoryPages:
@@ -138,7 +139,7 @@ class PBPredicates(PredicateIndex):
         self._tree.insert(*_one(operator, key, sid))
 
     def delete(self, operator: int, key: int, sid: int) -> bool:
-        """O(log n), the length of the SidSet, and the leaves adjusted."""
+        """O(log n) and the leaves adjusted."""
         self._pages.to_change()
         return bool(self._tree.delete(*_one(operator, key, sid))[0])
 
@@ -179,6 +180,7 @@ class PBPredicates(PredicateIndex):
             and free.dtype == np.int32
             and len(tree) == TREE_SIZE
             and 4 * tree[PAGE_WORDS] in PAGE_SIZES
+            and tree[ASCENDING]
             and longs.shape == (tree[N_PAGES] * tree[PAGE_WORDS] // 2,)
             and free.shape == (tree[N_FREE],)
         )

@@ -24,7 +24,8 @@ from typing import Any
 import numpy as np
 
 from bittern.jit import apart, i4r, i4w, i8, i8w, inline, kernel, u1r, u8w
-from bittern.literature.pb_tree.adjust import UPWARDS, adjust, link_behind, start_adjusting
+from bittern.literature.pb_tree.adjust import UPWARDS, adjust, start_adjusting
+from bittern.literature.pb_tree.chains import link_behind, new_page
 from bittern.literature.pb_tree.pages import (
     ADJUSTED,
     BRANCH,
@@ -71,7 +72,7 @@ from bittern.literature.pb_tree.pages import (
 )
 from bittern.literature.pb_tree.pool import N_FREE, N_PAGES, begin, fetch, has_room, touch
 from bittern.literature.pb_tree.search import child_of, key_of, pointed_from
-from bittern.literature.pb_tree.sid_sets import add_sid, new_page, room_for_sid
+from bittern.literature.pb_tree.sid_sets import add_sid, room_for_sid
 from bittern.literature.predicates.contract import AT_LEAST, AT_MOST, EQUAL, GREATER, UNEQUAL
 
 _MOST_LEVELS = 48
@@ -79,8 +80,9 @@ _MOST_LEVELS = 48
 PATH_SIZE = 2 * _MOST_LEVELS + 2
 """Room for a path: a page and a slot on each level."""
 
-PAGES_PER_STEP = 8
-"""Pages that a step may allocate."""
+PAGES_PER_STEP = 16
+"""Pages that a step may allocate: one for each level of two SidSets, however large, and for a new
+top of each."""
 
 
 @inline

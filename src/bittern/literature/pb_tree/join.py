@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from bittern.jit import apart, inline
+from bittern.literature.pb_tree.chains import give_back, unlink
 from bittern.literature.pb_tree.pages import (
     BRANCH,
     BRANCHES,
@@ -32,9 +33,7 @@ from bittern.literature.pb_tree.pages import (
     LEAF,
     LEAVES,
     LONGEST,
-    NEXT,
     PAGE_WORDS,
-    PREVIOUS,
     ROOT,
     Key,
     drop_item,
@@ -46,7 +45,6 @@ from bittern.literature.pb_tree.pages import (
     take_key,
 )
 from bittern.literature.pb_tree.pool import fetch, touch
-from bittern.literature.pb_tree.sid_sets import give_back
 
 
 @inline
@@ -64,22 +62,6 @@ def fit_together(ints: Any, tree: Any, base: Any, other: Any) -> Any:
     if ints[base + KIND] == BRANCH:
         need += tree[LONGEST]  # the separator that comes down
     return need <= words - HEADER
-
-
-@apart
-def unlink(pages: Any, page: Any) -> None:
-    """Take a page out of its list, which may be the last of it, but not the first."""
-    pool, ints, longs, _ = pages
-    base = fetch(pool, longs, page)
-    previous, following = np.int64(ints[base + PREVIOUS]), np.int64(ints[base + NEXT])
-    if previous:
-        other = fetch(pool, longs, previous)
-        touch(pool, previous)
-        ints[other + NEXT] = following
-    if following:
-        other = fetch(pool, longs, following)
-        touch(pool, following)
-        ints[other + PREVIOUS] = previous
 
 
 @apart

@@ -58,7 +58,7 @@ PAGE_SIZES = tuple(1 << bits for bits in range(9, 17))
 MOST_PAGES = (1 << 31) - 1
 MOST_RECORD = 256
 
-_FORMAT = 2
+_FORMAT = 3
 _MAGIC = int.from_bytes(b"btrnpage", "little")
 _SLOT_BYTES = 4096
 _COPY_BYTES = 2048

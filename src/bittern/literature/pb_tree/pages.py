@@ -7,17 +7,18 @@ neighbours are one block, to be copied at once::
     header | slot 0 | slot 1 | slot 2 |   free   | contents 2 | contents 1 | contents 0 |
                                                    sids, tail   sids, tail   sids, tail
 
-Four kinds of pages hold items or sids::
+Five kinds of pages hold items or sids::
 
     branch   key, child                          4 words a slot
     leaf     key, SidSet, three list pointers    8
     list     key, SidSet                         6
-    spill    sids of one SidSet that has grown beyond an eighth of a page, linked
+    spill    sids of one SidSet that has grown beyond an eighth of a page, ascending, linked
+    fork     what leads to the spill pages of one SidSet, and the smallest sid of each
 
 A slot begins with the first eight bytes of the key as a number (order-preserving, see ``keys``),
 which decides nearly every comparison. Then comes the key's length in bytes with the place of its
 *tail*, what is longer than eight bytes. Numbers and times have none. The SidSet is a place among
-the contents, or the negative number of the first spill page; and how many sids there are.
+the contents, or the negative number of its fork or only spill page; and how many sids there are.
 
 The key below all others (head) and the one above all (tail of a list) are never compared: a page
 says in its header that its first or its last item is one.
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 
     from bittern.arrays import Int32s, Int64s, UInt64s
 
-BRANCH, LEAF, LIST, SPILL = 1, 2, 3, 4
+BRANCH, LEAF, LIST, SPILL, FORK = 1, 2, 3, 4, 5
 
 # Words of the header; 0 to 4 are the page file's.
 KIND, COUNT, PREVIOUS, NEXT, FIRST, LAST = 5, 6, 7, 8, 9, 10

@@ -161,7 +161,7 @@ class PredicateFile:
     def delete(self, operator: str, constant: Any, sid: int) -> None:
         """Take one predicate out; OptionError, and no change, if it is not there.
 
-        As ``insert``, and O(predicates with the same operator and constant).
+        As ``insert``.
         """
         rows = self._one(operator, constant, sid)
         with self._changing():

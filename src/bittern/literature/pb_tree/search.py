@@ -73,6 +73,7 @@ from bittern.literature.pb_tree.pages import (
     slot_of,
 )
 from bittern.literature.pb_tree.pool import begin, fetch
+from bittern.literature.pb_tree.spills import first_spill
 
 if TYPE_CHECKING:
     from bittern.arrays import UInt64s
@@ -120,7 +121,9 @@ def descend(pages: Any, key: Any) -> Any:
 
 @apart
 def spilled(pool: Any, ints: Any, longs: Any, page: Any, sids: Any, cursor: Any) -> Any:
-    """Copy the sids of a chain of spill pages; returns where the next ones go."""
+    """Copy the sids of spill pages; returns where the next ones go."""
+    begin(pool)
+    page = first_spill(pool, ints, longs, page)
     while page:
         begin(pool)
         base = fetch(pool, longs, page)

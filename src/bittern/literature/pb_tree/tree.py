@@ -55,6 +55,9 @@ if TYPE_CHECKING:
 
 PAGE_BYTES = 4096
 
+ASCENDING = 44
+"""Where the numbers of a tree say 1: sids of spill pages ascend, as they did not at first."""
+
 LISTS = ("inequality", "greater_than", "less_than")
 """The lists in words, in the order of their numbers."""
 
@@ -102,6 +105,7 @@ def new_tree(page_bytes: int) -> Int64s:
     tree = np.zeros(TREE_SIZE, np.int64)
     tree[N_PAGES] = 1  # 0 is no page
     tree[PAGE_WORDS] = page_bytes // 4
+    tree[ASCENDING] = 1
     return tree
 
 
