@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from bittern.engine.backtest.backtest import backtest
     from bittern.engine.explain import explain
     from bittern.engine.index import Index
+    from bittern.engine.intervals import Intervals
     from bittern.engine.live.matcher import LiveMatcher
     from bittern.engine.matcher import Matcher
     from bittern.language.parser import parse
     from bittern.literature.pb_tree.predicate_file import PredicateFile
     from bittern.model.matches import Matches
-    from bittern.stabbing.intervals import Intervals
 
 __version__ = "0.1.0"
 __all__ = [
@@ -46,7 +46,7 @@ __all__ = [
 _HOMES = {
     "Catalog": "bittern.catalog.catalog",
     "Index": "bittern.engine.index",
-    "Intervals": "bittern.stabbing.intervals",
+    "Intervals": "bittern.engine.intervals",
     "LiveMatcher": "bittern.engine.live.matcher",
     "Matcher": "bittern.engine.matcher",
     "Matches": "bittern.model.matches",

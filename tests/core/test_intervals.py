@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import copy
 import datetime as dt
 import math
+import tempfile
 from collections import Counter
 from collections.abc import Callable
 from decimal import Decimal, localcontext
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,13 +28,15 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+import bittern
 import oracle
 import strategies
 from bittern import Intervals
-from bittern.errors import OptionError
-from bittern.stabbing import intervals as intervals_module
+from bittern.engine import intervals as intervals_module
+from bittern.engine.intervals import CLOSED
+from bittern.errors import OptionError, SnapshotError
 from bittern.stabbing.guide import Guide
-from bittern.stabbing.intervals import CLOSED
+from bittern.stabbing.layer import Layer
 from bittern.stabbing.registry import STRUCTURES
 from effort import examples
 
@@ -239,6 +244,66 @@ def test_every_structure_agrees_with_brute_force(structure: str, data: st.DataOb
     values = data.draw(st.lists(st.one_of(kind.values, kind.ends), max_size=12))
     assert found(index, values) == brute_force(intervals, values)
     assert index.structure.name == structure
+
+
+@pytest.mark.parametrize("name", KINDS)
+@examples(0.25)
+@given(data=st.data())
+def test_what_is_saved_is_found_again(name: str, data: st.DataObject) -> None:
+    """In the snapshot, after further changes of what was opened, and in the snapshot again."""
+    kind = KINDS[name]
+    intervals = data.draw(intervals_of(kind))
+    structure = data.draw(pick(["cei", "dlist", "interval-tree", "sci", "cluster"]))
+    values = data.draw(st.lists(st.one_of(kind.values, kind.ends), max_size=8))
+    expected = brute_force(intervals, values)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "intervals"
+        build(intervals, structure=structure).save(path)
+        opened = Intervals.open(path, verify=True)
+        opened.check()
+        assert (len(opened), opened.structure.name) == (len(intervals), structure)
+        assert found(opened, values) == expected
+        assert [sorted(opened.stab(value).tolist()) for value in values] == expected
+        for low, high, closed, number in intervals[:3]:
+            opened.delete(low, high, number, closed=closed)
+        opened.check()
+        assert found(opened, values) == brute_force(intervals[3:], values)
+        for low, high, closed, number in intervals[:3]:
+            opened.insert(low, high, number, closed=closed)
+        opened.check()
+        assert found(opened, values) == expected
+        assert found(Intervals.open(path), values) == expected
+        opened.save(path)
+        assert found(Intervals.open(path, verify=True), values) == expected
+
+
+def test_snapshots_of_other_things_are_refused(tmp_path: Path) -> None:
+    bittern.Index.build({"a": "x > 1"}).save(tmp_path / "index")
+    with pytest.raises(SnapshotError, match="is a snapshot, but not one of Intervals"):
+        Intervals.open(tmp_path / "index")
+    index = Intervals.build([1, 5], [9, None], closed="left")
+    index.save(tmp_path / "intervals")
+    with pytest.raises(SnapshotError, match="not an index that this release can read"):
+        bittern.Index.open(tmp_path / "intervals")
+    arrays, meta = index._layer.parts()
+    for change in ({"cells": arrays["cells"][:-1]}, {"ids": arrays["ids"][1:]}):
+        with pytest.raises(SnapshotError, match="do not fit together"):
+            Layer.of_parts(arrays | change, meta)
+
+
+def test_a_single_value_and_the_same_in_a_batch_find_the_same_when_much_changed() -> None:
+    """Lists that grow and move: what a single value is told of where they lie is told anew."""
+    rng = np.random.default_rng(5)
+    index = Intervals.build(np.arange(300), np.arange(300) + 5)
+    for step in range(400):
+        low = int(rng.integers(0, 300))
+        index.insert(low, low + int(rng.integers(0, 6)), 1_000 + step)
+        for value in (low, low + 0.5, float(low)):
+            alone, ids = index.stab(value), index.stab_batch([value])[1]
+            assert alone.tolist() == ids.tolist()
+    copied = copy.deepcopy(index)
+    for value in range(300):
+        assert copied.stab(value).tolist() == index.stab(value).tolist()
 
 
 def test_the_choice_of_a_structure_can_be_left_to_the_library() -> None:
@@ -490,11 +555,11 @@ def test_a_guide_finds_what_a_binary_search_finds(constants: Any) -> None:
     at = np.searchsorted(constants, values)
     equal = constants[np.minimum(at, len(constants) - 1)] == values
     valid = np.ones(len(values), np.uint8)
-    places = Guide(constants).places(values, np.empty(0, np.uint8))
+    places = Guide.build(constants).places(values, np.empty(0, np.uint8))
     assert places.tolist() == (2 * at + equal).tolist()
     valid[3] = 0
     places[3] = -1
-    assert Guide(constants).places(values, valid).tolist() == places.tolist()
+    assert Guide.build(constants).places(values, valid).tolist() == places.tolist()
 
 
 # ------------------------------------------------------------------ changes

@@ -15,9 +15,9 @@ import pyarrow as pa
 import pytest
 
 from bittern import Intervals
+from bittern.engine.intervals import CLOSED
 from bittern.errors import OptionError, brief
 from bittern.model.numbers import exact
-from bittern.stabbing.intervals import CLOSED
 from bittern.stabbing.registry import STRUCTURES
 
 INF = math.inf

@@ -14,6 +14,7 @@
     live/             a matcher whose subscriptions change meanwhile
     sets/             named sets that subscriptions look values up in
     explain.py one_value.py    why an event matched, or why it did not
+    intervals.py      intervals alone, without expressions
     backtest/         what a draft would have matched, over remembered events
     sharding/         how subscriptions that outgrow a host are cut
     answers.py unanswered.py   EXISTS and FORALL: what a matcher asks a history, or does without one

@@ -25,6 +25,7 @@ import numpy as np
 
 import bittern
 from bittern.arrays import Int32s, starts_of, stretches
+from bittern.engine.intervals import Intervals
 from bittern.errors import BitternError, OptionError
 from bittern.service import tables
 from bittern.service.advice import Advice, Measurement, as_json, as_text, disagreement, marks
@@ -33,7 +34,6 @@ from bittern.service.progress import Progress
 from bittern.service.report import count, say
 from bittern.stabbing.choose import choose, ranked
 from bittern.stabbing.estimate import Estimate
-from bittern.stabbing.intervals import Intervals
 from bittern.stabbing.registry import checked_memory, structure
 from bittern.stabbing.summary import Summary
 

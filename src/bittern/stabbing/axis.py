@@ -22,16 +22,16 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from bittern.arrays import Int32s
+from bittern.arrays import Int32s, prefixed, under
 from bittern.jit import frozen
 from bittern.model.distinct import distinct
 from bittern.model.numbers import (
@@ -52,7 +52,7 @@ from bittern.model.rank.space import (
     RankArrays,
     build_rank_space,
 )
-from bittern.model.strings import StringTable, arrow_strings
+from bittern.model.strings import StringTable, arrow_strings, arrow_text
 from bittern.stabbing.guide import Guide
 from bittern.stabbing.values import Values, canonical, cheapest, decimals, fits, nearest_float
 
@@ -63,14 +63,60 @@ _NO_STRINGS = pa.array([], pa.large_binary())
 class Axis:
     """The places of values among constants; immutable. ``kind`` None: there are no constants."""
 
-    def __init__(self, ends: Sequence[Values]) -> None:
+    def __init__(
+        self, kind: int | None, scale: int, constants: Any, rank: RankArrays, guide: Guide | None
+    ) -> None:
+        self.kind, self.scale = kind, scale
+        self.constants = constants
+        self._rank, self._guide = frozen(rank), guide
+
+    @classmethod
+    def build(cls, ends: Sequence[Values]) -> Self:
         """Cut the line at these ends, which are of one kind or NULL. O(n log n)."""
         told = [each for each in ends if each.kind is not None]
-        self.kind: int | None = told[0].kind if told else None
-        self.scale = told[0].scale if told else 0
-        self.constants: Any = _constants(told)
-        self._rank = frozen(_rank_arrays(self.kind, self.constants))
-        self._guide = _guide(self.kind, self.constants, self._rank)
+        kind = told[0].kind if told else None
+        constants = _constants(told)
+        rank = _rank_arrays(kind, constants)
+        scale = told[0].scale if told else 0
+        return cls(kind, scale, constants, rank, _guide(kind, constants, rank))
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Everything that ``from_arrays`` needs. O(arrays), or O(m) for objects."""
+        own = self._rank._asdict()
+        out = prefixed("rank.strings.", own.pop("strings")) | prefixed("rank.", own)
+        if self.kind == STRING:
+            out["text.data"], out["text.offsets"], _ = arrow_strings(self.constants)
+        elif self.constants.dtype == object:
+            texts = pa.array([str(number) for number in self.constants], pa.large_string())
+            out["numbers.data"], out["numbers.offsets"], _ = arrow_strings(texts)
+        else:
+            out["constants"] = self.constants
+        return out if self._guide is None else out | prefixed("guide.", self._guide.arrays())
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], kind: int | None, scale: int) -> Self:
+        """The axis that ``arrays`` described, where they are: O(1), or O(m) for objects."""
+        constants: Any
+        if "text.data" in arrays:
+            parts = [pa.py_buffer(arrays[f"text.{name}"]) for name in ("offsets", "data")]
+            count = len(arrays["text.offsets"]) - 1
+            constants = pa.Array.from_buffers(pa.large_binary(), count, [None, *parts])
+        elif "numbers.data" in arrays:
+            texts = arrow_text(arrays["numbers.data"], arrays["numbers.offsets"]).to_pylist()
+            constants = np.empty(len(texts), object)
+            constants[:] = [exact(Decimal(text)) for text in texts]
+        else:
+            constants = arrays["constants"]
+        strings = StringTable.from_arrays(under(arrays, "rank.strings."))
+        own = {name: arrays[f"rank.{name}"] for name in RankArrays._fields if name != "strings"}
+        guide = under(arrays, "guide.")
+        return cls(
+            kind,
+            scale,
+            constants,
+            RankArrays(**own, strings=strings.as_tuple),
+            Guide.from_arrays(guide) if guide else None,
+        )
 
     @property
     def n_places(self) -> int:
@@ -210,9 +256,9 @@ def _guide(kind: int | None, constants: Any, rank: RankArrays) -> Guide | None:
     if kind == STRING or not len(constants) or rank.heads[0, DIRECT] >= 0:
         return None
     if constants.dtype == np.float64:
-        return Guide(constants)
+        return Guide.build(constants)
     if constants.dtype == np.int64 and _are_floats(constants):
-        return Guide(constants.astype(np.float64))
+        return Guide.build(constants.astype(np.float64))
     return None
 
 

@@ -37,10 +37,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from bittern.arrays import Int32s
+from bittern.arrays import Int32s, Int64s
 from bittern.errors import OptionError, brief
 from bittern.jit import i4r, i4w, i8, i8r, i8w, inline, kernel, prefetch, read_only, void
 from bittern.stabbing.blocks import block_level, decompose_one
+from bittern.stabbing.cei_single import stab
 from bittern.stabbing.contract import MAX_DOMAIN, StabbingIndex, as_integer, check_bytes, unfit
 from bittern.stabbing.id_lists import IdLists, in_order_of_ids
 from bittern.stabbing.runs import RUNS, Runs, add_run
@@ -56,6 +57,8 @@ GROUP_BITS = 6
 _SMALLEST_BITS = 5
 _LARGEST_BITS = 30
 _EXTRA = 6
+_FEW = 64
+"""Ids that one value is given room for at first."""
 _AHEAD = 32
 """Values between asking for the directory entries of a path and reading them."""
 
@@ -216,6 +219,7 @@ class CEI(StabbingIndex):
         self.masks = masks
         #: What kernels take: cells, bits of a segment, bits of a group of cells with one mask.
         self.shape = np.array([domain, bits, min(bits, GROUP_BITS)], np.int64)
+        self._where: Int64s | None = None
 
     @classmethod
     def _build(
@@ -252,13 +256,41 @@ class CEI(StabbingIndex):
 
     def _insert(self, low: int, high: int, id: int) -> None:  # noqa: A002
         starts, levels, lists = self._blocks(low, high)
+        self._where = None
         self.lists.insert(lists, id)
         if not self.masks.flags.writeable:
             self.masks = self.masks.copy()
         _mark_some(starts, levels, self.shape[2], self.masks)
 
     def _delete(self, low: int, high: int, id: int) -> bool:  # noqa: A002
+        self._where = None
         return self.lists.delete(self._blocks(low, high)[2], id)
+
+    def stab(self, value: int) -> Int32s:
+        """Ids of the intervals that contain one value: one kernel, below a microsecond."""
+        if type(value) is not int:
+            return super().stab(value)
+        if not 0 <= value < self.domain:
+            return np.empty(0, np.int32)
+        where = self._where
+        if where is None:
+            where = self._where = self._located()
+        ids = np.empty(_FEW, np.int32)
+        n = stab(where, value, ids)
+        if n > _FEW:
+            ids = np.empty(n, np.int32)
+            stab(where, value, ids)
+        return ids[:n]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A copy has arrays of its own."""
+        return {**self.__dict__, "_where": None}
+
+    def _located(self) -> Int64s:
+        """What ``stab`` of ``cei_single`` takes, until the arrays are others."""
+        begins, ends, items = self.lists.begins, self.lists.ends, self.lists.items
+        addresses = [each.ctypes.data for each in (begins, ends, self.masks, items)]
+        return np.array([*self.shape, len(begins), *addresses, len(items)], np.int64)
 
     def _locate(self, values: Int32s) -> Runs:
         lists = self.lists
@@ -307,7 +339,7 @@ class CEI(StabbingIndex):
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Packed lists, exact masks and the two numbers that shape them: O(1) if unchanged."""
-        changed = not self.lists.packed
+        changed, self._where = not self.lists.packed, None
         offsets, items = self.lists.pack()
         if changed:
             self.masks = masks_of(self.lists, self.domain, self.bits)

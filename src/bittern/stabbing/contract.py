@@ -113,7 +113,7 @@ class StabbingIndex(ABC):
             )
 
     def stab(self, value: int) -> Int32s:
-        """Ids of the intervals that contain one value."""
+        """Ids of the intervals that contain one value; some structures have a shorter way."""
         return self.stab_batch(np.asarray([value]))[1]
 
     def stab_batch(self, values: ArrayLike) -> tuple[Int64s, Int32s]:

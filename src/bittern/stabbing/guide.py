@@ -15,7 +15,8 @@ exactly. Evenly spread constants have about one per bucket; crowded ones cost wh
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,18 +54,34 @@ def _find_places(
 class Guide:
     """Ascending distinct finite floats with their buckets; immutable."""
 
-    def __init__(self, constants: NDArray[np.float64]) -> None:
+    def __init__(
+        self, constants: NDArray[np.float64], starts: Int32s, least: float, factor: float
+    ) -> None:
+        self._constants, self._starts = constants, starts
+        self._least, self._factor = least, factor
+
+    @classmethod
+    def build(cls, constants: NDArray[np.float64]) -> Self:
         """O(n)."""
-        self.constants = constants
-        buckets = len(constants)
-        self._least = float(constants[0])
+        buckets, least = len(constants), float(constants[0])
         with np.errstate(all="ignore"):
-            self._factor = float(buckets / (constants[-1] - constants[0])) if buckets > 1 else 0.0
-            scaled = (constants - self._least) * self._factor
-        if not np.isfinite(scaled).all() or self._factor == 0:  # too close, or too far apart
-            buckets, self._factor, scaled = 1, 0.0, np.zeros(len(constants))
+            factor = float(buckets / (constants[-1] - constants[0])) if buckets > 1 else 0.0
+            scaled = (constants - least) * factor
+        if not np.isfinite(scaled).all() or factor == 0:  # too close, or too far apart
+            buckets, factor, scaled = 1, 0.0, np.zeros(len(constants))
         own = np.minimum(scaled, buckets - 1).astype(np.int32)
-        self._starts = np.searchsorted(own, np.arange(buckets + 1, dtype=np.int32)).astype(np.int32)
+        starts = np.searchsorted(own, np.arange(buckets + 1, dtype=np.int32)).astype(np.int32)
+        return cls(constants, starts, least, factor)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Everything that ``from_arrays`` needs: O(1)."""
+        shape = np.array([self._least, self._factor])
+        return {"constants": self._constants, "starts": self._starts, "shape": shape}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:
+        """The guide that ``arrays`` described, where they are: O(1)."""
+        return cls(arrays["constants"], arrays["starts"], *arrays["shape"].tolist())
 
     def places(self, values: NDArray[np.float64], valid: NDArray[np.uint8]) -> Int32s:
         """2i + 1 for what equals constant i, the even place beside if nothing does; -1: not valid.
@@ -72,5 +89,7 @@ class Guide:
         NaN is above all. O(1) per value, expected.
         """
         places = np.empty(len(values), np.int32)
-        _find_places(self.constants, self._starts, self._least, self._factor, values, valid, places)
+        _find_places(
+            self._constants, self._starts, self._least, self._factor, values, valid, places
+        )
         return places

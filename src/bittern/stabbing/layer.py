@@ -14,19 +14,20 @@ end and whether it is inside. So cells, 4 bytes per place, lead back to the inte
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bittern.arrays import Int32s, Int64s
+from bittern.arrays import Int32s, Int64s, prefixed, under
 from bittern.errors import OptionError, brief
 from bittern.model.rank.space import STRING, TIME
 from bittern.stabbing.axis import Axis
-from bittern.stabbing.contract import StabbingIndex
+from bittern.stabbing.contract import StabbingIndex, unfit
 from bittern.stabbing.registry import AUTO, build_chosen, checked_memory
 from bittern.stabbing.registry import structure as structure_named
+from bittern.stabbing.single import LONG_WAY, SingleValues
 from bittern.stabbing.values import NANOSECONDS, Scalar, Values, of_scalars
 
 Maker: TypeAlias = Callable[[Int32s, Int32s, Int32s, int], StabbingIndex]
@@ -63,23 +64,54 @@ class Spans(NamedTuple):
 class Layer:
     """Intervals on an axis; it keeps the intervals that it was built from."""
 
-    def __init__(self, axis: Axis, spans: Spans, make: Maker) -> None:
+    def __init__(
+        self,
+        axis: Axis,
+        cells: Int32s,
+        intervals: tuple[Int32s, Int32s, Int32s],
+        index: StabbingIndex,
+        *,
+        is_sorted: bool = False,
+    ) -> None:
+        self.axis, self.cells, self.index = axis, cells, index
+        self.lows, self.highs, self.ids = intervals
+        #: Beyond it, a structure that chooses is due to be built anew: cells are lists to build.
+        self.most_filed = _GROWTH * index.filed + self.n_cells
+        self._sorted = is_sorted
+        self._single: SingleValues | None = None
+
+    @classmethod
+    def build(cls, axis: Axis, spans: Spans, make: Maker) -> Self:
         """Give every place its cell and build the structure over the cells: O(m + n) and its."""
         begins = np.zeros(axis.n_places + 1, np.bool_)
         begins[spans.firsts] = True
         begins[spans.lasts + 1] = True
         begins[0] = False
-        self.axis = axis
-        self.cells = np.cumsum(begins[:-1], dtype=np.int32)
-        self.lows, self.highs, self.ids = (
-            self.cells[spans.firsts],
-            self.cells[spans.lasts],
-            spans.ids,
-        )
-        self.index = make(self.lows, self.highs, self.ids, self.n_cells)
-        #: Beyond it, a structure that chooses is due to be built anew: cells are lists to build.
-        self.most_filed = _GROWTH * self.index.filed + self.n_cells
-        self._sorted = False
+        cells = np.cumsum(begins[:-1], dtype=np.int32)
+        intervals = cells[spans.firsts], cells[spans.lasts], spans.ids
+        return cls(axis, cells, intervals, make(*intervals, int(cells[-1]) + 1))
+
+    def parts(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+        """Arrays by name and a few plain values, of which ``of_parts`` makes the layer again."""
+        arrays = prefixed("axis.", self.axis.arrays()) | prefixed("index.", self.index.arrays())
+        arrays |= {name: getattr(self, name) for name in ("cells", "lows", "highs", "ids")}
+        axis = {"axis_kind": self.axis.kind, "axis_scale": self.axis.scale}
+        return arrays, {**axis, "index": self.index.name, "sorted": self._sorted}
+
+    @classmethod
+    def of_parts(cls, arrays: Mapping[str, NDArray[Any]], meta: Mapping[str, Any]) -> Self:
+        """The layer that has these parts, which are not copied; SnapshotError if sizes disagree."""
+        axis = Axis.from_arrays(under(arrays, "axis."), meta["axis_kind"], meta["axis_scale"])
+        index = structure_named(meta["index"]).from_arrays(under(arrays, "index."))
+        cells, lows, highs, ids = (arrays[name] for name in ("cells", "lows", "highs", "ids"))
+        if not (
+            len(cells) == axis.n_places
+            and len(lows) == len(highs) == len(ids)
+            and all(each.dtype == np.int32 for each in (cells, lows, highs, ids))
+            and index.domain == int(cells[-1]) + 1
+        ):
+            raise unfit("intervals")
+        return cls(axis, cells, (lows, highs, ids), index, is_sorted=meta["sorted"])
 
     @property
     def n_cells(self) -> int:
@@ -93,6 +125,13 @@ class Layer:
         if len(values.valid):
             cells[places < 0] = -1
         return self.index.stab_batch(cells)
+
+    def stab_one(self, value: Any) -> Int32s | None:
+        """Ids of one value; None if it goes no short way (``single``)."""
+        if self._single is None:
+            self._single = SingleValues(self.axis, self.cells)
+        cell = self._single.cell(value)
+        return None if cell == LONG_WAY else self.index.stab(cell)
 
     def find(self, low: Values, high: Values, interval: Interval) -> Cells | None:
         """The cells of one interval; None if no cell begins where it does, or none ends there."""
@@ -148,7 +187,7 @@ class Layer:
         kept = np.flatnonzero(used[:-1])
         ends = self.axis.ends(kept)
         low, high, *others_sides = columns(others, kind, scale)
-        axis = Axis([ends, low, high])
+        axis = Axis.build([ends, low, high])
         place = np.zeros(len(used), np.int32)
         place[kept] = axis.places(ends)
         own = Spans(

@@ -40,6 +40,7 @@ NANOSECONDS = 3
 
 ALL_VALID = np.empty(0, np.uint8)
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+_NAIVE_EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001  of times without a zone, which are in UTC
 _MICROSECOND = dt.timedelta(microseconds=1)
 _DIGITS = Context(prec=50)  # of 64 bits there are 19; the caller's own context must not matter
 _SMALLEST = Decimal(10) ** (1 - BEYOND)
@@ -280,9 +281,14 @@ def _nanoseconds(value: Any, what: str) -> tuple[int | None, int]:
         one = _read_datetimes(np.array([value]), what)
         return int(one.data[0]) * 10 ** (NANOSECONDS - one.scale), one.scale
     if isinstance(value, dt.datetime):
-        aware = value if value.tzinfo else value.replace(tzinfo=dt.UTC)
-        return (aware - _EPOCH) // _MICROSECOND * 1000, 0
+        return microseconds(value) * 1000, 0
     return (value - _EPOCH.date()) // _MICROSECOND * 1000, 0
+
+
+def microseconds(moment: dt.datetime) -> int:
+    """Microseconds since 1970; a time without a zone is in UTC."""
+    since = moment - (_NAIVE_EPOCH if moment.tzinfo is None else _EPOCH)
+    return (since.days * _DAY + since.seconds) * 1_000_000 + since.microseconds
 
 
 def as_ends(values: Values, *, low: bool, scale: int, alone: bool = False) -> Values:

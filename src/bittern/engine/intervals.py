@@ -21,6 +21,7 @@ ends and deletions; new ends are refused.
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from math import isqrt
 from typing import Any, Self
@@ -29,7 +30,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bittern.arrays import Int32s, Int64s, occupied
-from bittern.errors import OptionError, brief
+from bittern.engine.snapshot.folder import read_snapshot, write_snapshot
+from bittern.errors import OptionError, SnapshotError, brief
 from bittern.jit import i4r, i4w, i8r, kernel, void
 from bittern.model.numbers import exact
 from bittern.model.rank.space import TIME
@@ -58,6 +60,9 @@ CLOSED = {
     "neither": (False, False),
 }
 """Whether the low and the high end belong to an interval; the words are those of pandas."""
+
+SAVED = "intervals"
+"""What a snapshot says that it is of."""
 
 _SOME = 64
 _ROOTS = 4
@@ -143,9 +148,9 @@ class Intervals:
         scale = max(0, low.scale, high.scale) if kind == TIME else 0
         low, high = as_ends(low, low=True, scale=scale), as_ends(high, low=False, scale=scale)
         numbers = _ids(ids, len(low.data))
-        axis = Axis([low, high])
+        axis = Axis.build([low, high])
         placed = spans(axis, low, high, np.bool_(left), np.bool_(right), numbers)
-        layer = Layer(axis, placed, maker(structure, parameters))
+        layer = Layer.build(axis, placed, maker(structure, parameters))
         return cls(layer, kind, scale, closed, (structure, parameters))
 
     def __len__(self) -> int:
@@ -161,8 +166,16 @@ class Intervals:
     # -- searching -----------------------------------------------------------------------------
 
     def stab(self, value: Any) -> Int32s:
-        """Ids of the intervals that contain one value."""
-        return self.stab_batch([value])[1]
+        """Ids of the intervals that contain one value: on a short way if it is of a usual type."""
+        ids = self._layer.stab_one(value)
+        if ids is None:
+            return self.stab_batch([value])[1]
+        if not self._aside:
+            return ids
+        if self._aside_layer is None:
+            self._aside_layer = self._made_aside()
+        more = self._aside_layer.stab_one(value)
+        return self.stab_batch([value])[1] if more is None else np.concatenate((ids, more))
 
     def stab_batch(self, values: Any) -> tuple[Int64s, Int32s]:
         """Ids per value, as offsets and one flat array: O(n + ids), fastest on sorted values.
@@ -193,8 +206,8 @@ class Intervals:
 
     def _made_aside(self) -> Layer:
         low, high, *more = columns(list(self._aside.elements()), self._kind, self._scale)
-        axis = Axis([low, high])
-        return Layer(axis, spans(axis, low, high, *more), maker(CEI.name, {}))
+        axis = Axis.build([low, high])
+        return Layer.build(axis, spans(axis, low, high, *more), maker(CEI.name, {}))
 
     # -- changes -------------------------------------------------------------------------------
 
@@ -314,11 +327,42 @@ class Intervals:
         held = self._layer.intervals(self._added, self._removed)
         others = list(self._aside.elements())
         axis, placed = self._layer.moved(held, others, kind=self._kind, scale=self._scale)
-        self._layer = Layer(axis, placed, maker(*self._structure))
+        self._layer = Layer.build(axis, placed, maker(*self._structure))
         self._aside_layer = None
         self._n_aside = self._changes = 0
         for changes in (self._aside, self._added, self._removed):
             changes.clear()
+
+    # -- on disk -------------------------------------------------------------------------------
+
+    def save(self, path: str | os.PathLike[str]) -> str:
+        """Write a snapshot, crash-safely; returns its id. Changes are built in first: O(size)."""
+        if self._aside or self._added or self._removed:
+            self._fold()
+        name, parameters = self._structure
+        arrays, meta = self._layer.parts()
+        chosen = {key: None if n is None else as_integer(n) for key, n in parameters.items()}
+        meta |= {"kind": SAVED, "closed": self.closed, "structure": name, "parameters": chosen}
+        return write_snapshot(path, arrays, meta | {"of": self._kind, "scale": self._scale})
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str], *, verify: bool = False) -> Self:
+        """Map saved intervals, in milliseconds whatever their number; ``verify`` reads all of it.
+
+        What changes them afterwards copies what it changes; the snapshot stays as it is.
+        """
+        snapshot = read_snapshot(path, verify=verify)
+        meta = snapshot.meta
+        if meta.get("kind") != SAVED:
+            raise SnapshotError(f"{os.fspath(path)} is a snapshot, but not one of Intervals")
+        try:
+            layer = Layer.of_parts(snapshot.arrays, meta)
+            structure = meta["structure"], meta["parameters"]
+            return cls(layer, meta["of"], meta["scale"], meta["closed"], structure)
+        except (KeyError, ValueError, TypeError, IndexError) as wrong:
+            raise SnapshotError(
+                f"{os.fspath(path)} has intervals that this release cannot read: {wrong!r}"
+            ) from wrong
 
     # -- looking inside ------------------------------------------------------------------------
 
