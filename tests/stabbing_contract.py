@@ -194,6 +194,27 @@ class StabbingContract:
         values = [9, 4, -1, 4, 10, 0, 2**31 - 1, -(2**31), 2**40, -(2**40), 3]
         assert stabs(index, values) == [brute_force(intervals, v) for v in values]
 
+    def test_a_single_value_finds_what_a_batch_does_whatever_has_changed(self) -> None:
+        rng = np.random.default_rng(3)
+        intervals = [(low, low + int(rng.integers(0, 9)), low % 50) for low in range(90)]
+        built = build(self.cls, intervals, 100)
+        mapped = self.cls.from_arrays(built.arrays())
+        values = [0, 7, 50, 98, 99, -1, 100, 2**40, np.int64(7), np.int32(50)]
+        for index in (built, mapped):
+            held = list(intervals)
+            for step in range(90):
+                if step % 10 == 0:
+                    expected = [brute_force(held, int(value)) for value in values]
+                    assert [sorted(index.stab(value).tolist()) for value in values] == expected
+                if step == 40:
+                    index.arrays()  # which may put what is searched elsewhere
+                index.insert(0, 99, step)
+                held.append((0, 99, step))
+                index.delete(*held.pop(0))
+        first = built.stab(7)
+        first[:] = -1
+        assert -1 not in built.stab(7)
+
     def test_a_large_build_agrees_with_brute_force(self) -> None:
         rng = np.random.default_rng(7)
         n, domain = 3000, 5000

@@ -101,6 +101,15 @@ class Dlist(StabbingIndex):
     def _delete(self, low: int, high: int, id: int) -> bool:  # noqa: A002
         return self.lists.delete(np.arange(low, high + 1, dtype=np.int32), id)
 
+    def stab(self, value: int) -> Int32s:
+        """Ids of the intervals that contain one value: its list, in half a microsecond or so."""
+        if type(value) is not int:
+            return super().stab(value)
+        if not 0 <= value < self.domain:
+            return np.empty(0, np.int32)
+        lists = self.lists
+        return lists.items[lists.begins[value] : lists.ends[value]].copy()
+
     def _locate(self, values: Int32s) -> Runs:
         lists = self.lists
         return Runs(lists.items, len(values), 1).search(_search, lists.begins, lists.ends, values)
