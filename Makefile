@@ -7,6 +7,7 @@ VENV := .venv
 RUN := $(VENV)/bin/python
 KAFKA_JARS := scripts/kafka_jars.sh .kafka $(RUN)
 JUDGE_JARS := scripts/judge_jars.sh .judges
+S3 := scripts/s3.sh .s3 $(RUN)
 # Whole runs write benchmarks/results/<date>.json; `make bench BENCH_ARGS=--small` only tries.
 BENCH_ARGS := --peers
 SPARK_BENCH_ARGS :=
@@ -23,7 +24,7 @@ PLAIN := core/test_cei core/test_dlist core/test_json_text core/test_patterns co
 # Tests start processes by the hundred, and each would compile all sources again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help demo console ready test test-all test-plain test-spark-versions check kafka-jars judge-jars
+.PHONY: help demo console ready test test-all test-plain test-spark-versions check kafka-jars judge-jars s3
 .PHONY: clean docs
 .PHONY: bench bench-papers bench-seed-003 bench-spark bench-streaming bench-history bench-pb-tree
 .PHONY: bench-serve conformance rivals
@@ -46,6 +47,7 @@ help:
 	@echo "             Spark's Kafka connector and a broker, which the tests get as well"
 	@echo "make judge-jars"
 	@echo "             other systems' matchers, which the tests get as well"
+	@echo "make s3      Spark's connector for S3 and a server of its protocol, which tests get too"
 	@echo "make bench   the benchmarks, beside DuckDB and Polars: JSON and tables (BENCH_ARGS)"
 	@echo "make bench-papers"
 	@echo "             the experiments of the papers again, beside other libraries: page and plots"
@@ -82,6 +84,7 @@ ready: $(VENV)/.has-dev
 	@scripts/postgresql.sh || echo "bittern: TESTS WITH POSTGRESQL ARE SKIPPED, see above" >&2
 	@$(KAFKA_JARS) || echo "bittern: TESTS WITH KAFKA ARE SKIPPED, see above" >&2
 	@$(JUDGE_JARS) || echo "bittern: TESTS BESIDE OTHER SYSTEMS' MATCHERS ARE SKIPPED, see above" >&2
+	@$(S3) || echo "bittern: TESTS WITH S3 ARE SKIPPED, see above" >&2
 	@scripts/chromium.sh || echo "bittern: TESTS WITH A BROWSER ARE SKIPPED, see above" >&2
 	@java_home=$$(scripts/java.sh) && export JAVA_HOME=$$java_home && \
 		{ $(RUN) tests/class_archive.py 2>/dev/null || \
@@ -117,6 +120,9 @@ kafka-jars: $(VENV)/.has-dev
 
 judge-jars:
 	@$(JUDGE_JARS)
+
+s3: $(VENV)/.has-dev
+	@$(S3)
 
 bench: $(VENV)/.has-bench
 	$(RUN) -m benchmarks.run $(BENCH_ARGS)
@@ -174,4 +180,5 @@ clean:
 	rm -rf $(VENV) build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	rm -rf spark-warehouse metastore_db derby.log artifacts demo-output console-data .jvm
 	rm -rf .spark-versions .kafka .kafka.partial .judges .judges.partial .rivals .rivals.partial .monitor .monitor.partial
+	rm -rf .s3 .s3.partial
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -29,6 +29,7 @@ from class_archive import jvm_options
 from judges import judges  # noqa: F401  a fixture
 from kafka_broker import kafka  # noqa: F401  a fixture
 from postgres import postgres  # noqa: F401 (a fixture)
+from s3_server import s3  # noqa: F401  a fixture
 from spark_sessions import quick_settings, why_no_spark
 from steady import PATIENCE
 

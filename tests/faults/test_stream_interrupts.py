@@ -148,9 +148,9 @@ class Frame:
 def test_what_a_step_remembers(new: Callable[[], Path]) -> None:
     def made() -> SimpleNamespace:
         path = new()
-        States(str(path)).keep(0, Frame(0))  # type: ignore[arg-type]
-        States(str(path)).keep(1, Frame(1))  # type: ignore[arg-type]
-        return SimpleNamespace(path=path, states=States(str(path)))
+        States(Outbox(path / "state")).keep(0, Frame(0))  # type: ignore[arg-type]
+        States(Outbox(path / "state")).keep(1, Frame(1))  # type: ignore[arg-type]
+        return SimpleNamespace(path=path, states=States(Outbox(path / "state")))
 
     for fault in each_fault(made, lambda subject: subject.states.keep(2, Frame(2)), moments=12):
         states = fault.subject.states

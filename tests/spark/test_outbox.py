@@ -13,6 +13,7 @@ import pytest
 pytest.importorskip("pyspark")
 
 from bittern.errors import OptionError, PipelineError
+from bittern.spark.stores.places import remote_place
 from bittern.spark.streaming.files import Files
 from bittern.spark.streaming.outbox import Outbox, check_apart
 from steady import PATIENCE
@@ -94,9 +95,30 @@ def test_a_table_where_a_file_is(tmp_path: Path) -> None:
         Outbox.at(tmp_path / "file").claim("q1")
 
 
-def test_a_table_has_a_path() -> None:
-    with pytest.raises(OptionError, match="s3://bucket/matches"):
-        Files("s3://bucket/matches").check(None)  # type: ignore[arg-type]
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("s3://bucket/matches", r"s3://bucket/matches.*: write s3a://bucket/folder"),
+        ("s3n://bucket/matches", r"write s3a://bucket/folder"),
+        ("gs://bucket/matches", r"gs://bucket/matches is not: give a path"),
+        ("s3a://bucket", r"must be a folder in a bucket"),
+        ("s3a://bucket/", r"must be a folder in a bucket"),
+        ("s3a://bucket/a/../b", r"must be a folder in a bucket"),
+        ("s3a:/bucket/matches", r"has no bucket or has options"),
+        ("s3a:///matches", r"has no bucket or has options"),
+        ("s3a://bucket/matches?endpoint=x", r"spark\.hadoop\.fs\.s3a\.\*"),
+    ],
+)
+def test_a_table_has_a_path_or_a_folder_in_a_bucket(path: str, said: str) -> None:
+    with pytest.raises(OptionError, match=said):
+        Files(path).check(None)  # type: ignore[arg-type]
+
+
+def test_places_in_buckets() -> None:
+    for written in ("s3a://b/a/c", "s3a://b//a/c/", "s3a://b/a//c//"):
+        assert remote_place(written, "table") == "s3a://b/a/c"
+    for path in ("matches", "/data/s3a:/x", "file:/data/matches", Path("x")):
+        assert remote_place(path, "table") is None
 
 
 # ------------------------------------------------------------------ batches
@@ -149,6 +171,10 @@ def test_folders_are_apart(tmp_path: Path) -> None:
     for one, other in ((tmp_path / "a", inside), (inside, tmp_path / "a"), (inside, inside)):
         with pytest.raises(OptionError, match="separate folders"):
             check_apart(checkpoint=one, sink=other)
+    check_apart(checkpoint="s3a://b/a", sink="s3a://b/ab", rejects=tmp_path / "a")
+    for one, other in (("a", "a/b"), ("a/b", "a"), ("a", "a"), ("a/", "/a")):
+        with pytest.raises(OptionError, match="separate folders"):
+            check_apart(checkpoint=f"s3a://b/{one}", sink=f"s3a://b/{other}")
     (tmp_path / "a").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "a")
     with pytest.raises(OptionError, match="sink and rejects must be separate"):

@@ -319,7 +319,7 @@ def test_a_checkpoint_that_cannot_be_written_is_told_at_once(
 
 
 @pytest.mark.parametrize(
-    "path", ["s3://bucket/checkpoint", "hdfs://host/checkpoint", "s3a://b/c", "dbfs:/c"]
+    "path", ["gs://bucket/checkpoint", "hdfs://host/checkpoint", "abfss://b@c/d", "dbfs:/c"]
 )
 def test_a_checkpoint_has_a_path(path: str) -> None:
     for refused in (

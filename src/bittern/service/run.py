@@ -38,6 +38,7 @@ from bittern.service.live_view import LiveView
 from bittern.service.pipeline_file import PipelineFile
 from bittern.service.report import count, say
 from bittern.spark import changes, session, streaming
+from bittern.spark.stores.places import remote_place
 from bittern.spark.streaming.json_lines import JsonLines
 from bittern.spark.streaming.metrics import Exporter, Figures, Metrics
 from bittern.spark.streaming.pins import Checkpoint
@@ -89,6 +90,8 @@ def _try_checkpoint(path: str, *, make: bool) -> None:
 
     The checkpoint is held only for a moment: the pipeline takes it when it starts.
     """
+    if remote_place(path, "checkpoint") is not None:
+        return  # the pipeline does, when Spark can reach it
     checkpoint = Checkpoint(path)
     if make or checkpoint.own.is_dir():
         with checkpoint:

@@ -18,6 +18,7 @@ In the order in which a call and its events meet them::
     history/                         the documents that events are compared with
     operator.py                      in a worker: batch by batch into the embedded engine
     sink/                            ``write``: matches straight from the tasks
+    stores/                          tables and small files in an object store
     sql.py  planning.py              ``register`` and ``plan``
     changes/                         ``match_changes``: what rows enter and leave as they change
     backtesting.py                   ``backtest``: what a draft would have matched
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from bittern.spark.planning import plan
     from bittern.spark.sink.writing import write
     from bittern.spark.sql import register
+    from bittern.spark.stores.reading import read_matches
     from bittern.spark.streaming.pipeline import Pipeline
     from bittern.spark.subscriptions.building import build
 
@@ -49,6 +51,7 @@ __all__ = [
     "match",
     "match_changes",
     "plan",
+    "read_matches",
     "register",
     "streaming",
     "write",
@@ -62,6 +65,7 @@ _HOMES = {
     "match": "bittern.spark.frames",
     "match_changes": "bittern.spark.changes.matching",
     "plan": "bittern.spark.planning",
+    "read_matches": "bittern.spark.stores.reading",
     "register": "bittern.spark.sql",
     "write": "bittern.spark.sink.writing",
 }

@@ -34,6 +34,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from pyarrow import fs
 from pyspark import TaskContext
 
 from bittern.errors import OptionError
@@ -69,6 +70,8 @@ class Table:
     footer: dict[str, str]
     #: Are its readers Arrow's? They get types that Parquet has none for back from Arrow's schema.
     for_arrow: bool = False
+    #: Of pyarrow, to which the folder belongs; None: the files have paths.
+    filesystem: fs.FileSystem | None = None
 
     def part(self, partition: int, attempt: int) -> PartFile:
         """The file of one attempt to write a partition."""
@@ -81,7 +84,7 @@ class PartFile:
     def __init__(self, table: Table, name: str) -> None:
         self._table = table
         self._name = name
-        self._path = Path(table.folder) / name
+        self._path = f"{table.folder}/{name}"
         self._writer: pq.ParquetWriter | None = None
         self._waiting: list[pa.RecordBatch] = []
         self._bytes = 0
@@ -100,19 +103,22 @@ class PartFile:
 
     def create(self, schema: pa.Schema) -> None:
         """Make the file, for rows of this schema, in which all that is nested may be NULL."""
-        if not self._path.parent.is_dir():
+        folder, filesystem = self._table.folder, self._table.filesystem
+        if filesystem is None and not Path(folder).is_dir():
             raise OptionError(
-                f"{socket.gethostname()} cannot see {self._path.parent}: write to a folder that "
+                f"{socket.gethostname()} cannot see {folder}: write to a folder that "
                 f"driver and executors share, or use match(...).write.parquet(...)"
             )
-        self._writer = pq.ParquetWriter(
-            self._path,
-            schema,
-            **_encodings(schema),
-            compression=self._table.codec,
-            store_decimal_as_integer=True,
-            store_schema=self._table.for_arrow,
-        )
+        with self._writing():
+            self._writer = pq.ParquetWriter(
+                self._path,
+                schema,
+                filesystem=filesystem,
+                **_encodings(schema),
+                compression=self._table.codec,
+                store_decimal_as_integer=True,
+                store_schema=self._table.for_arrow,
+            )
         self._writer.add_key_value_metadata(self._table.footer)
 
     def _encode(self) -> None:
@@ -131,7 +137,7 @@ class PartFile:
         try:
             yield
         except OSError as error:
-            raise OptionError(f"cannot write to {self._path.parent}: {error}") from error
+            raise OptionError(f"cannot write to {self._table.folder}: {error}") from error
 
     def close(self) -> tuple[str | None, int]:
         """Finish the file and flush it to disk; returns its name and size, if there is one."""
@@ -141,15 +147,21 @@ class PartFile:
             return None, 0
         with self._writing():
             self._writer.close()
-            sync(self._path)
-            return self._name, self._path.stat().st_size
+            if self._table.filesystem is not None:
+                return self._name, self._table.filesystem.get_file_info(self._path).size
+            sync(Path(self._path))
+            return self._name, Path(self._path).stat().st_size
 
     def discard(self) -> None:
         """Remove what was written."""
         if self._writer is not None:
             with contextlib.suppress(OSError):  # it may be what has failed already
                 self._writer.close()
-            self._path.unlink(missing_ok=True)
+            if self._table.filesystem is None:
+                Path(self._path).unlink(missing_ok=True)
+                return
+            with contextlib.suppress(OSError):  # the commit of the batch removes it
+                self._table.filesystem.delete_file(self._path)
 
 
 def nullable_inside(schema: pa.Schema) -> pa.Schema:

@@ -33,7 +33,7 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Protocol, Self
 
 from bittern.errors import OptionError
 from bittern.files import new_temporary, only_writer, put_in_place, sync
@@ -43,6 +43,25 @@ MODES = ("error", "overwrite")
 #: A file of a table, alone or beside others.
 _PART = re.compile(r"(?P<table>.*\.parquet|_SUCCESS)|_metadata|_common_metadata|\..*\.crc")
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):/")
+
+
+class Stage(Protocol):
+    """A table that is being written, as its writer sees it."""
+
+    #: The folder that tasks write to, and pyarrow's file system that it belongs to, if it has no
+    #: path.
+    attempts: Any
+    filesystem: Any
+
+    @property
+    def token(self) -> str:
+        """The part of file names that is unique to this run."""
+
+    def accept(self, name: str, size: int) -> None:
+        """Add a file that a task wrote to the table."""
+
+    def commit(self) -> None:
+        """Have the accepted files be the table."""
 
 
 class Staging:
@@ -62,6 +81,7 @@ class Staging:
         if mode not in MODES:
             also = " To append, use match(...).write.mode('append')." if mode == "append" else ""
             raise OptionError(f"mode must be 'error' or 'overwrite', not {mode!r}.{also}")
+        self.filesystem = None
         self.path = os.fspath(path)
         self.target = local_path(self.path)
         self._mode = mode

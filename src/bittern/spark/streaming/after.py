@@ -51,6 +51,7 @@ from bittern.spark.arrow_tables import frame_of, to_arrow
 from bittern.spark.attributes import names_of, quoted
 from bittern.spark.operator import SUBSCRIPTION
 from bittern.spark.streaming.batch import After, Batch
+from bittern.spark.streaming.outbox import table_at
 from bittern.spark.streaming.state import States
 from bittern.spark.versions import VariantType
 
@@ -115,7 +116,7 @@ class Edge(After):
                 StructField("held", ArrayType(StringType())),
             ]
         )
-        states = States(folder)
+        states = States(table_at(f"{folder}/state", batch.spark))
         before = states.before(matches.sparkSession, batch.batch_id, remembered)
         anonymous = reduce(or_, [F.col(quoted(name)).isNull() for name in self.entity])
         events = (
@@ -197,7 +198,7 @@ class Throttle(After):
         self.check(batch.keys)
         matches = batch.matches
         _check_orderable("order", [matches.schema[name] for name in self.order])
-        states = States(folder)
+        states = States(table_at(f"{folder}/state", batch.spark))
         window = F.lit((batch.time - _EPOCH) // self.per).cast("bigint").alias("window")
         seconds = F.lit(self.per // timedelta(seconds=1)).cast("bigint").alias("seconds")
         counts = states.before(matches.sparkSession, batch.batch_id, _COUNTS)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pyspark.sql import SparkSession
 
 from bittern.spark.streaming.batch import Batch, Sink
-from bittern.spark.streaming.outbox import Outbox
+from bittern.spark.streaming.outbox import table_at
 
 
 @dataclass(frozen=True)
@@ -18,13 +18,14 @@ class Files(Sink):
     Tasks write straight into it; ``outbox.py`` says why a reader sees each batch whole and once.
     """
 
-    #: A path, or a ``file:`` URI, of a file system that driver and executors share.
+    #: A path, or a ``file:`` URI, of a file system that driver and executors share; or a folder in
+    #: a bucket, ``s3a://bucket/folder``, which ``bittern.spark.read_matches`` reads.
     path: str | os.PathLike[str]
 
-    def check(self, spark: SparkSession) -> None:  # noqa: ARG002
+    def check(self, spark: SparkSession) -> None:
         """Raise an OptionError for a path that no task could write to."""
-        Outbox.at(self.path)
+        table_at(self.path, spark)
 
     def deliver(self, batch: Batch) -> None:
         """Write what after-steps let pass; without after-steps, tasks have written it already."""
-        Outbox.at(self.path).write(batch.matches, batch.batch_id)
+        table_at(self.path, batch.spark).write(batch.matches, batch.batch_id)

@@ -16,6 +16,8 @@ in one rename when all of it is on disk (``spark/sink/staging.py``), so a reader
 batch. One that is there says that its batch was written, and it is not written again: that is what
 makes delivery exactly-once, since Spark itself may run a batch several times.
 
+In an object store ``stores/manifests.py`` does the same without renames.
+
 Batches are numbered by query, so two queries cannot share a table: the second would take the
 first's folders for its own. ``claim`` refuses that.
 """
@@ -33,6 +35,8 @@ from pyspark.sql import DataFrame, SparkSession
 from bittern.errors import OptionError, PipelineError
 from bittern.files import only_writer, sync
 from bittern.spark.sink.staging import Staging, local_path
+from bittern.spark.stores.manifests import ManifestTable
+from bittern.spark.stores.places import remote_place
 from bittern.spark.streaming.pins import create_once
 from bittern.spark.told import NUMBER, read_told, words
 
@@ -134,14 +138,22 @@ class Outbox:
                 shutil.rmtree(self.folder(batch_id), ignore_errors=True)
 
 
+def table_at(path: str | os.PathLike[str], spark: SparkSession) -> Outbox | ManifestTable:
+    """The growing table at a path, or at a URI of an object store."""
+    root = remote_place(path, "a table of a pipeline")
+    return Outbox.at(path) if root is None else ManifestTable(spark, root)
+
+
 def check_apart(**paths: str | os.PathLike[str] | None) -> None:
     """Raise an OptionError where one of these folders, named by what it is for, is in another."""
     known = {
-        name: local_path(os.fspath(path), name) for name, path in paths.items() if path is not None
+        name: remote_place(path, name) or local_path(os.fspath(path), name)
+        for name, path in paths.items()
+        if path is not None
     }
     for name, path in known.items():
         for other, place in known.items():
-            if name != other and path.is_relative_to(place):
+            if name != other and f"{path}/".startswith(f"{place}/"):
                 raise OptionError(
                     f"{name} and {other} must be separate folders, not {path} in {place}"
                 )

@@ -19,7 +19,7 @@ record ever after: two attempts at a batch find the same matches. A pin appears 
 Two drivers at once are prevented in three ways. The lock of ``bittern/`` cannot be removed without
 removing its content; that of the file works where folders cannot be locked (NFS). Before each pin,
 both must still be what was locked. And where nothing can be locked at all, only one of two drivers
-creates a pin: the other stops.
+creates a pin: the other stops. In an object store, which has no locks, ``claims.py`` does it.
 
 Cost: two small files and two ``fsync`` for each batch.
 """
@@ -36,7 +36,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 from bittern.errors import PipelineError
 from bittern.files import Opened, sync, to_disk, try_hold
@@ -47,6 +47,7 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY
 _FILE = os.O_RDWR | os.O_CREAT
 #: Pins that stay, so that one can look up later what a batch was matched with.
 _KEPT = 1000
+_OWNER = "bittern/owner.json"
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,53 @@ class Pin:
     version: int
     #: When it was bound, in UTC.
     time: datetime
+
+
+class SmallFiles(Protocol):
+    """The small files of a checkpoint, by their names in it; those of an object store have it."""
+
+    def place(self, name: str) -> object:
+        """Where a file is, for messages."""
+
+    def read(self, name: str) -> bytes:
+        """The content of a file; FileNotFoundError if there is none."""
+
+    def create(self, name: str, told: dict[str, Any]) -> bool:
+        """Write a small JSON file for good, whole or not at all; False if there is one already."""
+
+    def has(self, name: str) -> bool:
+        """Whether there is a file, or a folder with something in it."""
+
+    def remove(self, name: str) -> None:
+        """Remove a file; there may be none."""
+
+
+class LocalFiles:
+    """Small files in a folder with a path."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def place(self, name: str) -> Path:
+        """The path of a file."""
+        return self._folder / name
+
+    def read(self, name: str) -> bytes:
+        """The content of a file; FileNotFoundError if there is none."""
+        return self.place(name).read_bytes()
+
+    def create(self, name: str, told: dict[str, Any]) -> bool:
+        """Write a small JSON file for good, whole or not at all; False if there is one already."""
+        return create_once(self.place(name), told)
+
+    def has(self, name: str) -> bool:
+        """Whether there is a file, or a folder with something in it."""
+        place = self.place(name)
+        return place.is_file() or (place.is_dir() and any(place.iterdir()))
+
+    def remove(self, name: str) -> None:
+        """Remove a file; there may be none."""
+        self.place(name).unlink(missing_ok=True)
 
 
 class Checkpoint:
@@ -69,8 +117,11 @@ class Checkpoint:
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = local_path(os.fspath(path), "checkpoint")
-        self.own = self.path / "bittern"
+        self.path: Any = local_path(os.fspath(path), "checkpoint")
+        self.own: Any = self.path / "bittern"
+        #: The checkpoint, as Spark is told of it.
+        self.location = f"file:{self.path}"
+        self._files: SmallFiles = LocalFiles(self.path)
         self._pins = self.own / "pins"
         self._held: dict[Path, Opened] = {}  # what is locked
 
@@ -97,7 +148,7 @@ class Checkpoint:
                     f"the checkpoint {self.path} is in use by {self._holder()}: stop that "
                     f"one first, or give this pipeline its own checkpoint"
                 )
-        self._check_held(held)  # another may have removed one in between
+        _check_same(held)  # another may have removed one in between
         lock = held[self.own / "lock"].number
         os.ftruncate(lock, 0)
         os.pwrite(lock, f"process {os.getpid()} on {socket.gethostname()}\n".encode(), 0)
@@ -110,19 +161,12 @@ class Checkpoint:
             return text or "another pipeline"
         return "another pipeline"
 
-    def _check_held(self, held: dict[Path, Opened]) -> None:
-        """Raise if what is at a path is not what was locked there."""
-        for place, opened in held.items():
-            try:
-                same = os.path.samestat(os.fstat(opened.number), place.stat())
-            except FileNotFoundError:
-                same = False
-            if not same:
-                raise PipelineError(
-                    f"{place} was removed or replaced while this pipeline held its lock: another "
-                    f"pipeline may use the checkpoint now, so this one stops; make sure that only "
-                    f"one runs, and start it again"
-                )
+    def _check_held(self) -> None:
+        """Raise unless this pipeline still holds the checkpoint."""
+        _check_same(self._held)
+
+    def when_lost(self, call: Callable[[PipelineError], object]) -> None:
+        """Call this if another driver takes over, which locks do not let happen."""
 
     def _probe(self) -> None:
         """Write something now rather than fail in the first batch."""
@@ -141,32 +185,30 @@ class Checkpoint:
 
     def query_id(self) -> str | None:
         """Spark's id of the query, the same after every restart; None before its first start."""
-        place = self.path / "metadata"
         try:
-            return component(read_told(place.read_bytes())["id"])
+            return component(read_told(self._files.read("metadata"))["id"])
         except FileNotFoundError:
             return None
         except (OSError, ValueError, KeyError) as error:
             raise PipelineError(
-                f"{place} cannot be read ({_said(error)}): the checkpoint is damaged; "
-                f"{self._metadata_remedy()}"
+                f"{self._files.place('metadata')} cannot be read ({_said(error)}): the checkpoint "
+                f"is damaged; {self._metadata_remedy()}"
             ) from error
 
     def check_query(self) -> None:
         """Raise a PipelineError if Spark could not continue the query that was here before."""
         if self.query_id() is not None:
             return
-        begun = [self.own / "owner.json", *map(self.path.joinpath, ("offsets", "commits"))]
-        if any(place.is_file() or (place.is_dir() and any(place.iterdir())) for place in begun):
+        if any(map(self._files.has, (_OWNER, "offsets", "commits"))):
             raise PipelineError(
-                f"{self.path / 'metadata'} is missing, and the checkpoint has batches: "
+                f"{self._files.place('metadata')} is missing, and the checkpoint has batches: "
                 f"{self._metadata_remedy()}"
             )
 
     def _metadata_remedy(self) -> str:
         """What to do about a file of Spark's that says nothing but the query's id."""
         with contextlib.suppress(OSError, ValueError, KeyError):
-            query = component(read_told((self.own / "owner.json").read_bytes())["query"])
+            query = component(read_told(self._files.read(_OWNER))["query"])
             return f'restore it; it only needs to hold {{"id":"{query}"}}'
         return "restore it, or start with a new checkpoint"
 
@@ -175,14 +217,15 @@ class Checkpoint:
 
         ``PipelineError`` if they are another's.
         """
-        place = self.own / "owner.json"
         try:
-            if not place.exists():
-                create_once(place, {"catalog": catalog, "query": query_id})
-            told = read_told(place.read_bytes())
+            if not self._files.has(_OWNER):
+                self._files.create(_OWNER, {"catalog": catalog, "query": query_id})
+            told = read_told(self._files.read(_OWNER))
             found = {"catalog": words(told["catalog"]), "query": words(told["query"])}
         except (OSError, ValueError, KeyError) as error:
-            raise PipelineError(f"cannot use {place}: {_said(error)}") from error
+            raise PipelineError(
+                f"cannot use {self._files.place(_OWNER)}: {_said(error)}"
+            ) from error
         for what, given in (("catalog", catalog), ("query", query_id)):
             if found[what] != given:
                 raise PipelineError(
@@ -195,44 +238,65 @@ class Checkpoint:
 
         ``PipelineError`` if another driver works on the checkpoint.
         """
-        self._check_held(self._held)
-        place = self._place(batch_id)
-        found = self._read(place)
+        self._check_held()
+        name = _name(batch_id)
+        found = self.pinned(batch_id)
         if found is not None:
             return found
         told = {"version": newest(), "time": datetime.now(UTC).isoformat()}
         try:
-            if not create_once(place, told):
+            if not self._files.create(name, told):
                 raise PipelineError(
-                    f"another pipeline has written the pin {place} at the same time: a checkpoint "
-                    f"can have only one driver, so this one stops"
+                    f"another pipeline has written the pin {self._files.place(name)} at the same "
+                    f"time: a checkpoint can have only one driver, so this one stops"
                 )
-            self._place(batch_id - _KEPT).unlink(missing_ok=True)
+            if batch_id >= _KEPT:
+                self._files.remove(_name(batch_id - _KEPT))
         except OSError as error:
-            raise PipelineError(f"cannot write the pin {place}: {error}") from error
-        pin = self._read(place)
+            raise PipelineError(
+                f"cannot write the pin {self._files.place(name)}: {error}"
+            ) from error
+        pin = self.pinned(batch_id)
         assert pin is not None
         return pin
 
+    def is_noted(self, batch_id: int) -> bool:
+        """Whether Spark has noted a batch as done."""
+        return self._files.has(f"commits/{batch_id}")
+
     def pinned(self, batch_id: int) -> Pin | None:
         """The pin that a batch has, if any."""
-        return self._read(self._place(batch_id))
-
-    def _place(self, batch_id: int) -> Path:
-        return self._pins / f"{batch_id:020d}.json"
-
-    def _read(self, place: Path) -> Pin | None:
+        name = _name(batch_id)
         try:
-            told = read_told(place.read_bytes())
+            told = read_told(self._files.read(name))
             return Pin(whole(told["version"]), _moment(told["time"]))
         except FileNotFoundError:
             return None
         except (OSError, ValueError, KeyError) as error:
             raise PipelineError(
-                f"the pin {place} cannot be read ({_said(error)}): it names the version of the "
-                f"catalog that the batch was matched with, so nothing is matched without it; "
-                f"restore it"
+                f"the pin {self._files.place(name)} cannot be read ({_said(error)}): it names the "
+                f"version of the catalog that the batch was matched with, so nothing is matched "
+                f"without it; restore it"
             ) from error
+
+
+def _check_same(held: dict[Path, Opened]) -> None:
+    """Raise if what is at a path is not what was locked there."""
+    for place, opened in held.items():
+        try:
+            same = os.path.samestat(os.fstat(opened.number), place.stat())
+        except FileNotFoundError:
+            same = False
+        if not same:
+            raise PipelineError(
+                f"{place} was removed or replaced while this pipeline held its lock: another "
+                f"pipeline may use the checkpoint now, so this one stops; make sure that only "
+                f"one runs, and start it again"
+            )
+
+
+def _name(batch_id: int) -> str:
+    return f"bittern/pins/{batch_id:020d}.json"
 
 
 def _close(held: dict[Path, Opened]) -> None:

@@ -51,11 +51,12 @@ from bittern.spark.sink.part_files import VERSION
 from bittern.spark.sink.staging import local_path
 from bittern.spark.sink.writing import texts_in
 from bittern.spark.streaming.batch import After, Sink
+from bittern.spark.streaming.claims import ClaimedCheckpoint, checkpoint_at
 from bittern.spark.streaming.documents import StreamHistory
 from bittern.spark.streaming.files import Files
 from bittern.spark.streaming.listener import Listener
 from bittern.spark.streaming.metrics import Metrics
-from bittern.spark.streaming.outbox import BATCH, QUERY, Outbox, check_apart
+from bittern.spark.streaming.outbox import BATCH, QUERY, check_apart, table_at
 from bittern.spark.streaming.pins import Checkpoint
 from bittern.spark.streaming.steps import PipelinePlan, Steps
 
@@ -85,7 +86,8 @@ class Pipeline:
     sink
         Where matches go: ``bittern.spark.streaming`` has them. A path is short for ``Files(path)``.
     checkpoint
-        A folder, on a file system that survives the driver, for all that a restart needs.
+        A folder, on a file system that survives the driver, for all that a restart needs; or one
+        in a bucket, ``s3a://bucket/folder``.
     event_id, json, limit
         As in ``bittern.spark.match``.
     payload
@@ -175,12 +177,7 @@ class Pipeline:
         check_apart(checkpoint=checkpoint, sink=path, rejects=rejects, history=documents_in)
         if name is not None and (not isinstance(name, str) or not name):
             raise OptionError(f"name must be a text, not {brief(name)}")
-        own = Checkpoint(checkpoint)
-        folder = (
-            own.own / "history"
-            if documents_in is None
-            else local_path(os.fspath(documents_in), "history")
-        )
+        own = checkpoint_at(checkpoint, events.sparkSession)
         self._events = events
         self._name = f"bittern:{name or own.path}"
         self._trigger = {"availableNow": True} if available_now else _interval(trigger, events)
@@ -192,11 +189,11 @@ class Pipeline:
             keys,
             documents,
             limit,
-            None if rejects is None else Outbox.at(rejects),
+            None if rejects is None else table_at(rejects, events.sparkSession),
             store,
             tuple(after),
             Metrics() if metrics is None else metrics,
-            None if history is False else StreamHistory(folder, keep),
+            _history(own, documents_in, keep) if history is not False else None,
             tuple(order_of(events, order_by)),
             own_columns.schema,
             own_columns.payload,
@@ -291,6 +288,20 @@ def _check_history(history: Any, keep: int | None, order_by: Any) -> None:
             raise OptionError(f"{name} needs a history: give history=True too")
 
 
+def _history(
+    checkpoint: Checkpoint, folder: str | os.PathLike[str] | None, keep: int | None
+) -> StreamHistory:
+    """The documents of a pipeline, in a folder or in its checkpoint."""
+    if folder is None:
+        folder = f"{checkpoint.own}/history"
+        if isinstance(checkpoint, ClaimedCheckpoint):
+            raise OptionError(
+                f"a history cannot be kept in {checkpoint.path}: give history= the path of a "
+                f"folder that driver and executors share"
+            )
+    return StreamHistory(local_path(os.fspath(folder), "history"), keep)
+
+
 def _check_classic(spark: SparkSession) -> None:
     if session.is_connect(spark):
         raise OptionError(
@@ -321,6 +332,7 @@ class Running:
         self._stopping = self._aborting = False
         self._last = -1
         self._failure: BaseException | None = None
+        self._lost: PipelineError | None = None
         with ExitStack() as stack:
             stack.enter_context(plan.checkpoint)
             plan.checkpoint.check_query()
@@ -330,8 +342,9 @@ class Running:
             writer = events.writeStream.foreachBatch(self._on_batch).trigger(**trigger)
             writer = writer.queryName(name)
             #: Spark's own handle.
-            self.query = writer.option("checkpointLocation", f"file:{plan.checkpoint.path}").start()
+            self.query = writer.option("checkpointLocation", plan.checkpoint.location).start()
             stack.callback(self.query.stop)
+            plan.checkpoint.when_lost(self._on_lost)
             self._steps.claim()
             plan.metrics.started()
             stack.callback(plan.metrics.stopped)
@@ -357,6 +370,11 @@ class Running:
             raise
         finally:
             self._batch.release()
+
+    def _on_lost(self, reason: PipelineError) -> None:
+        """Another driver works on the checkpoint: Spark is not to write there any more."""
+        self._lost = reason
+        self.query.stop()
 
     @property
     def is_active(self) -> bool:
@@ -397,6 +415,8 @@ class Running:
         finally:
             if not self.query.isActive:
                 self._held.close()
+        if self._lost is not None:
+            raise self._lost
         return True
 
     def _told(self, error: StreamingQueryException) -> PipelineError:
@@ -410,9 +430,8 @@ class Running:
 
     def _wait_for_note(self) -> None:
         """Give Spark the time to note the last batch as done, so that it is not done again."""
-        note = self._plan.checkpoint.path / "commits" / str(self._last)
         until = time.monotonic() + _NOTING
         while self._last >= 0 and self.query.isActive and time.monotonic() < until:
-            if note.exists():
+            if self._plan.checkpoint.is_noted(self._last):
                 return
             time.sleep(0.02)

@@ -22,14 +22,15 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from bittern.errors import OptionError
+from bittern.spark.stores.manifests import ManifestTable
 from bittern.spark.streaming.outbox import Outbox
 
 
 class States:
     """What the batches of one step left."""
 
-    def __init__(self, folder: str) -> None:
-        self._table = Outbox.at(f"{folder}/state")
+    def __init__(self, table: Outbox | ManifestTable) -> None:
+        self._table = table
 
     def before(self, spark: SparkSession, batch_id: int, schema: StructType) -> DataFrame:
         """What is remembered from before this batch, as columns of this schema."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -31,12 +31,14 @@ from bittern.spark.history.past import attributes_needed, has_quantifiers, in_or
 from bittern.spark.history.remembered import AfterDocuments
 from bittern.spark.operator import SUBSCRIPTION, Batches, Operator, Reference, output_schema
 from bittern.spark.session import is_case_sensitive
+from bittern.spark.sink.staging import Stage
 from bittern.spark.sink.writing import fill, texts_in
+from bittern.spark.stores.manifests import ManifestTable
 from bittern.spark.streaming.batch import After, Batch, Sink
 from bittern.spark.streaming.documents import StreamHistory
 from bittern.spark.streaming.files import Files
 from bittern.spark.streaming.metrics import BatchReport, Metrics
-from bittern.spark.streaming.outbox import Outbox
+from bittern.spark.streaming.outbox import Outbox, table_at
 from bittern.spark.streaming.pins import Checkpoint, Pin
 from bittern.spark.subscriptions.samples import sample_table
 from bittern.spark.terms.planning import PlansOfStream
@@ -55,7 +57,7 @@ class PipelinePlan:
     keys: tuple[str, ...]
     json: tuple[str, ...]
     limit: int | None
-    rejects: Outbox | None
+    rejects: Outbox | ManifestTable | None
     store: str | None
     after: tuple[After, ...]
     metrics: Metrics
@@ -70,15 +72,15 @@ class PipelinePlan:
     changes: Callable[[DataFrame], Sides] | None = None
 
     @cached_property
-    def table(self) -> Outbox | None:
+    def table(self) -> Outbox | ManifestTable | None:
         """The sink's own folders, if it is one of files."""
-        return Outbox.at(self.sink.path) if isinstance(self.sink, Files) else None
+        return table_at(self.sink.path, self.spark) if isinstance(self.sink, Files) else None
 
     @cached_property
-    def outbox(self) -> Outbox:
+    def outbox(self) -> Outbox | ManifestTable:
         """Where tasks write matches: the sink's own table, where nothing comes in between."""
         direct = None if self.after else self.table
-        return direct or Outbox(self.checkpoint.own / "outbox")
+        return direct or table_at(f"{self.checkpoint.own}/outbox", self.spark)
 
 
 @dataclass
@@ -218,10 +220,10 @@ class Steps:
                 if sides is None
                 else self._changes(sides, ref, attributes)
             )
-            staging = stack.enter_context(plan.outbox.staging(batch_id))
+            staging = stack.enter_context(_staged(plan.outbox, batch_id))
             rejects = None
             if plan.rejects is not None:
-                rejects = stack.enter_context(plan.rejects.staging(batch_id))
+                rejects = stack.enter_context(_staged(plan.rejects, batch_id))
             return fill(
                 job.frame,
                 job.operator,
@@ -277,8 +279,12 @@ class Steps:
             plan.catalog,
         )
         for number, step in enumerate(plan.after):
-            folder = plan.checkpoint.own / "after" / str(number)
-            batch = replace(batch, matches=step.apply(batch, str(folder)))
+            folder = f"{plan.checkpoint.own}/after/{number}"
+            batch = replace(batch, matches=step.apply(batch, folder))
         batch = replace(batch, matches=batch.matches.filter(F.col(SUBSCRIPTION).isNotNull()))
         plan.sink.deliver(batch)
         outbox.forget(batch_id)  # the one before is noted as done by now
+
+
+def _staged(table: Outbox | ManifestTable, batch_id: int) -> AbstractContextManager[Stage]:
+    return table.staging(batch_id)
