@@ -24,8 +24,8 @@ PLAIN := core/test_cei core/test_dlist core/test_json_text core/test_patterns co
 # Tests start processes by the hundred, and each would compile all sources again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help demo console ready test test-all test-plain test-spark-versions check kafka-jars judge-jars s3
-.PHONY: clean docs
+.PHONY: help demo console ready test test-all test-plain test-spark-versions check
+.PHONY: kafka-jars judge-jars s3 clean docs
 .PHONY: bench bench-papers bench-seed-003 bench-spark bench-streaming bench-history bench-pb-tree
 .PHONY: bench-serve conformance rivals
 

@@ -8,49 +8,20 @@ set -euo pipefail
 folder=$1 python=$2
 here=$(dirname "$0")
 jars=$here/s3-jars.xml server=$here/s3-server.txt
-plugin=org.apache.maven.plugins:maven-dependency-plugin:3.8.1
+. "$here/maven.sh"
 
-fail() {
-    echo "bittern: $1" >&2
-    exit 1
-}
-
-installed=$("$python" -c 'from importlib import metadata; print(metadata.version("pyspark"))' 2>/dev/null) ||
-    fail "$python has no pyspark: install bittern[spark] there first"
-wanted=$(sed -n 's:.*<pyspark\.version>\(.*\)</pyspark\.version>.*:\1:p' "$jars")
-[ "$installed" = "$wanted" ] ||
-    fail "$jars has the connector for pyspark $wanted, and $installed is installed: change the versions there together"
-
+check_pyspark "$jars" "$python" "the connector"
 cmp -s "$jars" "$folder/s3-jars.xml" && cmp -s "$server" "$folder/s3-server.txt" && exit
-command -v mvn >/dev/null ||
-    fail "Maven is needed to get the jars for S3: install it (on Debian and Ubuntu: sudo apt-get install maven)"
-JAVA_HOME=$("$here/java.sh")
-export JAVA_HOME
 
 echo "bittern: getting Spark's connector for S3 and a server of its protocol into $folder" >&2
 partial=$folder.partial
 rm -rf "$partial"
-mkdir -p "$partial"
-get_jars() {
-    mvn --batch-mode --quiet --strict-checksums -Dstyle.color=never --file "$jars" \
-        "$plugin:copy-dependencies" -DincludeScope=runtime \
-        -DoutputDirectory="$(realpath "$partial")/connector" </dev/null >"$partial/log" 2>&1
-}
-get_server() {
-    "$python" -m pip install --quiet --no-deps --target "$partial/server" \
-        --requirement "$server" </dev/null >"$partial/log" 2>&1
-}
-# A second time, since a download may break off; Maven keeps what it has.
-get_jars || get_jars || {
-    cat "$partial/log" >&2
-    fail "Maven could not get the jars for S3: see its message above"
-}
-get_server || get_server || {
-    cat "$partial/log" >&2
-    fail "pip could not get the server for S3: see its message above"
-}
+mkdir -p "$partial/connector"
+get_jars "$jars" "$partial/connector" "Spark's connector for S3"
 # Spark has these itself, some in other versions.
-rm -f "$partial"/connector/{commons-,httpc,netty-[bcrht],slf4j-}*.jar "$partial/log"
+rm -f "$partial"/connector/{commons-,httpc,netty-[bcrht],slf4j-}*.jar
+"$python" -m pip install --quiet --no-deps --target "$partial/server" --requirement "$server" \
+    </dev/null >&2 || fail "pip could not get the server for S3: see its message above"
 cp "$jars" "$server" "$partial"
 rm -rf "$folder"
 mv "$partial" "$folder"
