@@ -45,7 +45,7 @@ _PART = re.compile(r"(?P<table>.*\.parquet|_SUCCESS)|_metadata|_common_metadata|
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):/")
 
 
-class Stage(Protocol):
+class StagedTable(Protocol):
     """A table that is being written, as its writer sees it."""
 
     #: The folder that tasks write to, and pyarrow's file system that it belongs to, if it has no

@@ -55,7 +55,7 @@ from bittern.spark.sink.part_files import (
     Task,
     nullable_inside,
 )
-from bittern.spark.sink.staging import Stage, Staging
+from bittern.spark.sink.staging import StagedTable, Staging
 from bittern.spark.workers import able
 
 #: Spark's names of codecs, and Arrow's.
@@ -194,8 +194,8 @@ def fill(
     frame: DataFrame,
     function: Callable[[Batches], Batches] | None,
     schema: StructType,
-    staging: Stage,
-    rejects: Stage | None,
+    staging: StagedTable,
+    rejects: StagedTable | None,
     *,
     explode: bool,
     version: int | None = None,
@@ -251,7 +251,7 @@ def texts_in(json: Sequence[str], carried: Sequence[str], *taken: str) -> tuple[
     return texts
 
 
-def _table(spark: SparkSession, staging: Stage, schema: StructType) -> Table:
+def _table(spark: SparkSession, staging: StagedTable, schema: StructType) -> Table:
     """What tasks need to write files of this schema as the session would."""
     check_fields(schema, case_sensitive=is_case_sensitive(spark))  # or nothing could read them
     setting = "spark.sql.parquet.compression.codec"
@@ -273,7 +273,7 @@ def _table(spark: SparkSession, staging: Stage, schema: StructType) -> Table:
     )
 
 
-def _accept(staging: Stage, table: Table, reports: list[Row], prefix: str) -> int:
+def _accept(staging: StagedTable, table: Table, reports: list[Row], prefix: str) -> int:
     """Move the files that the reports name; returns how many there are."""
     names = [(row[f"{prefix}file"], row[f"{prefix}bytes"]) for row in reports]
     files = [(name, size) for name, size in names if name is not None]

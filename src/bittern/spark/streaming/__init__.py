@@ -4,7 +4,7 @@ In the order in which a micro-batch meets them::
 
     sources.py               where events come from
     pipeline.py steps.py     the stream, and what is done with each micro-batch
-    pins.py                  the catalog's newest version is recorded before anything is matched
+    pins.py  claims.py       the catalog's newest version is recorded before anything is matched
     documents.py             its events become documents, where there is a history
     outbox.py                tasks match and write Parquet, the driver commits it
     after.py state.py        edges and throttles, and what they remember

@@ -31,7 +31,7 @@ from bittern.spark.history.past import attributes_needed, has_quantifiers, in_or
 from bittern.spark.history.remembered import AfterDocuments
 from bittern.spark.operator import SUBSCRIPTION, Batches, Operator, Reference, output_schema
 from bittern.spark.session import is_case_sensitive
-from bittern.spark.sink.staging import Stage
+from bittern.spark.sink.staging import StagedTable
 from bittern.spark.sink.writing import fill, texts_in
 from bittern.spark.stores.manifests import ManifestTable
 from bittern.spark.streaming.batch import After, Batch, Sink
@@ -286,5 +286,5 @@ class Steps:
         outbox.forget(batch_id)  # the one before is noted as done by now
 
 
-def _staged(table: Outbox | ManifestTable, batch_id: int) -> AbstractContextManager[Stage]:
+def _staged(table: Outbox | ManifestTable, batch_id: int) -> AbstractContextManager[StagedTable]:
     return table.staging(batch_id)
