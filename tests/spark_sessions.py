@@ -41,7 +41,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from class_archive import jvm_options
-from steady import PATIENCE, free_port, listens, wait_until
+from steady import PATIENCE, Limit, free_port, listens, wait_until
 
 TESTS = Path(__file__).parent
 #: Seconds that a call may take, in which a job has PATIENCE for each of its waits.
@@ -135,7 +135,7 @@ class Session:
         os.close(requests)
         os.close(replies)
         self._unread = b""
-        self._deadline = time.monotonic() + _DEADLINE
+        self._start = Limit(_DEADLINE)
         self._started = False
 
     @property
@@ -156,7 +156,7 @@ class Session:
     def receive(self) -> Any:
         """Wait for the value of what was sent first."""
         self._wait_for_start()
-        return self._reply(time.monotonic() + _DEADLINE)
+        return self._reply(Limit(_DEADLINE))
 
     def has_replied(self) -> bool:
         """Say whether ``receive`` would have to wait no longer."""
@@ -165,12 +165,14 @@ class Session:
 
     def _wait_for_start(self) -> None:
         if not self._started:
-            self._reply(self._deadline)
+            self._reply(self._start)
             self._started = True
 
-    def _reply(self, until: float) -> Any:
+    def _reply(self, limit: Limit) -> Any:
         while b"\n" not in self._unread:
-            ready, _, _ = select.select([self._replies], [], [], max(0, until - time.monotonic()))
+            ready, _, _ = select.select([self._replies], [], [], min(1, limit.left()))
+            if not ready and limit.left():
+                continue
             read = os.read(self._replies, 1 << 20) if ready else b""
             if not read:
                 end(self.pid)

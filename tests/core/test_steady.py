@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from postgres import reachable_folder
-from steady import come, free_port, listens
+from steady import Limit, come, free_port, listens
 
 
 def test_files_come_one_after_the_other(tmp_path: Path) -> None:
@@ -31,6 +31,19 @@ def test_a_free_port_can_be_taken() -> None:
     assert not listens(port)
     with socket.create_server(("127.0.0.1", port)):
         assert listens(port)
+
+
+def test_a_limit_passes_as_slowly_as_processes_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, load = [0.0], [0.5]
+    monkeypatch.setattr("time.monotonic", lambda: clock[0])
+    monkeypatch.setattr(os, "getloadavg", lambda: (load[0], 0.0, 0.0))
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    limit = Limit(100)
+    for busy, passes, left in ((0.5, 10, 90), (2, 10, 80), (8, 10, 77.5), (20, 700, 7.5)):
+        load[0], clock[0] = busy, clock[0] + passes
+        assert limit.left() == left
+    load[0], clock[0] = 1, clock[0] + 8
+    assert limit.left() == 0
 
 
 def test_only_what_was_collected_is_never_garbage() -> None:
