@@ -31,7 +31,7 @@ from bittern.engine.sharding.cutting import cut
 from bittern.engine.sharding.regions import CellRuns, build_router, presence
 from bittern.engine.subscriptions import read_subscriptions
 from bittern.language.shapes import Shapes
-from bittern.spark.sharded.matching import routes, salts
+from bittern.spark.sharded.routing import routes, salts
 
 if TYPE_CHECKING:
     from bittern.engine.sharding.chunks import Assigned

@@ -153,7 +153,7 @@ def test_routes_lead_to_every_match(world):
     from bittern.engine.sharding.regions import build_router
     from bittern.engine.subscriptions import read_subscriptions
     from bittern.language.shapes import Shapes
-    from bittern.spark.sharded.matching import routes
+    from bittern.spark.sharded.routing import routes
 
     texts = simulate.shop_subscriptions(60, simulate.SkewedDraw(1.0, 5), 500).texts()
     table = pa.table({"id": np.arange(500), "expression": texts})

@@ -356,14 +356,6 @@ def test_regions_read_as_expressions():
     assert texts((4, 6)) == ["color > 'red'", "price <= 9.5"]
     assert texts((0, 0), (3, 3)) == ["TRUE"]
 
-    def attributes(*runs):
-        firsts, lasts = zip(*runs, strict=True)
-        return ruler.attributes(CellRuns(np.array(firsts), np.array(lasts)))
-
-    assert attributes((6, 8)) == {"price"}
-    assert attributes((4, 6), (10, 10)) == {"color", "price", "size"}
-    assert attributes((0, 0), (3, 3)) == set()
-
 
 KINDS = {
     "a = 1 OR a BETWEEN 3 AND 5": [("a", NUMBER)],

@@ -94,7 +94,6 @@ def test_parts_hold_the_catalog_and_the_router_finds_them(spark, tmp_path):
     assert shards.attributes == tuple(sorted(used))
     router = attach(shards.router)
     assert set(router.rank.attribute_names()) == used
-    assert set(shards.routed_by) <= used
     for name in used:
         masks = [part.encoder.kinds.mask(name) for part in parts]
         assert router.encoder.kinds.mask(name) == np.bitwise_or.reduce(masks)

@@ -7,12 +7,11 @@ is in ``test_spark_shard_build.py``.
 
 from __future__ import annotations
 
+import itertools
 import json
 import random
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,19 +23,22 @@ from hypothesis import strategies as st
 
 import answers
 import bittern
+import shard_tasks
 import strategies
+from bittern.engine.sharding.merging import merged
 from bittern.engine.sharding.regions import REGION_BITS, compared, witnesses
-from bittern.errors import OptionError
+from bittern.errors import BitternError, OptionError
 from bittern.language.normalize import normal_form
 from bittern.language.parser import parse
 from bittern.language.printer import print_expression
 from bittern.spark.attributes import project
 from bittern.spark.operator import FIRST
 from bittern.spark.planning import plan
-from bittern.spark.sharded import matching as sharded
-from bittern.spark.sharded.gathering import check_identified
-from bittern.spark.sharded.matching import Router, Visitor, match_shards, salts
+from bittern.spark.sharded.gathering import Gatherer
+from bittern.spark.sharded.matching import match_shards
+from bittern.spark.sharded.routing import Router, salts
 from bittern.spark.sharded.shards import Shards
+from bittern.spark.sharded.visiting import Visitor
 from bittern.spark.snapshots.node_cache import SnapshotRef
 from steady import PATIENCE
 
@@ -72,7 +74,6 @@ def cut(
         for k, id_ in enumerate(part)
     }
     whole = bittern.Index.build(dict(catalog))
-    routed_by = bittern.Index.build(regions).rank.attribute_names()
     known = {n << REGION_BITS | k: text for k, text in enumerate(witnesses(compared(whole)))}
     return Shards(
         id="0" * 64,
@@ -84,7 +85,6 @@ def cut(
         traffic=tuple(traffic or [0.5] * n),
         integer_ids=whole.all_ids.is_int64,
         attributes=tuple(whole.rank.attribute_names()),
-        routed_by=tuple(routed_by),
     )
 
 
@@ -98,9 +98,7 @@ def run(
     gather: bool = True,
 ) -> Any:
     projected = project(events, keys, shards.attributes, documents)
-    return match_shards(
-        projected, list(keys), shards, limit=limit, json=documents, gather=gather, counted=True
-    )
+    return match_shards(projected, list(keys), shards, limit=limit, json=documents, gather=gather)
 
 
 def gathered(frame: Any) -> dict[Any, list[Any]]:
@@ -144,64 +142,38 @@ def test_salts_of_no_shards_and_of_no_traffic() -> None:
     assert salts([0.97, 0.01, 0.01, 0.01], 8) == (5, 1, 1, 1)
 
 
-def routed(shards: Shards, events: pa.Table) -> tuple[list[list[int]], list[str | None]]:
-    batch = events.to_struct_array().combine_chunks()
-    found = Router(shards.router, ()).route(batch)
-    return found.field("shards").to_pylist(), found.field("rejected").to_pylist()
+def routed(shards: Shards, events: pa.Table) -> list[list[int]]:
+    """The shards that each event must visit."""
+    rows = events.combine_chunks().to_batches()
+    found = Router(shards, ())(iter(rows))
+    return [each for batch in found for each in batch.column("shards").to_pylist()]
 
 
-def visit(
-    shards: Shards, events: pa.Table, visits: Sequence[tuple[int, int | None]], **options: Any
-) -> pa.Table:
-    """Visits (row, shard) as one batch through the visitor; an event's first comes first."""
-    rows = [row for row, _ in visits]
-    firsts = [row not in rows[:at] for at, row in enumerate(rows)]
-    taken = events.take(rows).combine_chunks()
-    columns = [
-        *taken.columns,
-        pa.array([shard for _, shard in visits], pa.int32()),
-        pa.array(firsts, pa.bool_()),
-        pa.array([True] * len(rows)),
-        pa.nulls(len(rows), pa.string()),
-    ]
-    names = [f"c{at}" for at in range(taken.num_columns)]
-    names += ["shard", FIRST, "is_readable", "rejected"]
-    table = pa.table(columns, names=names)
-    visitor = Visitor(shards, tuple(events.column_names), ("id",), (), options.get("limit"))
-    found = list(visitor(iter(table.to_batches())))
-    return pa.Table.from_batches(found)
-
-
-@pytest.mark.parametrize("home", [True, False])
-def test_routes_and_visits_find_each_match_once(tmp_path: Path, *, home: bool) -> None:
-    """Several shards in one batch, in any order: what Spark makes of tasks does not matter."""
+@pytest.fixture(scope="module")
+def typed() -> tuple[dict[str, str], list[dict[str, Any]], pa.Table]:
     trees = strategies.sample(strategies.typed_expressions(), 60)
     events = strategies.sample(strategies.typed_events(), 60)
     catalog = {f"s{at}": print_expression(tree) for at, tree in enumerate(trees)}
-    shards = cut(catalog, tmp_path / "parts", home=home)
     table = strategies.as_arrow(events).append_column("id", [list(range(len(events)))])
-    routes, rejected = routed(shards, table)
+    return catalog, events, table
+
+
+@pytest.mark.parametrize("home", [True, False])
+def test_routes_and_visits_find_each_match_once(tmp_path: Path, typed: Any, *, home: bool) -> None:
+    catalog, events, table = typed
+    shards = cut(catalog, tmp_path / "parts", home=home)
+    routes = routed(shards, table)
     assert all(list(each) == sorted(set(each)) for each in routes)
-    assert set(rejected) == {None}
-    visits = [(row, shard) for row, each in enumerate(routes) for shard in each or [None]]
-    random.Random(7).shuffle(visits)
-    found = visit(shards, table, visits)
-    assert found.num_rows == len(visits)
+    found = shard_tasks.found_by(shards, table, (1, 4, 2, 1))
     merged = Counter(
-        (id_, subscription)
-        for id_, ids in zip(
-            found["c0"].to_pylist(), found["subscriptions"].to_pylist(), strict=True
-        )
-        for subscription in ids
+        (id_, subscription) for id_, own in shard_tasks.lists(found).items() for subscription in own
     )
     expected = {
         (row, id_) for row, ids in enumerate(answers.expected(catalog, events)) for id_ in ids
     }
     assert merged == Counter(expected)
-    # What a lost executor's tasks send again is the same, in whatever order they get it.
-    places = random.Random(8).sample(range(len(events)), len(events))
-    again = visit(shards, table, sorted(visits, key=lambda each: places[each[0]]))
-    assert sorted(map(repr, again.to_pylist())) == sorted(map(repr, found.to_pylist()))
+    firsts = found.filter(found[FIRST])["c0"].to_pylist()
+    assert sorted(firsts) == list(range(len(events)))
     expressions = len(set(catalog.values()))
     for ids, candidates in zip(
         found["subscriptions"].to_pylist(), found["candidates"].to_pylist(), strict=True
@@ -211,31 +183,133 @@ def test_routes_and_visits_find_each_match_once(tmp_path: Path, *, home: bool) -
         assert len(different) <= candidates + 1 <= expressions * 9
 
 
-def test_a_visitor_of_no_rows_and_of_rows_that_go_nowhere(tmp_path: Path) -> None:
-    shards = cut({1: "a > 1", 2: "a > 2"}, tmp_path / "parts", home=False)
-    table = pa.table({"id": pa.array([5, 6]), "a": pa.array([9, 9])})
-    assert visit(shards, table, [(0, None), (1, None)])["subscriptions"].to_pylist() == [[], []]
-    ranked = visit(shards, table, [(0, None)], limit=3)["subscriptions"]
-    assert ranked.type.value_type.names == ["heavy", "id"]
-    visitor = Visitor(shards, ("id", "a"), ("id",), (), None)
-    empty = pa.table(
-        {
-            "c0": table["id"],
-            "c1": table["a"],
-            "shard": pa.array([0, 0], pa.int32()),
-            FIRST: pa.array([True, True]),
-            "is_readable": pa.array([True, True]),
-            "rejected": pa.nulls(2, pa.string()),
+@pytest.mark.parametrize("home", [True, False])
+def test_gathering_makes_one_row_of_an_event_in_whatever_order_pieces_come(
+    tmp_path: Path, typed: Any, monkeypatch: pytest.MonkeyPatch, *, home: bool
+) -> None:
+    catalog, events, table = typed
+    monkeypatch.setattr("bittern.spark.sharded.visiting.SLICE", 7)
+    monkeypatch.setattr("bittern.spark.sharded.gathering.SLICE", 7)
+    monkeypatch.setattr("bittern.spark.operator._MOST_MATCHES", 5)
+    shards = cut(catalog, tmp_path / "parts", home=home)
+    expected = dict(enumerate(map(sorted, answers.expected(catalog, events))))
+    found = [
+        shard_tasks.found_by(shards, table, (1, 4, 2, 1), seed=seed, gathered=3)
+        for seed in (1, 2, 3)
+    ]
+    for each in found:
+        assert sorted(each["c0"].to_pylist()) == list(range(len(events)))
+        assert {id_: sorted(own) for id_, own in shard_tasks.lists(each).items()} == expected
+    # What a lost executor's tasks send again is the same, in whatever order they get it.
+    rows = [sorted(map(repr, each.to_pylist())) for each in found]
+    assert rows[0] == rows[1] == rows[2]
+
+
+def test_what_tasks_send_does_not_depend_on_the_order_in_which_visits_came(
+    tmp_path: Path, typed: Any
+) -> None:
+    """Spark compares what a stage sends with what it sent before its executor was lost."""
+    catalog, _, table = typed
+    shards = cut(catalog, tmp_path / "parts")
+    route = shard_tasks.dispatcher(shards, table.column_names, (1, 1, 1, 1), gathered=True)
+    visits = shard_tasks.run(route, shard_tasks.hashed(table))
+    assert shard_tasks.run(route, shard_tasks.hashed(table)).equals(visits)
+    visitor = Visitor(shards, 1, (), None, True, 4)
+    sent = []
+    for seed in (1, 2):
+        parts = [shard_tasks.run(visitor, own) for own in shard_tasks.sent(visits, seed)]
+        sent.append(sorted(map(repr, pa.concat_tables(parts).to_pylist())))
+    assert sent[0] == sent[1]
+
+
+def test_pieces_of_blocks_that_differ_are_never_put_together(tmp_path: Path, typed: Any) -> None:
+    """Events that came in another order when they were read again: an error, not half an answer."""
+    catalog, _, table = typed
+    shards = cut(catalog, tmp_path / "parts")
+    visitor = Visitor(shards, 1, (), None, True, 1)
+    found = []
+    for events in (table, table.take(list(reversed(range(len(table)))))):
+        route = shard_tasks.dispatcher(shards, table.column_names, (1, 1, 1, 1), gathered=True)
+        visits = shard_tasks.run(route, shard_tasks.hashed(events))
+        found.append([shard_tasks.run(visitor, own) for own in shard_tasks.sent(visits, 1)])
+    gatherer = Gatherer(1, None, shards.integer_ids)
+    assert len(shard_tasks.run(gatherer, pa.concat_tables(found[0]))) == len(table)
+    mixed = pa.concat_tables([found[0][0], *found[1][1:]])
+    with pytest.raises(BitternError, match="in another order when lost rows were computed again"):
+        shard_tasks.run(gatherer, mixed)
+
+
+def test_a_visit_goes_to_the_same_task_whatever_the_order_of_events(
+    tmp_path: Path, typed: Any
+) -> None:
+    """A stage that is recomputed in another order must not move a visit."""
+    catalog, _, table = typed
+    shards = cut(catalog, tmp_path / "parts", traffic=[0.1, 0.8, 0.05, 0.05])
+    tasks = salts(shards.traffic, 9)
+    route = shard_tasks.dispatcher(shards, table.column_names, tasks, gathered=False)
+    starts = np.cumsum([0, *tasks])
+
+    def places(events: pa.Table) -> dict[Any, tuple[int, bool]]:
+        found = {}
+        for row in shard_tasks.run(route, shard_tasks.hashed(events)).to_pylist():
+            assert row["shard"] < 0 or row["task"] in range(*starts[row["shard"] :][:2])
+            carried = pa.ipc.open_stream(row["carried"]).read_all()["c0"].to_pylist()
+            firsts = pa.ipc.open_stream(row["visits"]).read_all()[FIRST].to_pylist()
+            for id_, first in zip(carried, firsts, strict=True):
+                assert (id_, row["shard"]) not in found
+                found[id_, row["shard"]] = row["task"], first
+        return found
+
+    found = places(table)
+    assert found == places(table.take(random.Random(3).sample(range(len(table)), len(table))))
+    assert len({task for (_, shard), (task, _) in found.items() if shard == 1}) == tasks[1] > 3
+    firsts = Counter(id_ for (id_, _), (_, first) in found.items() if first)
+    assert firsts == Counter(range(len(table)))
+
+
+def test_rows_of_the_shuffle_are_cut_where_events_are_large(
+    tmp_path: Path, typed: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    catalog, events, table = typed
+    monkeypatch.setattr("bittern.spark.sharded.routing._MOST_BYTES", 1)
+    shards = cut(catalog, tmp_path / "parts")
+    expected = dict(enumerate(map(sorted, answers.expected(catalog, events))))
+    for gathered in (0, 2):
+        found = shard_tasks.lists(
+            shard_tasks.found_by(shards, table, (1, 2, 1, 1), gathered=gathered)
+        )
+        assert {id_: sorted(own) for id_, own in found.items()} == expected
+
+
+def test_events_that_go_nowhere_have_a_row(tmp_path: Path) -> None:
+    shards = cut({1: "a > 1", 2: "a > 2"}, tmp_path / "parts", home=False, everywhere=())
+    table = pa.table({"id": pa.array([5, 6, 7]), "a": pa.array([0, 9, 0])})
+    for gathered in (0, 1):
+        found = shard_tasks.found_by(shards, table, (1, 1, 1, 1), gathered=gathered)
+        assert {id_: sorted(own) for id_, own in shard_tasks.lists(found).items()} == {
+            5: [],
+            6: [1, 2],
+            7: [],
         }
-    )
-    empty = empty.combine_chunks().to_batches()[0].slice(0, 0)
-    assert sum(batch.num_rows for batch in visitor(iter([empty]))) == 0
 
 
-def test_gathering_needs_columns_that_identify_an_event() -> None:
-    check_identified(identified=True)
-    with pytest.raises(OptionError, match="name the columns that identify an event"):
-        check_identified(identified=False)
+@pytest.mark.parametrize("ids", ["short", "long", "texts"])
+def test_merging_lists_of_several_parts(ids: str) -> None:
+    rng = random.Random(ids)
+    parts, expected = [], [[] for _ in range(9)]
+    for _ in range(5):
+        rows = sorted(rng.sample(range(9), rng.randint(0, 9)))
+        own = [[rng.randrange(-(2**31), 2**31) for _ in range(rng.randint(0, 4))] for _ in rows]
+        # What has 32 bits in one part may have 64 in another.
+        kind = rng.choice([pa.int32(), pa.int64()]) if ids == "short" else pa.int64()
+        if ids == "texts":
+            own, kind = [[str(each) for each in values] for values in own], pa.large_string()
+        for row, values in zip(rows, own, strict=True):
+            expected[row] += values
+        parts.append((np.array(rows, np.int64), pa.array(own, pa.list_(kind))))
+    offsets, values = merged(parts, 9)
+    found = values.to_pylist()
+    assert [found[a:b] for a, b in itertools.pairwise(offsets.tolist())] == expected
 
 
 # -- with Spark ----------------------------------------------------------------------------------
@@ -297,35 +371,6 @@ def test_pieces_hold_each_match_once_and_mark_each_event_once(
     assert sorted(firsts) == list(range(len(expected)))
     assert len(ids) > len(firsts)
     assert pa.compute.sum(table["candidates"]).as_py() >= sum(map(len, expected)) > 0
-
-
-@spark_test
-def test_a_visit_goes_to_the_same_task_whatever_the_order_of_events(
-    spark: Any, frame: Any, shards: Shards, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A stage that is recomputed in another order must not move a visit."""
-    from pyspark.sql import functions as F
-
-    monkeypatch.setattr(sharded, "n_tasks", lambda *_: 9)
-
-    def tasks(events: Any) -> dict[Any, int]:
-        visits = sharded._visits(events, shards, ())
-        place = events.columns.index("id")
-        rows = visits.select(f"c{place}", "shard", F.spark_partition_id()).collect()
-        assert len({row[:2] for row in rows}) == len(rows)
-        return {tuple(row[:2]): row[2] for row in rows}
-
-    found = tasks(frame)
-    assert found == tasks(frame.orderBy(F.desc("id")).repartition(3))
-    by_shard: dict[Any, set[int]] = {}
-    for (_, shard), task in found.items():
-        by_shard.setdefault(shard, set()).add(task)
-    salted = salts(shards.traffic, 9)
-    starts = np.cumsum([0, *salted])
-    for shard, own in by_shard.items():
-        if shard is not None:
-            assert own <= set(range(starts[shard], starts[shard + 1]))
-    assert len(by_shard[1]) == salted[1] > 3
 
 
 @spark_test
@@ -480,60 +525,36 @@ def test_a_value_that_no_part_compares_is_told_and_that_some_part_compares_is_no
 
 
 @spark_test
-def test_only_what_regions_look_at_crosses_where_nothing_is_to_be_judged(
-    spark: Any, tmp_path: Path
-) -> None:
-    """Without documents a column that home alone looks at is no concern of the router."""
-    catalog = {1: "a = 1", 2: "b = 'x'"}
-    shards = replace(cut(catalog, tmp_path / "parts", n=1, everywhere=()), routed_by=("a",))
-    schema = spark.sql("SELECT 1 AS id, 1 AS a, 'x' AS b, '{}' AS doc").schema
-    looked_at = partial(sharded._looked_at, case_sensitive=True)
-    assert list(looked_at(schema, shards, [])) == ["a"]
-    assert list(looked_at(schema, shards, ["doc"])) == ["a", "b", "doc"]
-    variant = spark.sql("SELECT 1 AS a, 'x' AS b, parse_json('{}') AS v").schema
-    assert list(looked_at(variant, shards, [])) == ["a", "b", "v"]
+def test_events_with_the_same_id_are_two_rows(spark: Any, tmp_path: Path) -> None:
+    shards = cut({1: "a = 1", 2: "a = 2", 3: "a > 0"}, tmp_path / "parts", n=2)
+    twins = spark.createDataFrame([(1, 5), (2, 6), (2, 5), (2, 5)], "a int, id int")
+    found = [(row.id, sorted(row.subscriptions)) for row in run(twins, shards).collect()]
+    assert sorted(found) == [(5, [1, 3]), (5, [2, 3]), (5, [2, 3]), (6, [2, 3])]
 
 
 @spark_test
-def test_events_with_the_same_id_fail_the_job_instead_of_being_merged(
-    spark: Any, tmp_path: Path
-) -> None:
-    from pyspark.errors import PySparkException
-
-    shards = cut({1: "a = 1", 2: "a = 2"}, tmp_path / "parts", n=2)
-    twins = spark.createDataFrame(
-        [(1, 5, "x"), (2, 6, "x"), (2, 5, "x")], "a int, id int, k string"
-    )
-    found = run(twins, shards, ["id", "k"])
-    for read in (found.collect, found.count, found.select("id").collect):
-        with pytest.raises(PySparkException, match=r'two events have \{"id":5,"k":"x"\}: name col'):
-            read()
-    assert run(twins, shards, ["id", "k"], gather=False).count() >= 3
+def test_keys_that_spark_cannot_group_are_gathered(spark: Any, tmp_path: Path) -> None:
+    shards = cut({1: "a = 1", 2: "a >= 0"}, tmp_path / "parts", n=2)
+    loose = spark.range(3).selectExpr("map('a', id) AS m")
+    found = {row.m["a"]: sorted(row.subscriptions) for row in run(loose, shards, ["m"]).collect()}
+    assert found == {0: [2], 1: [1, 2], 2: [2]}
 
 
 @spark_test
-def test_what_cannot_be_gathered_is_refused_on_the_driver(spark: Any, tmp_path: Path) -> None:
-    shards = cut({1: "a = 1"}, tmp_path / "parts", n=1)
-    loose = spark.range(1).selectExpr(
-        "map('a', id) AS m", "array(named_struct('v', parse_json('1'))) AS v", "id AS a"
-    )
-    for key in ("m", "v"):
-        with pytest.raises(OptionError, match=f"cannot group by '{key}'"):
-            run(loose, shards, [key])
-        assert run(loose, shards, [key], gather=False).count() == 1
-    stream = spark.readStream.format("rate").load().selectExpr("value AS id", "value AS a")
-    with pytest.raises(OptionError, match="explode=True"):
-        run(stream, shards)
-
-
-@spark_test
-def test_a_stream_is_matched_in_pieces(
-    spark: Any, tmp_path: Path, frame: Any, shards: Shards, expected: list[list[int]]
+@pytest.mark.parametrize("gather", [False, True])
+def test_a_stream_is_matched(
+    spark: Any,
+    tmp_path: Path,
+    frame: Any,
+    shards: Shards,
+    expected: list[list[int]],
+    *,
+    gather: bool,
 ) -> None:
     source = str(tmp_path / "events")
     frame.repartition(3).write.parquet(source)
     stream = spark.readStream.schema(frame.schema).option("maxFilesPerTrigger", 1).parquet(source)
-    pieces = run(stream, shards, gather=False)
+    pieces = run(stream, shards, gather=gather)
     query = (
         pieces.selectExpr("id", "explode(subscriptions) AS subscription")
         .writeStream.format("parquet")
@@ -615,7 +636,7 @@ def test_the_plan_of_shards_routes_a_sample_of_the_events(spark: Any, tmp_path: 
     rows = [{"id": at, "a": at % 3, "c": {"d": 5, "e": 1}, "z": "?"} for at in range(30)]
     frame = spark.createDataFrame(pa.Table.from_pylist(rows))
     told = plan(shards, events=frame, event_id="id")
-    routes, _ = routed(shards, pa.Table.from_pylist(rows))
+    routes = routed(shards, pa.Table.from_pylist(rows))
     sizes = [len(each) for each in routes]
     assert told.fan_out is not None
     assert told.fan_out.mean == pytest.approx(sum(sizes) / 30)

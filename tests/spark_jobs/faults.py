@@ -49,7 +49,7 @@ class Trouble:
 
     kind: str
     folder: str
-    partition: int = 1
+    partition: int | None = 1  # None: the first that has a second batch
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from pyspark import TaskContext
@@ -60,13 +60,20 @@ class Trouble:
         (here / f"attempt-{partition}-{context.taskAttemptId()}").touch()
         for number, batch in enumerate(batches):
             yield batch
-            if number == 1 and partition == self.partition:
-                self._act(here)
+            if number == 1 and self._is_hit(here, partition):
+                self._act(here, partition)
         (here / f"complete-{partition}").touch()
 
-    def _act(self, here: Path) -> None:
+    def _is_hit(self, here: Path, partition: int) -> bool:
+        if self.partition is not None:
+            return partition == self.partition
+        if _claim(here / "chosen"):
+            (here / f"chosen-{partition}").touch()
+        return (here / f"chosen-{partition}").exists()
+
+    def _act(self, here: Path, partition: int) -> None:
         reached, killed = here / "reached", here / "killed"
-        complete = here / f"complete-{self.partition}"
+        complete = here / f"complete-{partition}"
         is_first = _claim(reached)
         victims: dict[str, Callable[[], list[int]]] = {
             "worker": brothers,
@@ -147,13 +154,13 @@ def executors(spark: Any, n: int) -> bool:
     return wait_for(lambda: known.getExecutorMemoryStatus().size() > n)  # the driver is one, too
 
 
-def troubled(frame: Any, kind: str, trouble: str) -> Any:
+def troubled(frame: Any, kind: str, trouble: str, partition: int | None = 1) -> Any:
     """The same rows, through a trouble that leaves its files in the folder ``trouble``."""
     if kind == "worker":
         # Part of the workers' environment: a new value has a new daemon, without idle workers of
         # earlier jobs, that have mapped snapshots as well and would be killed in place of the one.
         frame.sparkSession.conf.set(_NEW_DAEMON, str(1_000_000 + next(_numbers)))
-    return frame.mapInArrow(Trouble(kind, trouble), frame.schema)
+    return frame.mapInArrow(Trouble(kind, trouble, partition), frame.schema)
 
 
 @functools.cache
@@ -184,7 +191,7 @@ def match(
         events = troubled(events, kind, trouble)
     found = bittern_spark.match(events, given, event_id="id", **options)
     if after:
-        found = troubled(found, kind, trouble)
+        found = troubled(found, kind, trouble, None)
     return parity.pairs(found) if options.get("explode") else parity.rows(found)
 
 

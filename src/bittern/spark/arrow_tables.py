@@ -45,10 +45,11 @@ def packed_row(batch: pa.RecordBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([pa.array([packed(batch)], pa.binary())], schema=_PACKED)
 
 
-def packed(events: pa.Table | pa.RecordBatch) -> bytes:
-    """Rows as bytes, with the types and metadata of their columns."""
+def packed(events: pa.Table | pa.RecordBatch, *, compressed: bool = False) -> bytes:
+    """Rows as bytes, with the types and metadata of their columns; fewer if they are compressed."""
+    options = pa.ipc.IpcWriteOptions(compression="zstd" if compressed else None)
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, events.schema) as stream:
+    with pa.ipc.new_stream(sink, events.schema, options=options) as stream:
         stream.write(events)
     return bytes(sink.getvalue())
 

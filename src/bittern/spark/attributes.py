@@ -172,6 +172,11 @@ def _within(type_: DataType) -> Iterator[DataType]:
         yield from _within(type_.elementType)
 
 
+def is_loose(type_: DataType) -> bool:
+    """Whether it is or holds a map or a variant, which Spark can neither hash nor group."""
+    return any(isinstance(each, MapType | VariantType) for each in _within(type_))
+
+
 def quoted(name: str) -> str:
     """A column's name as Spark reads it literally."""
     return "`" + name.replace("`", "``") + "`"

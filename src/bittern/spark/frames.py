@@ -46,7 +46,6 @@ from bittern.spark.operator import (
     restored,
 )
 from bittern.spark.session import is_case_sensitive
-from bittern.spark.sharded.gathering import check_identified
 from bittern.spark.sharded.matching import match_shards
 from bittern.spark.sharded.shards import Shards
 from bittern.spark.snapshots.node_cache import SnapshotRef, attach
@@ -70,7 +69,6 @@ class Job:
     keys: tuple[str, ...]
     json: tuple[str, ...]
     limit: int | None
-    identified: bool  # by the keys
     payload: tuple[str, ...] = ()  # columns that travel with the keys
     texts: tuple[str, ...] = ()  # columns that travel with rejects alone, behind the payload
 
@@ -79,16 +77,13 @@ class Job:
         """The columns of events that come back, before the subscriptions."""
         return (*self.keys, *self.payload, *self.texts)
 
-    def matches(self, *, gather: bool, counted: bool) -> DataFrame:
+    def matches(self, *, gather: bool) -> DataFrame:
         """Keys, subscriptions, candidates, rejected; one row per event if ``gather`` is set.
 
-        Without it an event may have several rows, the first marked: ``is_in_pieces``. ``counted``
-        says that the caller needs the candidates.
+        Without it an event may have several rows, the first marked: ``is_in_pieces``.
         """
         ref = self.source.ref
         if isinstance(ref, Shards):
-            if gather:
-                check_identified(identified=self.identified)
             return match_shards(
                 self.events,
                 self.keys,
@@ -98,7 +93,6 @@ class Job:
                 limit=self.limit,
                 json=self.json,
                 gather=gather,
-                counted=counted,
             )
         schema = output_schema(
             self.events.schema, self.carried, integer_ids=self.source.integer_ids
@@ -147,7 +141,6 @@ def prepare(events: DataFrame, subscriptions: Any, asked: Asked) -> Job:
         tuple(keys),
         tuple(documents),
         asked.limit,
-        identified=asked.event_id is not None,
         payload=tuple(payload),
     )
 
@@ -182,7 +175,6 @@ def _eventual(
         tuple(keys),
         tuple(json),
         asked.limit,
-        identified=True,
         payload=tuple(payload),
     )
 
@@ -348,7 +340,7 @@ def match(
     )
     job = prepare(events, subscriptions, asked)
     gather = not explode or limit is not None
-    found = job.matches(gather=gather, counted=observe is not None)
+    found = job.matches(gather=gather)
     if observe is not None:
         in_pieces = job.is_in_pieces(gather=gather)
         found = found.observe(observe, *metrics(job.source.ref.id, in_pieces=in_pieces))

@@ -105,7 +105,7 @@ class Operator:
             matcher.finish()
 
 
-def blocks(batches: Batches) -> Batches:
+def blocks(batches: Batches, size: int = BLOCK) -> Batches:
     """Batches of as many rows as the engine matches at once, and a last one that may have fewer.
 
     Spark's are smaller, and the more events visit the index together, the less each of them costs.
@@ -115,8 +115,8 @@ def blocks(batches: Batches) -> Batches:
     for batch in batches:
         kept.append(batch)
         n_rows += batch.num_rows
-        while n_rows >= BLOCK:
-            last, n_rows = kept.pop(), n_rows - BLOCK
+        while n_rows >= size:
+            last, n_rows = kept.pop(), n_rows - size
             cut = last.num_rows - n_rows
             yield pa.concat_batches([*kept, last.slice(0, cut)])
             kept = [last.slice(cut)]

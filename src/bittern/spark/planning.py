@@ -36,7 +36,8 @@ from bittern.language.printer import print_attribute
 from bittern.spark.arrow_tables import to_arrow
 from bittern.spark.attributes import names_of, project
 from bittern.spark.frames import mistyped, names_in
-from bittern.spark.sharded.matching import n_tasks, routed, salts
+from bittern.spark.sharded.matching import routed
+from bittern.spark.sharded.routing import n_tasks, salts
 from bittern.spark.sharded.shards import Shards
 from bittern.spark.snapshots.node_cache import SnapshotRef, attach
 from bittern.spark.snapshots.store import ARTIFACTS, CACHE, destination
@@ -356,7 +357,7 @@ def _measured(
 ) -> tuple[FanOut, list[float]] | None:
     """How many shards the first events visit, and the share of them that visits each shard."""
     first = project(events.limit(ROWS), (), shards.attributes, json)
-    routes = to_arrow(routed(first, shards, json).select("route.shards"))
+    routes = to_arrow(routed(first, shards, json))
     lists = routes["shards"].combine_chunks()
     n = len(lists)
     if n == 0:

@@ -14,7 +14,7 @@ an Arrow table
 ``addArtifacts``         4.0    ``SparkContext.addFile``
 ``is_valid_utf8``        4.0    a text that Java can read and write again
 Spark Connect            4.0    refused: its DataFrames are not those of PySpark
-``arrow_udf``            4.1    SQL functions are refused; routers see whole events
+``arrow_udf``            4.1    SQL functions are refused
 ``repartitionById``      4.1    ``repartition`` by keys whose hashes are the partitions
 =======================  =====  ===============================================================
 """
@@ -22,7 +22,6 @@ Spark Connect            4.0    refused: its DataFrames are not those of PySpark
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -63,16 +62,6 @@ def check_arrow_functions() -> None:
             f"SQL functions need Spark 4.1 or later, and this is {pyspark.__version__}: give SQL a "
             f"view, bittern.spark.match(...).createOrReplaceTempView('matches')"
         )
-
-
-def arrow_function(function: Callable[[Any], Any], returned: DataType) -> Any:
-    """A function of columns, called with Arrow arrays; None if Spark has none of that kind."""
-    if VERSION < (4, 1):
-        return None
-    from pyspark.sql.functions import arrow_udf  # type: ignore[attr-defined]  # noqa: PLC0415
-
-    # Not deterministic only in name: so that the optimizer never has it computed twice.
-    return arrow_udf(function, returned).asNondeterministic()
 
 
 def check_connect(frame: object) -> None:

@@ -144,13 +144,6 @@ class Ruler:
             )
         ]
 
-    def attributes(self, runs: CellRuns) -> set[str]:
-        """The attributes in the expressions of these runs."""
-        owners, (firsts, _) = self._owned(runs)
-        if _are_everywhere(firsts):
-            return set()
-        return {self.keys[owner].attribute for owner in np.unique(owners).tolist()}
-
     def _owned(self, runs: CellRuns) -> tuple[Int64s, CellRuns]:
         """The same cells in runs of one key each, and the places of these keys."""
         split = _split(runs, self.bases)

@@ -22,8 +22,7 @@ from pyspark.sql import functions as F
 from bittern.errors import OptionError
 from bittern.model.transitions import KINDS
 from bittern.options import one_of
-from bittern.spark.attributes import names_of, quoted
-from bittern.spark.sharded.gathering import is_loose
+from bittern.spark.attributes import is_loose, names_of, quoted
 
 #: BeforeAfter of what a form makes; none of a user's begins so.
 BEFORE, AFTER, WRONG, ENVELOPE = "\4before", "\4after", "\4wrong", "\4envelope"

@@ -3,5 +3,6 @@
 ::
 
     shards.py    what a closure carries of one       building.py tasks.py   building it
-    matching.py  route events, visit shards          gathering.py           one row per event again
+    matching.py  the stages of a match               routing.py             events to their shards
+    visiting.py  events in a shard                   gathering.py           one row per event again
 """

@@ -156,9 +156,6 @@ def build_shards(
             traffic=tuple(traffic),
             integer_ids=id_type == pa.int64(),
             attributes=tuple(sorted({*known, *own})),
-            routed_by=tuple(
-                sorted({*(name for runs in regions for name in plan.ruler.attributes(runs)), *own})
-            ),
         ),
         bad,
     )

@@ -2,107 +2,132 @@
 
 ::
 
-    key  subscriptions  candidates  rejected  is_first_piece        key  subscriptions  ...
-    7    [11, 5]        3           null      true             ->   7    [11, 5, 30]
-    7    [30]           1           null      false
+    row  subscriptions  candidates                 row  keys  rejected  pieces
+    7    [11, 5]        3              with        7    ...   null      2       ->   7  [11, 5, 30]
+    7    [30]           1
 
-Each event has one first piece, so a key with two of them belongs to two events: merging them would
-be wrong, so the job fails instead.
+Pieces come as they were found, many in a value, and those of a *slice* of a block are put together
+by compiled code. The JVM sees only the rows of the result; it brings slices together by their
+blocks, sorted, so that a task holds the pieces of one slice at a time. A stream cannot be sorted:
+there a task holds what is not complete yet, of a micro-batch.
 
-If an executor is lost with its shuffled rows, its tasks run again, and their rows may come in
-another order. Spark then compares a checksum of the rows with the earlier one, and gives up a job
-that has begun to return rows if they differ. So pieces are sent as they are: complete, not half
-gathered with their neighbours, and each the same whatever its neighbours were.
+Nothing here looks at keys: two events with the same keys are two rows.
 
-Cost: one shuffle and sort of the pieces that hold anything.
+If an executor is lost with its shuffled rows, its tasks run again. Rows that come in another order
+then make other blocks, with another digest of the hashes of their events; pieces of both would make
+events that lack some. So events say how many pieces they have, blocks how many events, and a job
+with an incomplete slice fails, to be run again. Files are read in one order, always. What comes out
+of a shuffle may not be; then Spark 4.1 and later see by their own checksums that rows differ, and
+begin anew where nothing was returned yet.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, DataType, MapType, StructType
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from bittern.errors import OptionError
+from bittern.arrays import Int64s, starts_of
+from bittern.engine.sharding.merging import merged
+from bittern.errors import BitternError
 from bittern.spark.attributes import place
-from bittern.spark.operator import CANDIDATES, FIRST, REJECTED, SUBSCRIPTIONS
-from bittern.spark.versions import VariantType
+from bittern.spark.operator import CANDIDATES, REJECTED, SUBSCRIPTIONS, cuts
+from bittern.spark.sharded.routing import PIECES, ROW, Block
+from bittern.spark.sharded.visiting import CARRIED, SLICE, one_batch
 
-_LARGEST_SLICE = 2**31 - 1
-
-
-def is_loose(type_: DataType) -> bool:
-    """Whether it is or holds a map or a variant, which Spark can neither hash nor group."""
-    if isinstance(type_, StructType):
-        return any(is_loose(field.dataType) for field in type_)
-    if isinstance(type_, ArrayType):
-        return is_loose(type_.elementType)
-    return isinstance(type_, MapType | VariantType)
+_INCOMPLETE = (
+    "pieces of events are missing: events came in another order when lost rows were computed "
+    "again; run the job again, or match events as they are read from files"
+)
 
 
-def check_identified(*, identified: bool) -> None:
-    """Raise unless the caller has named the columns that identify an event, to gather by them."""
-    if not identified:
-        raise OptionError(
-            "sharded matching gathers an event's matches by its event_id: name the columns that "
-            "identify an event, or use explode=True without limit"
-        )
+@dataclass(frozen=True)
+class Gatherer:
+    """Puts the pieces of events together; runs in Python workers."""
+
+    n_keys: int
+    limit: int | None
+    integer_ids: bool
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """One partition, a slice as soon as it is complete. O(events + matches)."""
+        waiting: dict[tuple[bytes, int], _Slice] = {}
+        for batch in batches:
+            _, blocks, slices, parts, found = batch.columns
+            keys = zip(blocks.to_pylist(), slices.to_pylist(), strict=True)
+            for key, part, value in zip(keys, parts.to_pylist(), found, strict=True):
+                own = waiting.setdefault(key, _Slice())
+                own.add(part, one_batch(value))
+                if own.is_complete(Block.of(key[0]), key[1]):
+                    del waiting[key]
+                    yield from self._rows(own, key[1] * SLICE)
+        if waiting:
+            raise BitternError(_INCOMPLETE)
+
+    def _rows(self, own: _Slice, first_row: int) -> Iterator[pa.RecordBatch]:
+        """The rows of a slice, in the order of its events."""
+        told = pa.Table.from_batches(own.carried).combine_chunks().to_batches()[0]
+        told = told.take(pa.array(np.argsort(told.column(ROW).to_numpy())))
+        candidates = np.zeros(told.num_rows, np.int64)
+        lists = []
+        for _, batch in sorted(own.pieces, key=lambda piece: piece[0]):
+            rows = batch.column(ROW).to_numpy().astype(np.int64) - first_row
+            candidates[rows] += batch.column(CANDIDATES).to_numpy()
+            lists.append((rows, batch.column(SUBSCRIPTIONS)))
+        plain = pa.int64() if self.integer_ids else pa.string()
+        nothing = np.empty(0, np.int64), pa.array([], pa.list_(plain))
+        offsets, values = merged(lists or [nothing], told.num_rows)
+        if self.limit is not None and lists:
+            offsets, values = _best(offsets, values, self.limit)
+        names = [place(at) for at in range(self.n_keys)]
+        names += [SUBSCRIPTIONS, CANDIDATES, REJECTED]
+        for start, end in cuts(offsets):
+            ends = (offsets[start : end + 1] - offsets[start]).astype(np.int32)
+            inside = values.slice(offsets[start], ends[-1]).cast(plain)
+            columns = [told.column(at).slice(start, end - start) for at in range(self.n_keys)]
+            columns += [
+                pa.ListArray.from_arrays(pa.array(ends), inside),
+                pa.array(candidates[start:end]),
+                told.column(REJECTED).slice(start, end - start),
+            ]
+            yield pa.RecordBatch.from_arrays(columns, names=names)
 
 
-def check_gathering(events: DataFrame, keys: Sequence[str]) -> None:
-    """Raise if matches of these events cannot be gathered by these keys."""
-    if events.isStreaming:
-        raise OptionError(
-            "sharded matching of a stream cannot gather an event's matches: use explode=True "
-            "without limit, or match each micro-batch in foreachBatch"
-        )
-    for key in keys:
-        if is_loose(events.schema[key].dataType):
-            raise OptionError(
-                f"sharded matching gathers an event's matches by its event_id, and Spark cannot "
-                f"group by {key!r}, which is {events.schema[key].dataType.simpleString()}: name "
-                f"other columns, or use explode=True without limit"
-            )
+@dataclass
+class _Slice:
+    """What has come of a slice so far."""
+
+    carried: list[pa.RecordBatch] = field(default_factory=list)
+    pieces: list[tuple[int, pa.RecordBatch]] = field(default_factory=list)
+    n_events: int = 0
+    n_pieces: int = 0  # that are still to come, or too many if negative
+
+    def add(self, part: int, batch: pa.RecordBatch) -> None:
+        """Keep the pieces of one part, or what events carry, which tells how many they have."""
+        if part == CARRIED:
+            self.carried.append(batch)
+            self.n_events += batch.num_rows
+            self.n_pieces += int(batch.column(PIECES).to_numpy().sum())
+        else:
+            self.pieces.append((part, batch))
+            self.n_pieces -= batch.num_rows
+
+    def is_complete(self, block: Block, number: int) -> bool:
+        """Whether all events of the slice are here, and all pieces of each."""
+        return self.n_pieces == 0 and self.n_events == min(SLICE, block.n_events - number * SLICE)
 
 
-def gathered(
-    pieces: DataFrame, keys: Sequence[str], carried: int, limit: int | None, *, counted: bool
-) -> DataFrame:
-    """One row for each event, the keys by place; two events with the same keys fail the job.
-
-    Behind the keys stand so many ``carried`` columns, each the same in all pieces of an event where
-    it is not NULL.
-    """
-    # Most visits find nothing, and then only the first has to be gathered.
-    worth = F.col(FIRST) | (F.size(SUBSCRIPTIONS) > 0)
-    if counted:
-        worth |= F.col(CANDIDATES) > 0
-    places = [place(at) for at in range(len(keys))]
-    others = [place(at) for at in range(len(keys), len(keys) + carried)]
-    grouped = (
-        pieces.filter(worth)
-        .repartition(*places)  # before grouping, which would else send what arrived together as one
-        .groupBy(*places)
-        .agg(
-            F.flatten(F.collect_list(SUBSCRIPTIONS)).alias(SUBSCRIPTIONS),
-            F.sum(CANDIDATES).alias(CANDIDATES),
-            F.max(REJECTED).alias(REJECTED),
-            F.count_if(FIRST).alias("events"),
-            *(F.first(other, ignorenulls=True).alias(other) for other in others),
-        )
-    )
-    found = F.col(SUBSCRIPTIONS)
-    if limit is not None:
-        best = F.slice(F.sort_array(found), 1, min(limit, _LARGEST_SLICE))
-        found = F.transform(best, lambda match: match["id"])
-    named = [F.col(place).alias(key) for place, key in zip(places, keys, strict=True)]
-    twins = F.concat(
-        F.lit("sharded matching gathers an event's matches by its event_id, and two events have "),
-        F.to_json(F.struct(*named)),
-        F.lit(": name columns that identify an event, or use explode=True without limit"),
-    )
-    # A filter, since a reader that reads no column of the matches computes none either.
-    unique = F.when(F.col("events") == 1, F.lit(True)).otherwise(F.raise_error(twins))
-    return grouped.filter(unique).withColumn(SUBSCRIPTIONS, found)
+def _best(offsets: Int64s, values: pa.StructArray, limit: int) -> tuple[Int64s, pa.Array]:
+    """The first ``limit`` ids of each event, in the order of what they are to be ranked by."""
+    counts = np.diff(offsets)
+    limit = min(limit, len(values))  # any Python integer will do
+    events = np.repeat(np.arange(len(counts)), counts)
+    names = [each.name for each in values.type]
+    ranked = pa.table([events, *values.flatten()], names=["event", *names])
+    order = pc.sort_indices(ranked, [(name, "ascending") for name in ranked.column_names])
+    at = np.arange(len(events)) - np.repeat(offsets[:-1], counts)
+    kept = order.to_numpy()[at < limit]
+    return starts_of(np.minimum(counts, limit)), values.field("id").take(pa.array(kept))

@@ -38,7 +38,6 @@ class Shards:
     traffic: tuple[float, ...]  # the share of events that are expected to visit each shard
     integer_ids: bool  # all subscription ids are integers: matches are array<bigint>, not <string>
     attributes: tuple[str, ...]  # canonical names of those that any part looks at
-    routed_by: tuple[str, ...]  # of those that regions look at
 
     def with_sets(self, sets: SnapshotRef) -> Shards:
         """The same parts, each of which looks values up in these named sets."""

@@ -147,7 +147,7 @@ def write(
         ref = job.source.ref
         if isinstance(ref, Shards):
             frame, function = (
-                job.matches(gather=not explode or limit is not None, counted=True),
+                job.matches(gather=not explode or limit is not None),
                 None,
             )
             schema = StructType([field for field in frame.schema if field.name != FIRST])
