@@ -27,22 +27,17 @@ A kernel's own loops look fields up first. A call from Python costs 0.1 microsec
 and 0.5 for each NamedTuple around them. The fields of a tuple are not converted as arrays are:
 ``frozen`` makes them read-only.
 
-A compiled kernel is kept on disk until its own file changes, as Numba has it, or the file of any
-function or constant that it uses, however deep, as is seen to here: what was compiled by an older
-release is not run on the data of a newer one. It is where NUMBA_CACHE_DIR says, beside its source,
-in the user's folder for caches, or in one of the user's alone below the temporary one, as it is run
-without being looked at. ``first_use.py`` is asked before one is compiled that is not there.
+A compiled kernel is kept on disk, or comes from another process: ``kept.py``. ``first_use.py`` is
+asked before one is compiled that is not there.
 """
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import functools
 import os
 import threading
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import numba
@@ -55,8 +50,7 @@ from numba.core.registry import CPUDispatcher
 from numba.extending import intrinsic
 
 from bittern import first_use
-from bittern.files import is_trusted, make_private
-from bittern.sources import digest_of
+from bittern.kept import cached, code_on_disk, kept_in
 
 i4, i8, f8, u1, u8, b1 = (
     types.int32,
@@ -107,98 +101,6 @@ def frozen(arrays: Arrays) -> Arrays:
         else:
             fields.append(read_only(field))
     return type(arrays)(*fields)
-
-
-def _cached(function: Callable[..., Any]) -> Any:
-    """``njit`` with a disk cache where there is a safe place for one, else without."""
-    options = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
-    dispatcher = _kept(function, options) or numba.njit(**options)(function)
-    cache = getattr(dispatcher, "_cache", None)  # absent under NUMBA_DISABLE_JIT
-    if getattr(cache, "cache_path", None):
-        _mend(cache, function)
-    return dispatcher
-
-
-def _mend(cache: Any, function: Callable[..., Any]) -> None:
-    """Have a cache that is damaged, full or stale cost no more than compiling again.
-
-    What is kept beside a package that another user installed is read there, too: Numba itself looks
-    only where it can write.
-    """
-    digest = digest_of(function)
-    own, source = cache._cache_file, Path(function.__code__.co_filename).parent  # noqa: SLF001
-    files, beside = [own], source / "__pycache__"
-    if beside != Path(cache.cache_path) and is_trusted(beside, source):
-        base = cache._impl.filename_base  # noqa: SLF001
-        files.append(type(own)(str(beside), base, own._source_stamp))  # noqa: SLF001
-    for file in files:
-        file._source_stamp = file._source_stamp, digest  # noqa: SLF001
-        file._load_index = _readable(file._load_index)  # noqa: SLF001
-        # An index whose writer was killed before it wrote the code must not name older code.
-        pattern = file._data_name_pattern  # noqa: SLF001
-        numbered = f"{digest.hex()[:16]}.{{number"
-        file._data_name_pattern = pattern.replace("{number", numbered)  # noqa: SLF001
-    load, save = cache.load_overload, cache.save_overload
-
-    def load_or_none(signature: Any, context: Any) -> Any:
-        for file in files:
-            cache._cache_file = file  # noqa: SLF001
-            try:
-                with contextlib.suppress(Exception):  # damage, whatever it is
-                    if (found := load(signature, context)) is not None:
-                        return found
-            finally:
-                cache._cache_file = own  # noqa: SLF001
-        return None
-
-    def save_or_not(signature: Any, data: Any) -> None:
-        with contextlib.suppress(Exception):  # a full disk, or something in the way
-            save(signature, data)
-
-    cache.load_overload, cache.save_overload = load_or_none, save_or_not
-
-
-def _readable(load: Callable[[], Any]) -> Callable[[], dict[Any, Any]]:
-    """What an index tells, or nothing if it cannot be read, so that it is written anew.
-
-    Signatures are pickled, and name classes of the release that wrote them.
-    """
-
-    def load_or_forget() -> dict[Any, Any]:
-        with contextlib.suppress(Exception):  # damage, or a class that is gone
-            if isinstance(found := load(), dict):
-                return found
-        return {}
-
-    return load_or_forget
-
-
-def _kept(function: Callable[..., Any], options: dict[str, Any]) -> Any:
-    """``njit`` with a disk cache, or None."""
-    told, spare = first_use.told_place(), first_use.temporary_place()
-    source = Path(function.__code__.co_filename).parent
-    with contextlib.suppress(RuntimeError):  # neither the package nor the home folder is writable
-        dispatcher = _kept_below(told, function, options)
-        place = getattr(getattr(dispatcher, "_cache", None), "cache_path", "")
-        if not place or told or is_trusted(Path(place), source):
-            return dispatcher
-    with contextlib.suppress(RuntimeError):  # no room
-        return _kept_below(str(spare), function, options) if make_private(spare) else None
-    return None
-
-
-def _kept_below(place: str, function: Callable[..., Any], options: dict[str, Any]) -> Any:
-    before, numba.config.CACHE_DIR = numba.config.CACHE_DIR, place
-    try:
-        return numba.njit(cache=True, **options)(function)
-    finally:
-        numba.config.CACHE_DIR = before
-
-
-def kept_in() -> Path | None:
-    """The folder in which a kernel of this module would be kept; None if nowhere."""
-    found = getattr(getattr(_cached(kept_in), "_cache", None), "cache_path", None)
-    return Path(found) if found else None
 
 
 class _Inner(CPUDispatcher):  # type: ignore[misc]
@@ -396,7 +298,7 @@ class Kernel:
         with _compiling:
             if self._dispatcher is not None:
                 return self._call
-            dispatcher = _cached(self.__wrapped__)
+            dispatcher = cached(self.__wrapped__)
             if hasattr(dispatcher, "compile"):  # absent under NUMBA_DISABLE_JIT
                 self._watch(dispatcher._cache)  # noqa: SLF001
                 dispatcher.compile(self._signature)
@@ -412,7 +314,7 @@ class Kernel:
         """
         if self._dispatcher is None and not self._is_absent:
             with _compiling, global_compiler_lock:
-                dispatcher = _cached(self.__wrapped__)
+                dispatcher = cached(self.__wrapped__)
                 kept = not hasattr(dispatcher, "compile") or dispatcher._cache.load_overload(  # noqa: SLF001
                     self._signature, dispatcher.targetctx
                 )
@@ -420,6 +322,11 @@ class Kernel:
                     self.prepare()
                 self._is_absent = not kept
         return self._dispatcher is not None
+
+    def packed(self) -> tuple[bytes, bytes] | None:
+        """What spares another process from compiling it: a key and code, if it is on disk."""
+        with _compiling, global_compiler_lock:
+            return code_on_disk(self.__wrapped__, self._signature)
 
     def _watch(self, cache: Any) -> None:
         """Where the kernel is not on disk, say so and let others help."""

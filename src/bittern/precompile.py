@@ -57,6 +57,13 @@ def kernels(module: str) -> Iterator[Kernel]:
             yield value
 
 
+def kernel_named(name: str) -> Kernel:
+    """The kernel that ``module:function`` means."""
+    module, _, function = name.partition(":")
+    found: Kernel = getattr(importlib.import_module(module), function)
+    return found
+
+
 def compile_module(module: str) -> int:
     """Compile or load the kernels of a module; returns how many there are."""
     found = list(kernels(module))
@@ -174,10 +181,9 @@ def _work() -> None:
 
 
 def _compile_item(item: str) -> int:
-    module, colon, name = item.partition(":")
-    if not colon:
-        return compile_module(module)
-    getattr(importlib.import_module(module), name).prepare()
+    if ":" not in item:
+        return compile_module(item)
+    kernel_named(item).prepare()
     return 1
 
 

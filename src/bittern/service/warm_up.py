@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from bittern import jit, precompile
+from bittern import jit, kept, precompile
 from bittern.errors import BitternError, OptionError
 from bittern.first_use import temporary_place
 from bittern.service.progress import Progress
@@ -16,7 +16,7 @@ def run(options: argparse.Namespace) -> int:
     """Compile what is asked for. It is an error if the next process would compile it again."""
     if not jit.IS_COMPILING:
         raise OptionError("NUMBA_DISABLE_JIT is set: nothing is compiled; unset it")
-    place = jit.kept_in()
+    place = kept.kept_in()
     if place is None:
         raise BitternError(
             "compiled kernels cannot be kept: neither the package's folder nor the home folder can "

@@ -274,7 +274,7 @@ class Builder:
     # -- the store -----------------------------------------------------------------------------
 
     def _publish(self, index: Index) -> SnapshotRef:
-        return stores.write(index, self._where)
+        return stores.with_kernels(self._spark, stores.write(index, self._where), self._where)
 
     def _release_all_but(self, ref: SnapshotRef) -> None:
         """Keep the new base, and the one before for views that are still in use."""

@@ -149,8 +149,8 @@ def build_shards(
         Shards(
             id=hashlib.blake2b("\n".join(ids).encode(), digest_size=16).hexdigest(),
             router=ref,
-            home=_ref(home[0]) if home else None,
-            shards=tuple(map(_ref, shards)),
+            home=_ref(home[0], ref) if home else None,
+            shards=tuple(_ref(row, ref) for row in shards),
             subscriptions=tuple(row["subscriptions"] for row in shards),
             nbytes=tuple(row["nbytes"] for row in shards),
             traffic=tuple(traffic),
@@ -170,8 +170,8 @@ def _id_type(subscriptions: DataFrame) -> pa.DataType:
     return pa.int64() if is_integer else pa.string()
 
 
-def _ref(row: dict[str, Any]) -> SnapshotRef:
-    return SnapshotRef(row["id"], row["uri"])
+def _ref(row: dict[str, Any], router: SnapshotRef) -> SnapshotRef:
+    return SnapshotRef(row["id"], row["uri"], kernels=router.kernels)
 
 
 def _ddl(schema: pa.Schema) -> str:

@@ -22,7 +22,7 @@ import threading
 import weakref
 from collections import OrderedDict
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,8 @@ from bittern.engine.index import Index
 from bittern.engine.live.delta import State
 from bittern.engine.matcher import Matcher
 from bittern.errors import SnapshotError
-from bittern.spark.snapshots import transport
+from bittern.spark.snapshots import bundles, transport
+from bittern.spark.snapshots.bundles import BundleRef
 from bittern.spark.snapshots.cache_folder import (
     cache_root,
     clean,
@@ -59,6 +60,8 @@ class SnapshotRef:
     artifact: str | None = None
     #: A snapshot of named sets, which come in place of its own.
     more_sets: SnapshotRef | None = None
+    #: Compiled kernels, for processes that have none.
+    kernels: BundleRef | None = field(default=None, compare=False)
 
     def matcher(self, *, case_sensitive: bool = True) -> Matcher:
         """A matcher for the snapshot, in any process."""
@@ -96,6 +99,8 @@ def attach(ref: SnapshotRef) -> Index:
             index, use = _opened[ref.id]
             os.utime(use)
             return index
+    if ref.kernels is not None:
+        bundles.take(ref.kernels)
     root = cache_root()
     use = mark(root, ref.id)
     try:

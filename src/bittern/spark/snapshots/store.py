@@ -14,13 +14,17 @@ is written twice, and drivers that publish the same index at once do no harm: on
 first rename wins, in an object store both write the same bytes, the manifest last.
 
 A path or URI in place of an index, with no ``store=``, is taken at its word: executors fetch from
-it themselves, and nothing is written. Cost: O(bytes), or O(arrays) once the store has the index.
+it themselves, and the index is not written. Compiled kernels go where an index would, to executors
+that may run on other hosts (``bundles.py``).
+
+Cost: O(bytes), or O(arrays) once the store has the index.
 """
 
 from __future__ import annotations
 
 import contextlib
 import functools
+import logging
 import os
 import re
 import secrets
@@ -28,6 +32,8 @@ import shutil
 import tempfile
 import time
 import weakref
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -37,11 +43,14 @@ from pyspark.errors import PySparkException
 from bittern.engine.index import Index
 from bittern.engine.snapshot.manifest import MANIFEST
 from bittern.errors import OptionError, SnapshotError
-from bittern.files import at_exit
+from bittern.files import at_exit, whole_file
 from bittern.spark.session import is_connect
-from bittern.spark.snapshots import node_cache, transport
+from bittern.spark.snapshots import bundles, node_cache, transport
+from bittern.spark.snapshots.bundles import BundleRef
 from bittern.spark.snapshots.node_cache import SnapshotRef
 from bittern.spark.versions import condition, send_file
+
+logger = logging.getLogger("bittern")
 
 ARTIFACTS = "artifacts"
 CACHE = "cache"
@@ -49,6 +58,8 @@ CONF = "spark.bittern.store"
 
 # Not .tar: Spark unpacks files of that name on every executor, whatever they were added as.
 _SUFFIX = ".bittern"
+#: Of a store: compiled kernels, each file named by its digest.
+_KERNELS = "kernels"
 _WRITING = re.compile(r"\.[0-9a-f]{16}\.tmp")
 
 # The same content under the same name: what a second driver or session of it may hear.
@@ -65,6 +76,10 @@ def publish(spark: Any, source: Index | str | Path, store: str | Path | None = N
     the driver and all executors reach, or "artifacts" to send the index through Spark, or "cache"
     for this host's cache, where the executors run on this host.
     """
+    return with_kernels(spark, _published(spark, source, store), store)
+
+
+def _published(spark: Any, source: Index | str | Path, store: str | Path | None) -> SnapshotRef:
     place = source if isinstance(source, Index) else os.fspath(source)
     where = destination(spark, store)
     if isinstance(place, str) and store is None and where != CACHE:
@@ -74,6 +89,32 @@ def publish(spark: Any, source: Index | str | Path, store: str | Path | None = N
     identity = node_cache.put(place)
     saved = node_cache.saved_at(place)
     return SnapshotRef(identity, saved and _absolute(saved), _send(spark, identity))
+
+
+def with_kernels(spark: Any, ref: SnapshotRef, store: str | Path | None = None) -> SnapshotRef:
+    """The reference with the kernels of this process, if executors may run on other hosts."""
+    where = destination(spark, store)
+    if where == CACHE or _is_local(spark):
+        return ref
+    digest, data = bundles.packed()
+    try:
+        if where == ARTIFACTS:
+            kernels = BundleRef(digest, artifact=_send_bundle(spark, digest, data))
+        else:
+            uri = transport.child(transport.child(where, _KERNELS), digest)
+            _write_bundle(uri, data)
+            kernels = BundleRef(digest, uri)
+    except (SnapshotError, OSError) as error:
+        logger.warning("bittern: executors compile kernels, which cannot be sent: %s", error)
+        return ref
+    return replace(ref, kernels=kernels)
+
+
+def _write_bundle(uri: str, data: bytes) -> None:
+    with contextlib.suppress(OSError):
+        if transport.read_file(uri, len(data) + 1) == data:
+            return
+    transport.write_file(uri, data)
 
 
 def destination(spark: Any, store: str | Path | None = None) -> str:
@@ -123,9 +164,16 @@ def clean(where: str | Path, older_than: float) -> list[str]:
                 filesystem.delete_file(manifest.path)  # first: the rest is nothing without it
             filesystem.delete_dir(info.path)
             removed.append(info.base_name)
+        for info in filesystem.get_file_info(_bundles_in(base)):
+            if info.mtime and time.time() - info.mtime.timestamp() > older_than:
+                filesystem.delete_file(info.path)
     except OSError as error:
         raise SnapshotError(f"cannot clean {where}: {error}") from error
     return [name for name in removed if transport.is_id(name)]
+
+
+def _bundles_in(base: str) -> fs.FileSelector:
+    return fs.FileSelector(f"{base}/{_KERNELS}", allow_not_found=True)
 
 
 def remove(where: str, identity: str) -> None:
@@ -195,15 +243,31 @@ def _put_in_place(temporary: Path, entry: Path, identity: str) -> None:
 
 def _send(spark: Any, identity: str) -> str:
     """Give a session a snapshot of this host's cache as an artifact, once."""
-    name = f"{identity}{_SUFFIX}"
+
+    def pack(tar: Path) -> None:
+        transport.pack(node_cache.entry_path(identity), tar)
+
+    return _send_file(spark, f"{identity}{_SUFFIX}", pack)
+
+
+def _send_bundle(spark: Any, digest: str, data: bytes) -> str:
+    def write_data(path: Path) -> None:
+        with whole_file(path, durable=False) as file:
+            file.write(data)
+
+    return _send_file(spark, f"{digest}.{_KERNELS}", write_data)
+
+
+def _send_file(spark: Any, name: str, make: Callable[[Path], None]) -> str:
+    """Give a session a file as an artifact, once."""
     sent = _sent.setdefault(spark, set())
     if name in sent:
         return name
-    tar = _artifact_folder() / name
-    if not tar.exists():
-        transport.pack(node_cache.entry_path(identity), tar)
+    path = _artifact_folder() / name
+    if not path.exists():
+        make(path)
     try:
-        send_file(spark, tar)
+        send_file(spark, path)
     except PySparkException as error:
         if condition(error) not in _THERE_ALREADY:
             raise SnapshotError(f"Spark does not accept the artifact {name}: {error}") from error

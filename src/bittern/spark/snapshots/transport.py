@@ -188,11 +188,11 @@ def upload(folder: Path, uri: str) -> None:
         raise SnapshotError(f"cannot write the snapshot to {uri}: {error}") from error
 
 
-def read_file(uri: str) -> bytes:
-    """Read a small file."""
+def read_file(uri: str, most: int | None = None) -> bytes:
+    """Read a small file, or its first bytes."""
     remote, path = filesystem(uri)
     with remote.open_input_stream(path) as file:
-        return bytes(file.read())
+        return bytes(file.read(most))
 
 
 def write_file(uri: str, data: bytes) -> None:
