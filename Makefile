@@ -25,7 +25,7 @@ PLAIN := core/test_cei core/test_dlist core/test_json_text core/test_patterns co
 export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: help demo console ready test test-all test-plain test-spark-versions check
-.PHONY: kafka-jars judge-jars s3 clean docs
+.PHONY: kafka-jars judge-jars s3 clean dist docs
 .PHONY: bench bench-papers bench-seed-003 bench-spark bench-streaming bench-history bench-pb-tree
 .PHONY: bench-serve conformance rivals
 
@@ -43,6 +43,7 @@ help:
 	@echo "             all others; VERSIONS='3.5 4.1' chooses; half an hour and 5 GB the first time"
 	@echo "make check   lint, format and types"
 	@echo "make docs    the site, in build/site: open build/site/index.html"
+	@echo "make dist    the packages, built twice and used in empty environments, in dist"
 	@echo "make kafka-jars"
 	@echo "             Spark's Kafka connector and a broker, which the tests get as well"
 	@echo "make judge-jars"
@@ -114,6 +115,9 @@ check: $(VENV)/.has-dev
 # for its successor is left out.
 docs: $(VENV)/.has-dev
 	NO_MKDOCS_2_WARNING=1 $(RUN) -m mkdocs build --quiet
+
+dist: $(VENV)/.has-dev
+	@PYTHON=$(RUN) scripts/dist.sh
 
 kafka-jars: $(VENV)/.has-dev
 	@$(KAFKA_JARS)
