@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Build the packages into dist/, twice, and compare them: whoever builds the same commit gets the
-# same bytes. Then install the wheel, and the source package, into empty environments below build/
-# and use them from there. PYTHON=... chooses the interpreter. Any failure is one sentence.
+# same bytes. Then install the wheel into an empty environment below build/, and in its place the
+# source package, and use both. PYTHON=... chooses the interpreter. Any failure is one sentence.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 python=${PYTHON:-.venv/bin/python}
@@ -22,6 +22,13 @@ for each in first second; do
     "$python" -m build --outdir "$work/$each" "$work/$each-source" >"$work/log" 2>&1 ||
         { cat "$work/log" >&2; fail "the packages could not be built: see the message above"; }
 done
+# The archive of sources still has the time at which it was made, and users of this machine.
+for archive in "$work"/*/*.tar.gz; do
+    tar -x -z -C "$(dirname "$archive")" -f "$archive"
+    (cd "$(dirname "$archive")" && name=$(basename "$archive" .tar.gz) &&
+        tar -c --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner "$name" |
+        gzip --no-name --best >"$archive" && rm -r "$name")
+done
 for package in "$work"/first/*; do
     cmp "$package" "$work/second/$(basename "$package")" ||
         fail "two builds of $(basename "$package") differ"
@@ -41,12 +48,13 @@ files = importlib.resources.files("bittern")
 for needed in ("py.typed", "service/console/static/console.css", "service/console/templates"):
     assert (files / needed).exists(), needed
 '
-for package in dist/*.whl dist/*.tar.gz; do
-    place=$work/$(basename "$package" .tar.gz)
-    "$python" -m venv "$place"
-    "$place/bin/python" -m pip install --quiet --disable-pip-version-check \
-        --constraint constraints.txt "$package" </dev/null || fail "$package could not be installed"
-    (cd "$work" && "$place/bin/python" -c "$use" && "$place/bin/bittern" --version >/dev/null) ||
-        fail "$package is installed, and does not work: see the message above"
-done
+"$python" -m venv "$work/empty"
+install() {
+    "$work/empty/bin/python" -m pip install --quiet --disable-pip-version-check \
+        --constraint constraints.txt "$@" </dev/null || fail "$* could not be installed"
+    (cd "$work" && empty/bin/python -c "$use" && empty/bin/bittern --version >/dev/null) ||
+        fail "$* is installed, and does not work: see the message above"
+}
+install dist/*.whl
+install --force-reinstall --no-deps dist/*.tar.gz
 echo "built twice, alike, and used: $(cd dist && echo *)"
