@@ -58,18 +58,21 @@ class CatalogStep(NamedTuple):
         return layers.apply(self.removed, rows, self.version)
 
 
-def step_to(catalog: Catalog, layers: Layers, version: int) -> CatalogStep | None:
+def step_to(
+    catalog: Catalog, layers: Layers, version: int, most: int | None = None
+) -> CatalogStep | None:
     """What brings layers to a version of the catalog. O(changes).
 
-    None if the changes are forgotten, or so many that a new index is quicker.
+    None if the changes are forgotten, or more than ``most``, by default so many that a new index
+    is quicker.
     """
     try:
         changes = catalog.changes(layers.version, version)
     except OptionError:
         return None
     step = CatalogStep(version, changes.removed, changes.put.select(_COLUMNS))
-    too_many = len(step.removed) + step.put.num_rows > _too_many(layers)
-    return None if too_many else step
+    most = _too_many(layers) if most is None else most
+    return None if len(step.removed) + step.put.num_rows > most else step
 
 
 def tell_left_out(bad: list[BadSubscription]) -> None:

@@ -5,7 +5,7 @@
     pipeline.toml                                    PipelineFile
       [catalog]   url                                  .catalog.url
       [source]    kind = "kafka", topics, ...          .source    FilesSource | KafkaSource | ...
-      [matching]  event_id, json, limit, store         .matching
+      [matching]  event_id, json, limit, store, shards .matching
       [history]   path, keep, order_by                 .history
       [after]     edge = {...}, throttle = {...}       .edge, .throttle
       [sink]      kind = "files", path, ...            .sink      FilesSink | KafkaSink | ...
@@ -99,6 +99,7 @@ class MatchingSection:
     limit: int | None = whole("matches of highest weight to keep per event", 1, _MANY, default=None)
     payload: tuple[str, ...] = texts("more columns that travel with each match", default=())
     store: str | None = path("a folder that driver and executors share", default=None)
+    shards: int | None = whole("parts to cut the catalog into", 1, _MANY, default=None)
 
 
 @dataclass(frozen=True)

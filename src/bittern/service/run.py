@@ -275,6 +275,7 @@ def _pipeline(
         limit=file.matching.limit,
         changes=form,
         payload="*" if file.matching.payload == ("*",) else file.matching.payload,
+        shards=file.matching.shards,
         rejects=None if file.rejects is None else file.rejects.path,
         store=file.matching.store,
         trigger=None if once else file.run.trigger,

@@ -46,7 +46,7 @@ from pyarrow import fs
 from pyspark.sql import SparkSession
 
 from bittern.catalog.catalog import Catalog
-from bittern.catalog.following import step_to, tell_left_out
+from bittern.catalog.following import CatalogStep, step_to, tell_left_out
 from bittern.engine.index import Index
 from bittern.engine.known_schema import KnownSchema, Unknown, tell_unknown
 from bittern.engine.live.layers import Layers
@@ -72,7 +72,8 @@ _KEPT_BASES = 2
 _WHOLE, _PLAIN = ".json", ".plain.json"
 _BASE = re.compile(r"[0-9]{20}(\.plain)?\.json")
 _DIGITS = 20
-_COLUMNS = ["id", "expression", "weight"]
+#: Of a catalog, what a subscription is.
+COLUMNS = ["id", "expression", "weight"]
 #: Subscriptions that are left out: so many are named in a note.
 _NOTED = 1000
 
@@ -212,7 +213,7 @@ class Builder:
         """Apply the changes; False if they are forgotten, or so many that a new base is quicker."""
         if version == layers.version:
             return True
-        step = step_to(self._catalog, layers, version)
+        step = self._step_to(layers, version)
         if step is None:
             return False
         for id_ in step.ids:
@@ -222,6 +223,9 @@ class Builder:
         self._is_plain |= any(map(lacks_history, bad))
         self._take_bad(bad)
         return True
+
+    def _step_to(self, layers: Layers, version: int) -> CatalogStep | None:
+        return step_to(self._catalog, layers, version)
 
     @contextlib.contextmanager
     def _or_anew(self) -> Iterator[None]:
@@ -257,7 +261,7 @@ class Builder:
 
     def _from_catalog(self, version: int, sample: pa.Table | None) -> Index:
         self.bad, self._unnamed = {}, 0  # a base that is too old may have said otherwise
-        rows = self._catalog.at(version).select(_COLUMNS)
+        rows = self._catalog.at(version).select(COLUMNS)
         reader = Reading(self._schema).reader()
         shapes, read = reader.shapes, reader.read(rows)
         if not self._history:

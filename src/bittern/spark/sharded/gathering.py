@@ -35,7 +35,7 @@ from bittern.engine.sharding.merging import merged
 from bittern.errors import BitternError
 from bittern.spark.attributes import place
 from bittern.spark.operator import CANDIDATES, REJECTED, SUBSCRIPTIONS, cuts
-from bittern.spark.sharded.routing import PIECES, ROW, Block
+from bittern.spark.sharded.routing import PIECES, ROW, EventBlock
 from bittern.spark.sharded.visiting import CARRIED, SLICE, one_batch
 
 _INCOMPLETE = (
@@ -61,7 +61,7 @@ class Gatherer:
             for key, part, value in zip(keys, parts.to_pylist(), found, strict=True):
                 own = waiting.setdefault(key, _Slice())
                 own.add(part, one_batch(value))
-                if own.is_complete(Block.of(key[0]), key[1]):
+                if own.is_complete(EventBlock.of(key[0]), key[1]):
                     del waiting[key]
                     yield from self._rows(own, key[1] * SLICE)
         if waiting:
@@ -115,7 +115,7 @@ class _Slice:
             self.pieces.append((part, batch))
             self.n_pieces -= batch.num_rows
 
-    def is_complete(self, block: Block, number: int) -> bool:
+    def is_complete(self, block: EventBlock, number: int) -> bool:
         """Whether all events of the slice are here, and all pieces of each."""
         return self.n_pieces == 0 and self.n_events == min(SLICE, block.n_events - number * SLICE)
 

@@ -38,13 +38,14 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from bittern.arrays import Int64s, Mask, starts_of
-from bittern.engine.matcher import BLOCK
+from bittern.engine.matcher import BLOCK, Matcher
 from bittern.engine.sharding.regions import REGION_BITS
 from bittern.model.events.reads import readable_rows
 from bittern.model.matches import Matches
 from bittern.spark.arrow_tables import packed
 from bittern.spark.operator import FIRST, REJECTED, blocks, named_columns, reasons
 from bittern.spark.sharded.shards import Shards
+from bittern.spark.snapshots.node_cache import attach
 
 #: Columns of the batches on their way: an event's place in its block, the number of its pieces.
 ROW, PIECES = "row", "pieces"
@@ -66,7 +67,7 @@ _TASKS_PER_BLOCK, _MOST_BLOCKS = 64, 8
 _MOST_BYTES = 16 << 20
 
 
-class Block(NamedTuple):
+class EventBlock(NamedTuple):
     """What tells a block from all others, and from what other events would make of it."""
 
     partition: int
@@ -79,7 +80,7 @@ class Block(NamedTuple):
         return _BLOCK.pack(*self)
 
     @classmethod
-    def of(cls, data: bytes) -> Block:
+    def of(cls, data: bytes) -> EventBlock:
         """From a value of a row."""
         return cls(*_BLOCK.unpack(data))
 
@@ -135,7 +136,9 @@ class Router:
 
     def match(self, events: pa.RecordBatch | pa.StructArray) -> Matches:
         """The regions that events lie in."""
-        found = self.shards.router.matcher(case_sensitive=self.case_sensitive)
+        ref, changes = self.shards.router, self.shards.changed()
+        sets = ref.sets() if changes is None else changes.sets()
+        found = Matcher(attach(ref), sets=sets, case_sensitive=self.case_sensitive)
         return found.match(events, json=self.json)
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -173,7 +176,7 @@ class Dispatcher:
             events = named_columns(batch, self.names)
             visits = self._visits(events.select(self.visiting), content)
             digest = hashlib.blake2b(content, digest_size=8).digest()
-            block = Block(partition, number, len(content), int.from_bytes(digest, "big"))
+            block = EventBlock(partition, number, len(content), int.from_bytes(digest, "big"))
             yield from self._sent(block.to_bytes(), events, visits)
 
     def _visits(self, events: pa.RecordBatch, content: Int64s) -> _Visits:
@@ -190,8 +193,9 @@ class Dispatcher:
         rows = np.concatenate((rows, nowhere))
         shards = np.concatenate((shards, np.full(len(nowhere), -1)))
         firsts = np.concatenate((firsts, np.ones(len(nowhere), np.bool_)))
-        at_home = firsts & readable[rows] & (self.router.shards.home is not None)
-        pieces = counts + np.bincount(rows[at_home], minlength=len(content))
+        home = self.router.shards.home is not None, self.router.shards.changes is not None
+        at_home = firsts & readable[rows] & any(home)
+        pieces = counts + sum(home) * np.bincount(rows[at_home], minlength=len(content))
         tasks = self._task_of(shards, content[rows])
         return _Visits(rows, shards, tasks, firsts, at_home, pieces, reasons(matches))
 

@@ -19,9 +19,12 @@ regions. A region's id is ``shard << REGION_BITS | k``; ids above those of all s
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pyspark import Broadcast
+
+    from bittern.spark.sharded.since_cut import SinceCut
     from bittern.spark.snapshots.node_cache import SnapshotRef
 
 
@@ -38,6 +41,14 @@ class Shards:
     traffic: tuple[float, ...]  # the share of events that are expected to visit each shard
     integer_ids: bool  # all subscription ids are integers: matches are array<bigint>, not <string>
     attributes: tuple[str, ...]  # canonical names of those that any part looks at
+    #: What has changed since they were cut, as it is or as a broadcast.
+    changes: SinceCut | Broadcast[SinceCut] | None = None
+
+    def changed(self) -> SinceCut | None:
+        """What has changed since they were cut; in any process."""
+        changes: Any = self.changes
+        found: SinceCut | None = getattr(changes, "value", changes)
+        return found
 
     def with_sets(self, sets: SnapshotRef) -> Shards:
         """The same parts, each of which looks values up in these named sets."""

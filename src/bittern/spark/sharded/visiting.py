@@ -32,7 +32,8 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from bittern.arrays import Int64s
+from bittern.arrays import Float64s, Int64s
+from bittern.engine.matcher import Matcher, StateMatcher
 from bittern.model.ids import Ids
 from bittern.model.matches import Matches
 from bittern.spark.arrow_tables import packed
@@ -46,9 +47,9 @@ from bittern.spark.operator import (
     cuts,
     id_type,
 )
-from bittern.spark.sharded.routing import AT_HOME, EVENT, ROW, Block
+from bittern.spark.sharded.routing import AT_HOME, EVENT, ROW, EventBlock
 from bittern.spark.sharded.shards import Shards
-from bittern.spark.snapshots.node_cache import SnapshotRef
+from bittern.terms.spelling import spelling
 
 #: Events of a block whose pieces are put together at once; a gathering task holds that many.
 SLICE = 1_024
@@ -63,8 +64,8 @@ _FOUND = pa.schema(
         ("found", pa.binary()),  # places, subscriptions, candidates
     ]
 )
-#: Parts: what the first visits carry, home, and from here on the shards.
-CARRIED, HOME, SHARD = -1, 0, 1
+#: Parts: what the first visits carry, home and what has changed, and from here on the shards.
+CARRIED, HOME, CHANGED, SHARD = -1, 0, 1, 2
 _INT32 = np.iinfo(np.int32)
 
 
@@ -88,7 +89,7 @@ class Visitor:
                 pieces = self._pieces(shard.as_py(), visits)
                 if self.gathered:
                     rows = visits.column(ROW).to_numpy()
-                    yield self._found(Block.of(block.as_py()), pieces, told, rows)
+                    yield self._found(EventBlock.of(block.as_py()), pieces, told, rows)
                 else:
                     yield from self._rows(pieces, visits, told)
 
@@ -96,25 +97,41 @@ class Visitor:
         """What the shard and home find of some events."""
         found: list[_Pieces] = []
         if shard >= 0:
-            every = np.arange(visits.num_rows)
-            found.append(self._piece(shard + SHARD, self.shards.shards[shard], visits, every))
+            found.append(self._piece(SHARD + shard, visits, np.arange(visits.num_rows)))
         home = np.flatnonzero(visits.column(AT_HOME).to_numpy(zero_copy_only=False))
         if self.shards.home is not None and len(home):
-            found.append(self._piece(HOME, self.shards.home, visits, home))
+            found.append(self._piece(HOME, visits, home))
+        if self.shards.changes is not None and len(home):
+            found.append(self._piece(CHANGED, visits, home))
         return found
 
-    def _piece(self, part: int, ref: SnapshotRef, visits: pa.RecordBatch, own: Int64s) -> _Pieces:
+    def _piece(self, part: int, visits: pa.RecordBatch, own: Int64s) -> _Pieces:
         events = visits.column(EVENT)
         if len(own) < len(events):
             events = events.take(pa.array(own))
-        matcher = ref.matcher(case_sensitive=self.case_sensitive)
         # A struct alone is one column; its fields are the events'.
         batch = pa.RecordBatch.from_arrays(events.flatten(), schema=pa.schema(list(events.type)))
-        matches = matcher.match(batch, limit=self.limit, json=self.json)
-        values = self._values(matches, matcher.index.weights)
-        return _Pieces(part, own, matches.offsets, values, matches.candidates)
+        matcher, weights = self._matcher(part)
+        with spelling(case_sensitive=self.case_sensitive):
+            matches = matcher.match(batch, limit=self.limit, json=self.json)
+        return _Pieces(
+            part, own, matches.offsets, self._values(matches, weights), matches.candidates
+        )
 
-    def _values(self, matches: Matches, weights: npt.NDArray[np.float64] | None) -> pa.Array:
+    def _matcher(self, part: int) -> tuple[Matcher | StateMatcher, Float64s | None]:
+        """What matches a part, and the weights of its subscriptions."""
+        changes = self.shards.changed()
+        if part == CHANGED:
+            assert changes is not None
+            return changes.matcher()
+        ref = self.shards.home if part == HOME else self.shards.shards[part - SHARD]
+        assert ref is not None
+        if changes is not None:
+            return changes.matcher_of(ref)
+        matcher = ref.matcher(case_sensitive=self.case_sensitive)
+        return matcher, matcher.index.weights
+
+    def _values(self, matches: Matches, weights: Float64s | None) -> pa.Array:
         """The ids of all matches or, where there is a limit, what to rank them by as well."""
         positions, ids = matches.subscriptions, matches.all_ids
         plain = pa.int64() if self.shards.integer_ids else pa.large_string()
@@ -131,7 +148,7 @@ class Visitor:
         return pa.StructArray.from_arrays([*ranked.values(), taken], [*ranked, "id"])
 
     def _found(
-        self, block: Block, pieces: list[_Pieces], told: pa.RecordBatch, rows: Int64s
+        self, block: EventBlock, pieces: list[_Pieces], told: pa.RecordBatch, rows: Int64s
     ) -> pa.RecordBatch:
         """The pieces, and what is carried, by slices of the block."""
         data = block.to_bytes()
@@ -167,7 +184,7 @@ class Visitor:
         """A row of the result for each piece, and for each event that has none."""
         n = visits.num_rows
         is_first = visits.column(FIRST)
-        if all(each.part == HOME for each in pieces):  # these events go nowhere
+        if all(each.part < SHARD for each in pieces):  # these events go nowhere
             none = np.zeros(n, np.int64)
             nothing = self._values(NO_MATCHES, None)
             pieces = [
@@ -180,7 +197,7 @@ class Visitor:
         for part, own, offsets, values, candidates in pieces:
             some = told.take(pa.array(own)) if len(own) < n else told
             # What is told of an event is told once; its piece at home is not the first.
-            firsts = pa.array(np.zeros(len(own), np.bool_)) if part == HOME else is_first
+            firsts = pa.array(np.zeros(len(own), np.bool_)) if part in (HOME, CHANGED) else is_first
             rejected = pc.if_else(firsts, some.column(REJECTED), None)
             for start, end in cuts(offsets):
                 ends = (offsets[start : end + 1] - offsets[start]).astype(np.int32)

@@ -4,4 +4,5 @@
 
     store.py         where the driver puts a snapshot      transport.py     links, copies, downloads
     node_cache.py    one copy per host, fetched once       cache_folder.py  the folder it is in
+    bundles.py       compiled kernels that come with it
 """

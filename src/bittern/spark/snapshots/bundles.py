@@ -26,9 +26,9 @@ import threading
 from dataclasses import dataclass
 from pathlib import Path
 
+from bittern import precompile
 from bittern.errors import SnapshotError
 from bittern.first_use import FIRST_USE
-from bittern.precompile import kernel_named, kernels, modules
 from bittern.spark.snapshots import transport
 from bittern.spark.told import file_name
 
@@ -65,9 +65,9 @@ def packed() -> tuple[str, bytes]:
     from bittern import kept  # noqa: PLC0415 (Numba takes half a second to import)
 
     for name in FIRST_USE:
-        kernel_named(name).prepare()
-    own = [name for name in modules() if not name.startswith(_LITERATURE)]
-    found = [kernel.packed() for name in own for kernel in kernels(name)]
+        precompile.kernel_named(name).prepare()
+    own = [name for name in precompile.modules() if not name.startswith(_LITERATURE)]
+    found = [kernel.packed() for name in own for kernel in precompile.kernels(name)]
     data = kept.bundle([each for each in found if each is not None])
     return _digest(data), data
 

@@ -119,6 +119,9 @@ class Pipeline:
     changes
         Events are changes of rows, and matches have a column ``change``: whether the row enters,
         leaves or stays in the subscription. ``bittern.spark.changes`` has the forms of changes.
+    shards
+        The number of parts to cut the catalog into, if one host should not hold it: at the start,
+        and when very much has changed. Not with ``history`` or ``changes``.
     """
 
     def __init__(
@@ -143,6 +146,7 @@ class Pipeline:
         order_by: str | Sequence[str] | None = None,
         name: str | None = None,
         changes: ChangeForm | None = None,
+        shards: int | None = None,
     ) -> None:
         if changes is None:
             own_columns = _of_events(events, event_id, json, payload, told=rejects is not None)
@@ -155,6 +159,7 @@ class Pipeline:
                 "a pipeline needs a stream of events: for a batch use bittern.spark.write"
             )
         check_limit(limit)
+        _check_shards(shards, history=history, changes=changes)
         _check_classic(events.sparkSession)
         if not isinstance(sink, Sink | str | os.PathLike):
             raise OptionError(f"sink must be a sink or the path of a folder, not {brief(sink)}")
@@ -198,6 +203,7 @@ class Pipeline:
             own_columns.schema,
             own_columns.payload,
             own_columns.changes,
+            shards,
         )
 
     def start(self) -> Running:
@@ -300,6 +306,13 @@ def _history(
                 f"folder that driver and executors share"
             )
     return StreamHistory(local_path(os.fspath(folder), "history"), keep)
+
+
+def _check_shards(shards: Any, *, history: Any, changes: Any) -> None:
+    if shards is not None and (type(shards) is not int or shards < 1):
+        raise OptionError(f"shards must be None or a number from 1, not {brief(shards)}")
+    if shards is not None and (history is not False or changes is not None):
+        raise OptionError("history and changes cannot be given with shards: leave one of them out")
 
 
 def _check_classic(spark: SparkSession) -> None:

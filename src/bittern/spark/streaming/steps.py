@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import NamedTuple
 
 from pyspark import SparkContext
@@ -24,13 +24,23 @@ from bittern.errors import CatalogError, PipelineError
 from bittern.model.event_schema import EventSchema
 from bittern.spark.attributes import project
 from bittern.spark.catalogs.builder import Builder
+from bittern.spark.catalogs.in_shards import ShardsBuilder
 from bittern.spark.catalogs.sending import Sender, Sent
 from bittern.spark.catalogs.views import View
 from bittern.spark.changes.sides import Sides
 from bittern.spark.history.past import attributes_needed, has_quantifiers, in_order
 from bittern.spark.history.remembered import AfterDocuments
-from bittern.spark.operator import SUBSCRIPTION, Batches, Operator, Reference, output_schema
+from bittern.spark.operator import (
+    FIRST,
+    SUBSCRIPTION,
+    Batches,
+    Operator,
+    Reference,
+    output_schema,
+)
 from bittern.spark.session import is_case_sensitive
+from bittern.spark.sharded.matching import match_shards
+from bittern.spark.sharded.shards import Shards
 from bittern.spark.sink.staging import StagedTable
 from bittern.spark.sink.writing import fill, texts_in
 from bittern.spark.stores.manifests import ManifestTable
@@ -70,6 +80,8 @@ class PipelinePlan:
     payload: tuple[str, ...] = ()
     #: Events are changes of rows: both sides of those in a batch.
     changes: Callable[[DataFrame], Sides] | None = None
+    #: How many parts the catalog is cut into; None: it stays whole.
+    shards: int | None = None
 
     @cached_property
     def table(self) -> Outbox | ManifestTable | None:
@@ -107,9 +119,18 @@ class _Job(NamedTuple):
     """What tasks are to do: with which columns, and what comes of it."""
 
     frame: DataFrame
-    operator: Callable[[Batches], Batches]
+    operator: Callable[[Batches], Batches] | None
     schema: StructType
     texts: int
+
+
+def _builder(plan: PipelinePlan) -> Builder:
+    """What makes of the catalog's versions what tasks match with."""
+    spark, catalog = plan.spark, plan.catalog
+    if plan.shards is not None:
+        return ShardsBuilder(spark, catalog, plan.store, shards=plan.shards, schema=plan.schema)
+    has_history = plan.history is not None
+    return Builder(spark, catalog, plan.store, history=has_history, schema=plan.schema)
 
 
 class Steps:
@@ -117,10 +138,7 @@ class Steps:
 
     def __init__(self, plan: PipelinePlan) -> None:
         self._plan = plan
-        has_history = plan.history is not None
-        self._builder = Builder(
-            plan.spark, plan.catalog, plan.store, history=has_history, schema=plan.schema
-        )
+        self._builder = _builder(plan)
         self._sender = Sender(plan.spark)
         self._terms = PlansOfStream(plan.spark, plan.json)
         self._query_id: str | None = None
@@ -206,20 +224,27 @@ class Steps:
         sides = None if plan.changes is None else plan.changes(frame)
         sample = frame if sides is None else sides.rows()
         with watch.time("view"):
-            view = self._builder.view(pin.version, lambda: sample_table(sample, plan.json))
+            make = partial(sample_table, sample, plan.json)
+            if isinstance(self._builder, ShardsBuilder):
+                found: View | Shards = self._builder.shards(pin.version, make)
+            else:
+                found = self._builder.view(pin.version, make)
             attributes = self._builder.attributes()
         with watch.time("match"), ExitStack() as stack:
-            sent = self._sender.sent(view)
-            ref: Reference = sent
-            if has_quantifiers(attributes):
-                ref = self._after_documents(sent, batch_id)
-                attributes = attributes_needed(attributes, becoming=bool(plan.order))
-                frame = self._arrived(frame)
-            job = (
-                self._events(frame, ref, attributes)
-                if sides is None
-                else self._changes(sides, ref, attributes)
-            )
+            if isinstance(found, Shards):
+                job = self._in_shards(frame, found)
+            else:
+                sent = self._sender.sent(found)
+                ref: Reference = sent
+                if has_quantifiers(attributes):
+                    ref = self._after_documents(sent, batch_id)
+                    attributes = attributes_needed(attributes, becoming=bool(plan.order))
+                    frame = self._arrived(frame)
+                job = (
+                    self._events(frame, ref, attributes)
+                    if sides is None
+                    else self._changes(sides, ref, attributes)
+                )
             staging = stack.enter_context(_staged(plan.outbox, batch_id))
             rejects = None
             if plan.rejects is not None:
@@ -240,15 +265,40 @@ class Steps:
     def _events(self, frame: DataFrame, ref: Reference, attributes: Sequence[str]) -> _Job:
         """What finds the subscriptions that events satisfy."""
         plan = self._plan
-        terms = self._terms.plan(frame.schema, attributes)
-        carried = (*plan.keys, *plan.payload)
-        projected = project(frame, carried, attributes, plan.json, terms)
-        texts = () if plan.rejects is None else texts_in(plan.json, carried)
-        carried = (*carried, *texts)
+        projected, texts = self._projected(frame, attributes)
+        carried = (*plan.keys, *plan.payload, *texts)
         counts = is_case_sensitive(plan.spark)
         operator = Operator(ref, carried, plan.json, plan.limit, counts)
         schema = output_schema(projected.schema, carried, integer_ids=False)
         return _Job(projected, operator, schema, len(texts))
+
+    def _in_shards(self, frame: DataFrame, shards: Shards) -> _Job:
+        """What finds them in shards: the matches, or pieces of them where nobody can tell."""
+        plan = self._plan
+        projected, texts = self._projected(frame, shards.attributes)
+        every_event = any(step.needs_all_events for step in plan.after)
+        found = match_shards(
+            projected,
+            plan.keys,
+            shards,
+            payload=plan.payload,
+            texts=texts,
+            limit=plan.limit,
+            json=plan.json,
+            gather=every_event or plan.limit is not None,
+        )
+        schema = StructType([field for field in found.schema if field.name != FIRST])
+        return _Job(found, None, schema, len(texts))
+
+    def _projected(
+        self, frame: DataFrame, attributes: Sequence[str]
+    ) -> tuple[DataFrame, tuple[str, ...]]:
+        """What of the events crosses into Python, and which texts rejects have."""
+        plan = self._plan
+        terms = self._terms.plan(frame.schema, attributes)
+        carried = (*plan.keys, *plan.payload)
+        projected = project(frame, carried, attributes, plan.json, terms)
+        return projected, () if plan.rejects is None else texts_in(plan.json, carried)
 
     def _changes(self, sides: Sides, ref: Reference, attributes: Sequence[str]) -> _Job:
         """What finds the subscriptions that rows enter, leave and stay in."""
