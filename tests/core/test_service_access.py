@@ -263,7 +263,12 @@ def test_without_tokens_only_this_machine_is_served(folder):
             assert calls.call("GET", "/v1", host=host).status == 403
         own = {"host": "localhost:8080", "origin": "http://localhost:8080"}
         assert calls.call("POST", "/v1/match", {}, **own).status == 200
-        for origin in ("http://evil.example", "null", "http://localhost:81", "http://localhost"):
+        for origin in (
+            *("http://evil.example", "null", "http://localhost:81", "http://localhost"),
+            *("http://[", "http://]", "http://[localhost:8080"),
+        ):
+            assert calls.call("DELETE", "/v1/tokens/x", origin=origin).kind == "forbidden", origin
+            assert calls.call("POST", "/v1/session", {}, origin=origin).kind == "forbidden", origin
             answer = calls.call("POST", "/v1/match", {}, origin=origin)
             assert answer.kind == "forbidden", origin
         assert calls.call("GET", "/v1", sec_fetch_site="cross-site").status == 403
@@ -311,9 +316,10 @@ def test_a_page_has_its_token_in_a_cookie(folder):
 
 def test_limits_of_tokens(folder):
     small, _ = token_of(folder, "default", "admin", body=100, subscriptions=2)
+    roomy, _ = token_of(folder, "default", "admin", subscriptions=3)
     fast, _ = token_of(folder, "default", "admin")
     slow, _ = token_of(folder, "default", "read", rate=1)
-    with running(ServiceSettings(folder, body=1000, **POLL)) as calls:
+    with running(ServiceSettings(folder, body=1000, poll=POLL["poll"])) as calls:
         assert calls.call("POST", "/v1/match", {"a": "x" * 200}, **small).kind == "too-large"
         assert calls.call("POST", "/v1/match", {"a": "x" * 200}, **fast).status == 200
         assert calls.call("POST", "/v1/match", {"a": "x" * 2000}, **fast).kind == "too-large"
@@ -325,6 +331,11 @@ def test_limits_of_tokens(folder):
         more = [{"id": f"l{n}", "expression": "a = 1"} for n in range(3)]
         answer = calls.call("POST", f"{SUBSCRIPTIONS}/load", more[:1], **small)
         assert answer.kind == "too-many-subscriptions"
+        # Several rules may stand in one line.
+        asked = {"format": "json_logic", "text": '[{"==": [{"var": "a"}, 1]}, {"var": "b"}]'}
+        path = f"{SUBSCRIPTIONS}/import?format=json_logic"
+        for way in ((path, asked["text"].encode()), ("/console/api/import", asked)):
+            assert calls.call("POST", *way, **roomy).kind == "too-many-subscriptions", way
         assert calls.good("POST", f"{SUBSCRIPTIONS}/load", more, **fast)["added"] == 3
         answers = [calls.call("POST", "/v1/match", {}, **slow) for _ in range(20)]
         assert answers[0].status == 200

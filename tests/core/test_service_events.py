@@ -312,3 +312,13 @@ def test_one_bad_request_of_a_group_fails_alone(calls, monkeypatch):
     assert [answer.status for answer in answers] == [200 if n % 4 else 500 for n in range(16)]
     assert "mistake of ours" not in answers[0].body.decode()
     assert calls.good("GET", "/v1/events")["last"] == 12
+
+
+def test_numbers_that_python_does_not_read_do_not_stop_a_look_at_events(tmp_path):
+    with running(ServiceSettings(tmp_path / "data", poll=0.02)) as calls:
+        event = b'{"price": ' + b"9" * 5000 + b', "other": 12}'
+        calls.good("POST", "/v1/events", event)
+        found = calls.good("POST", "/v1/backtest", {"expression": "price IS NOT NULL"})
+        assert [each["values"] for each in found["samples"]] == [{"price": "inf", "other": 12}]
+        names = calls.good("GET", "/console/api/attributes?start=p")["names"]
+        assert names == ["price"]

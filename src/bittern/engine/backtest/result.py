@@ -13,6 +13,8 @@ from typing import Any
 #: Characters of a sample, and lines of hours, that the text shows.
 _WIDTH, _MOST_LINES = 100, 48
 _BAR = 30
+#: Python refuses to read whole numbers of more than 4,300 digits.
+_DIGITS = 4_000
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,7 @@ class Backtest:
 
     def with_samples(self, column: str) -> Backtest:
         """The same with samples that are the JSON objects in one column of theirs."""
-        opened = [replace(each, values=json.loads(each.values[column])) for each in self.samples]
+        opened = [replace(each, values=event_of(each.values[column])) for each in self.samples]
         return replace(self, samples=tuple(opened))
 
     def as_json(self) -> dict[str, Any]:
@@ -149,6 +151,15 @@ class Backtest:
             day[0] += each.events
             day[1] += each.matches
         return [(day, *counts) for day, counts in days.items()]  # type: ignore[misc]
+
+
+def event_of(text: str | bytes) -> Any:
+    """A JSON event, whatever numbers it has: of more digits than Python reads, it is a float."""
+
+    def number(told: str) -> int | float:
+        return int(told) if len(told) < _DIGITS else float(told)
+
+    return json.loads(text, parse_int=number)
 
 
 def json_value(value: Any) -> Any:

@@ -19,7 +19,6 @@ Files whose names begin with ``_`` or ``.`` do not count: Spark and others put t
 from __future__ import annotations
 
 import contextlib
-import json as json_format
 import os
 from collections.abc import Callable, Iterator, Mapping, Sized
 from importlib import import_module
@@ -29,6 +28,7 @@ from typing import Any, NamedTuple, Protocol
 import pyarrow as pa
 import pyarrow.parquet
 
+from bittern.engine.backtest.result import event_of
 from bittern.errors import BitternError, EventError, OptionError
 from bittern.model.events.columns import from_frame
 from bittern.model.events.json.lines import json_texts
@@ -182,5 +182,5 @@ def mapping_at(events: Any, row: int) -> Mapping[str, Any]:
     else:
         event = events[row]
     if isinstance(event, str | bytes):
-        event = json_format.loads(event)
+        event = event_of(event)
     return event if isinstance(event, Mapping) else {}

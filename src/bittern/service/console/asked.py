@@ -21,11 +21,10 @@ from bittern.service.console.filing import filing_of
 from bittern.service.console.pictures import histogram
 from bittern.service.console.recent import SAMPLE, attributes, last_events
 from bittern.service.http import previews
-from bittern.service.http.access import MayRead, MaySubscribe
+from bittern.service.http.access import Caller, MayRead, MaySubscribe
 from bittern.service.http.answers import as_json, explanation_json
 from bittern.service.http.bodies import read_object
-from bittern.service.http.changes import changed
-from bittern.service.http.importing import previewed
+from bittern.service.http.importing import load_rules, previewed
 from bittern.service.http.problems import Problem
 
 if TYPE_CHECKING:
@@ -134,9 +133,7 @@ async def pulse(caller: MayRead) -> Response:
 async def preview(request: Request, caller: MayRead) -> Response:
     """What a file would become."""
     form, text, options = await _file(request, caller)
-    found = await caller.state.run(
-        previewed, previews.preview, caller.tenant.catalog, form, text, options
-    )
+    found = await _previewed(caller, form, text, options)
     rows = [each._asdict() for each in found.rows]
     return as_json({"good": found.good, "bad": found.bad, "rows": rows})
 
@@ -145,14 +142,17 @@ async def preview(request: Request, caller: MayRead) -> Response:
 async def load(request: Request, caller: MaySubscribe) -> Response:
     """Load what is good of a file, as one version."""
     form, text, options = await _file(request, caller)
-
-    def work() -> tuple[int, Any]:
-        done = previewed(previews.load, caller.tenant.catalog, form, text, options)
-        return done.version, done
-
-    done = await changed(caller, "import", form, work, text.count("\n") + 1)
+    found = await _previewed(caller, form, text, options)
+    done = await load_rules(caller, form, text, options, found.good)
     told = {name: getattr(done, name) for name in ("version", "added", "changed", "unchanged")}
     return as_json(told | {"bad": len(done.bad)})
+
+
+async def _previewed(
+    caller: Caller, form: str, text: str, options: dict[str, Any]
+) -> previews.Preview:
+    catalog = caller.tenant.catalog
+    return await caller.state.run(previewed, previews.preview, catalog, form, text, options)
 
 
 async def _file(request: Request, caller: Any) -> tuple[str, str, dict[str, Any]]:

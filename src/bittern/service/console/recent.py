@@ -55,7 +55,8 @@ def attributes(tenant: Tenant, start: str, most: int) -> list[str]:
     """
     found: Counter[str] = Counter()
     for text in last_events(tenant)[-_SHOWN:]:
-        _count_names(json.loads(text), "", _DEPTH, found)
+        # Python refuses numbers of more than 4,300 digits, and names are all that is asked for.
+        _count_names(json.loads(text, parse_int=str), "", _DEPTH, found)
     known = dict.fromkeys(name for name, _ in found.most_common())
     for segment in tenant.live.seal().segments:
         names = segment.index.rank.attribute_names()

@@ -18,7 +18,7 @@ from __future__ import annotations
 import time
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Annotated
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from fastapi import Depends, Request
 from starlette.datastructures import Headers
@@ -106,12 +106,8 @@ async def identified(state: ServiceState, headers: Headers, cookie: str | None) 
 
 def check_local(headers: Headers) -> None:
     """A problem unless the request was sent to a name of this machine."""
-    host = headers.get("host", "")
-    try:
-        name = urlsplit(f"//{host}").hostname
-    except ValueError:
-        name = None
-    if name not in _LOCAL:
+    host = _parts("//" + headers.get("host", ""))
+    if host is None or host.hostname not in _LOCAL:
         raise Problem(
             403,
             "forbidden",
@@ -126,9 +122,19 @@ def check_origin(headers: Headers) -> None:
     if origin is None:
         if headers.get("sec-fetch-site", "none") in ("none", "same-origin"):
             return
-    elif urlsplit(origin).netloc == headers.get("host", ""):
-        return
+    else:
+        parts = _parts(origin)
+        if parts is not None and parts.netloc == headers.get("host", ""):
+            return
     raise Problem(403, "forbidden", "requests from pages of other sites are refused")
+
+
+def _parts(url: str) -> SplitResult | None:
+    """The parts of a URL; None if it is none."""
+    try:
+        return urlsplit(url)
+    except ValueError:
+        return None
 
 
 def _unknown(said: str) -> Problem:

@@ -9,9 +9,10 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
 
+from bittern.catalog.catalog import Loaded
 from bittern.errors import BitternError, RuleError
 from bittern.service.http import previews
-from bittern.service.http.access import MaySubscribe
+from bittern.service.http.access import Caller, MaySubscribe
 from bittern.service.http.answers import as_json
 from bittern.service.http.bodies import as_text, read_body
 from bittern.service.http.changes import changed
@@ -64,14 +65,21 @@ async def import_rules(
     if found.bad and on_error == "raise":
         said = f"{found.bad:,} of {found.good + found.bad:,} cannot be imported"
         raise Problem(422, "bad-subscription", said, errors=bad, wrong=found.bad)
-
-    def work() -> tuple[int, Any]:
-        done = previewed(previews.load, catalog, format, text, options)
-        return done.version, done
-
-    done = await changed(caller, "import", format, work, found.good, is_long=True)
+    done = await load_rules(caller, format, text, options, found.good)
     counts = {name: getattr(done, name) for name in ("version", "added", "changed", "unchanged")}
     return as_json({**counts, "bad": bad})
+
+
+async def load_rules(
+    caller: Caller, form: str, text: str, options: dict[str, Any], count: int
+) -> Loaded:
+    """Load what is good of a text, which has so many good ones, as one version."""
+
+    def work() -> tuple[int, Loaded]:
+        done = previewed(previews.load, caller.tenant.catalog, form, text, options)
+        return done.version, done
+
+    return await changed(caller, "import", form, work, count, is_long=True)
 
 
 def previewed(work: Any, *given: Any) -> Any:
