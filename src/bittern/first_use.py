@@ -22,7 +22,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 from bittern.files import hold, released, try_hold
-from bittern.processes import start_module
 
 logger = logging.getLogger("bittern")
 
@@ -140,6 +139,8 @@ def compile_together(name: str, kept_in: Callable[[], Path | None]) -> bool:
 
 def _run_crew() -> None:
     """Start a process that compiles in several others, wait, and leave none of them behind."""
+    from bittern.processes import start_module  # noqa: PLC0415  most have nothing to compile
+
     package = str(Path(__file__).resolve().parent)
     try:
         leader = start_module(

@@ -33,6 +33,7 @@ those takes its w / L entries; who has the intervals builds anew when ``filed`` 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -41,7 +42,6 @@ from bittern.arrays import Int32s, Int64s
 from bittern.errors import OptionError, brief
 from bittern.jit import i4r, i4w, i8, i8r, i8w, inline, kernel, prefetch, read_only, void
 from bittern.stabbing.blocks import block_level, decompose_one
-from bittern.stabbing.cei_single import stab
 from bittern.stabbing.contract import MAX_DOMAIN, StabbingIndex, as_integer, check_bytes, unfit
 from bittern.stabbing.id_lists import IdLists, in_order_of_ids
 from bittern.stabbing.runs import RUNS, Runs, add_run
@@ -219,7 +219,7 @@ class CEI(StabbingIndex):
         self.masks = masks
         #: What kernels take: cells, bits of a segment, bits of a group of cells with one mask.
         self.shape = np.array([domain, bits, min(bits, GROUP_BITS)], np.int64)
-        self._where: Int64s | None = None
+        self._single: tuple[Callable[..., int], Int64s] | None = None
 
     @classmethod
     def _build(
@@ -256,14 +256,14 @@ class CEI(StabbingIndex):
 
     def _insert(self, low: int, high: int, id: int) -> None:  # noqa: A002
         starts, levels, lists = self._blocks(low, high)
-        self._where = None
+        self._single = None
         self.lists.insert(lists, id)
         if not self.masks.flags.writeable:
             self.masks = self.masks.copy()
         _mark_some(starts, levels, self.shape[2], self.masks)
 
     def _delete(self, low: int, high: int, id: int) -> bool:  # noqa: A002
-        self._where = None
+        self._single = None
         return self.lists.delete(self._blocks(low, high)[2], id)
 
     def stab(self, value: int) -> Int32s:
@@ -272,9 +272,9 @@ class CEI(StabbingIndex):
             return super().stab(value)
         if not 0 <= value < self.domain:
             return np.empty(0, np.int32)
-        where = self._where
-        if where is None:
-            where = self._where = self._located()
+        if self._single is None:
+            self._single = self._located()
+        stab, where = self._single
         ids = np.empty(_FEW, np.int32)
         n = stab(where, value, ids)
         if n > _FEW:
@@ -284,13 +284,15 @@ class CEI(StabbingIndex):
 
     def __getstate__(self) -> dict[str, Any]:
         """A copy has arrays of its own."""
-        return {**self.__dict__, "_where": None}
+        return {**self.__dict__, "_single": None}
 
-    def _located(self) -> Int64s:
-        """What ``stab`` of ``cei_single`` takes, until the arrays are others."""
+    def _located(self) -> tuple[Callable[..., int], Int64s]:
+        """``stab`` of ``cei_single``, loaded with the first call, and where the arrays are now."""
+        from bittern.stabbing.cei_single import stab  # noqa: PLC0415  a default match needs none
+
         begins, ends, items = self.lists.begins, self.lists.ends, self.lists.items
         addresses = [each.ctypes.data for each in (begins, ends, self.masks, items)]
-        return np.array([*self.shape, len(begins), *addresses, len(items)], np.int64)
+        return stab, np.array([*self.shape, len(begins), *addresses, len(items)], np.int64)
 
     def _locate(self, values: Int32s) -> Runs:
         lists = self.lists
@@ -339,7 +341,7 @@ class CEI(StabbingIndex):
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Packed lists, exact masks and the two numbers that shape them: O(1) if unchanged."""
-        changed, self._where = not self.lists.packed, None
+        changed, self._single = not self.lists.packed, None
         offsets, items = self.lists.pack()
         if changed:
             self.masks = masks_of(self.lists, self.domain, self.bits)
