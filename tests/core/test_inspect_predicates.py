@@ -330,7 +330,7 @@ def test_a_page_file_of_a_later_format(
     run: Any, price: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(page_table, "_FORMAT", 0)
-    assert "format 2; this release reads format 0" in refused(run, price)
+    assert "format 3; this release reads format 0" in refused(run, price)
 
 
 @pytest.mark.parametrize("offset", [16, 2064, 4112, 6160])

@@ -14,6 +14,7 @@ NEEDED = {
     "postgresql.sh": "WITH POSTGRESQL",
     "kafka_jars.sh": "WITH KAFKA",
     "judge_jars.sh": "BESIDE OTHER SYSTEMS' MATCHERS",
+    "s3.sh": "WITH S3",
     "chromium.sh": "WITH A BROWSER",
 }
 
@@ -50,11 +51,12 @@ def make(folder: Path, *arguments: str) -> tuple[int, str, list[str]]:
 def test_what_some_tests_need_is_there_before_they_start(folder: Path, target: str) -> None:
     code, said, notes = make(folder, target, "TEST_ARGS=-k this")
     assert (code, said) == (0, "")
-    assert notes[:5] == [
+    assert notes[:6] == [
         "setup.sh .venv dev",
         "postgresql.sh ",
         "kafka_jars.sh .kafka .venv/bin/python",
         "judge_jars.sh .judges",
+        "s3.sh .s3 .venv/bin/python",
         "chromium.sh ",
     ]
     assert {"python -m bittern.service.cli warm-up", "python tests/class_archive.py"} < {*notes}
@@ -93,7 +95,7 @@ def test_tests_run_without_an_archive_of_classes(folder: Path) -> None:
 
 def test_jars_that_are_there_are_not_got_again(folder: Path) -> None:
     """Neither Java nor Maven is asked for; the pyspark that is to use them is."""
-    for name in ("kafka_jars.sh", "kafka-jars.xml"):
+    for name in ("kafka_jars.sh", "kafka-jars.xml", "maven.sh"):
         shutil.copy(ROOT / "scripts" / name, folder / "scripts")
     shutil.copytree(folder / "scripts", folder / ".kafka")
     listed = (folder / "scripts" / "kafka-jars.xml").read_text()

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from numba import types
 
-from bittern import first_use, jit, precompile
+from bittern import first_use, jit, kept, precompile
 from bittern.errors import BitternError
 from bittern.files import make_private
 from bittern.service.cli import main
@@ -307,7 +307,7 @@ def test_warm_up_says_what_it_cannot_compile(
 def test_warm_up_is_refused_where_nothing_can_be_kept(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(jit, "kept_in", lambda: None)
+    monkeypatch.setattr(kept, "kept_in", lambda: None)
     assert main(["warm-up"]) == 1
     said = capsys.readouterr().err
     assert said.startswith("bittern: compiled kernels cannot be kept: ")
@@ -317,7 +317,7 @@ def test_warm_up_is_refused_where_nothing_can_be_kept(
 def test_warm_up_says_where_kernels_may_not_stay(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(jit, "kept_in", lambda: first_use.temporary_place() / "engine")
+    monkeypatch.setattr(kept, "kept_in", lambda: first_use.temporary_place() / "engine")
     monkeypatch.setattr(precompile, "compile_all", lambda *_: 1)
     assert main(["warm-up", "--quiet"]) == 0
     said = capsys.readouterr().err

@@ -164,6 +164,11 @@ EXCEPTIONS = {
     ("catalogs/eventual.py", "_jsc"),
     # Nor whether an expression is deterministic: only the plan says so. Classic sessions alone.
     ("streaming/sources.py", "_jdf"),
+    # Nor does it create an object on condition that there is none: Hadoop does, with the settings
+    # that Spark has for it.
+    ("stores/hadoop.py", "_jvm"),
+    ("stores/hadoop.py", "_jsparkSession"),
+    ("stores/remote_files.py", "_jsparkSession"),
 }
 
 

@@ -485,18 +485,15 @@ def test_many_matches_leave_in_several_batches(
 
 
 @pytest.mark.parametrize("sizes", [(), (0,), (3,), (4,), (9,), (1, 2, 3, 4), (5, 0, 7), (4, 4, 1)])
-def test_batches_are_joined_and_cut_to_blocks(
-    sizes: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_batches_are_joined_and_cut_to_blocks(sizes: tuple[int, ...]) -> None:
     from bittern.spark import operator
 
-    monkeypatch.setattr(operator, "BLOCK", 4)
     starts = [sum(sizes[:at]) for at in range(len(sizes))]
     batches = [
         pa.record_batch({"n": pa.array(range(start, start + size), pa.int64())})
         for start, size in zip(starts, sizes, strict=True)
     ]
-    out = list(operator.blocks(iter(batches)))
+    out = list(operator.blocks(iter(batches), 4))
     assert [n for batch in out for n in batch.column("n").to_pylist()] == list(range(sum(sizes)))
     assert all(batch.num_rows == 4 for batch in out[:-1])
     assert all(0 < batch.num_rows <= 4 for batch in out)

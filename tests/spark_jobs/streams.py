@@ -169,9 +169,9 @@ def as_it_was(place: Path, copy: Path) -> Iterator[None]:
 class Armed(Trouble):
     """A trouble that comes when a batch is matched, not when the driver looks at its rows."""
 
-    def _act(self, here: Path) -> None:
+    def _act(self, here: Path, partition: int) -> None:
         if (here / "armed").exists():
-            super()._act(here)
+            super()._act(here, partition)
 
 
 def _arm_when_matching(trouble: str) -> None:

@@ -134,6 +134,10 @@ class Router:
     json: tuple[str, ...]
     case_sensitive: bool = True
 
+    def open(self) -> None:
+        """Map the regions ahead: while events gather to a block, there is time."""
+        attach(self.shards.router)
+
     def match(self, events: pa.RecordBatch | pa.StructArray) -> Matches:
         """The regions that events lie in."""
         ref, changes = self.shards.router, self.shards.changed()
@@ -171,6 +175,7 @@ class Dispatcher:
         context = TaskContext.get()
         partition = 0 if context is None else context.partitionId()
         size = BLOCK * min(_MOST_BLOCKS, 1 + sum(self.tasks) // _TASKS_PER_BLOCK)
+        self.router.open()
         for number, batch in enumerate(blocks(batches, size)):
             content = batch.column(len(self.names)).to_numpy()
             events = named_columns(batch, self.names)
