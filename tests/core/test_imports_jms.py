@@ -126,6 +126,27 @@ def test_bombs_are_refused_or_read(selector: Any) -> None:
         assert wrong.reason  # noqa: PT017
 
 
+@pytest.mark.parametrize(
+    ("selector", "said"),
+    [
+        ("n = 0x" + "f" * 60_000, "too large"),
+        ("n = 1e" + "9" * 50_000, "infinite"),
+        ("n = 0" + "7" * 60_000, "too large"),
+        ("+".join(["n"] * 20_000) + " > 1", "65,536 characters"),
+        ("n IN (" + ", ".join(f"'{each}'" for each in range(9_000)) + ")", "65,536 characters"),
+        (" OR ".join(f"n = {each}" for each in range(5_000)), "65,536 characters"),
+        ("s LIKE '" + "%a" * 4_000 + "'", "1,000 characters"),
+        ("/*" * 30_000 + "n = 1", "is expected"),
+        ("s = '" + "x" * 70_000 + "'", "65,536 characters"),
+        ("s = '\ud800'", "surrogate"),
+        (b"\xff", "text"),
+    ],
+)
+def test_hostile_selectors_are_refused(selector: Any, said: str) -> None:
+    with pytest.raises(RuleError, match=said):
+        jms(selector)
+
+
 def test_a_selector_reads_like_what_it_was() -> None:
     assert jms("JMSType = 'car' AND color = 'blue' AND weight > 2500") == (
         "JMSType = 'car' AND color = 'blue' AND weight > 2500"

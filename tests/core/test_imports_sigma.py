@@ -218,12 +218,19 @@ def test_what_items_become(selection: str, expression: str) -> None:
         (rule("A|cidr: '300.0.0.0/8'"), "CIDR"),
         (rule("A|expand: '%p%'"), "placeholder"),
         (rule("A|hour: 5"), "part of the time"),
+        (rule("A|hour|gt: 5"), "part of the time"),
+        (rule("- null"), "no keyword"),
+        (rule("A: x", "5"), "a condition is text"),
+        (rule("A|lt: x"), "$.detection.s['A|lt']"),
+        (rule("A: x", "s and"), "$.detection.condition"),
+        (rule("A: x\n    A: y"), "line 6, column 5: this is not YAML: the key 'A' comes twice"),
+        (rule("<<: {A: x}"), "write the fields out"),
         (rule("- keyword"), "keyword"),
         (rule("A: x", "s and nothing"), "nothing"),
         (rule("A: x", "s | count() > 5"), "pipe syntax"),
-        ("title: [", "line 1"),
+        ("title: [", "line 2"),
         ("[" * 50_000, "deeply"),
-        ("- 5", "form of one"),
+        ("- 5", "a rule is a mapping"),
         ("", "no rule"),
         ("a: &a [x, x]\na: &a [*a]\n", "line 2"),
         (rule("A: x") + "---\n" + rule("A: y"), "2 rules"),
@@ -242,6 +249,41 @@ def test_what_cannot_be_said_is_refused_with_a_reason(text: Any, said: str) -> N
     assert said.lower() in str(caught.value).lower()
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (rule("A: x", " or ".join(["s"] * 6_000)), "16,384 characters"),
+        (rule(f"A: [{'x, ' * 9_000}]", "s or s or s"), "16,384 values"),
+        (rule(f"A: [{'x, ' * 20_000}]"), "16,384 values"),
+        (
+            rule("A: x", " or ".join(["all of them"] * 300)).replace(
+                "  s:", "".join(f"  s{n}: {{A: x}}\n" for n in range(300)) + "  s:"
+            ),
+            "16,384 values",
+        ),
+        (rule("A: " + ":".join(["1"] * 300_000)), "100 characters"),
+        (rule("A: " + "9" * 900_000), "100 characters"),
+        (rule("A: " + "[" * 70), "levels"),
+        (rule("A|windash: '" + " -a" * 30 + "'"), "three dash"),
+        (rule("A|re: '(a{1000}){1000}'"), "repetition"),
+        (rule(f"A: '{'*a' * 5_000}'"), "1,000 characters"),
+        (rule(f"A|contains: [{', '.join(f'w{n}' for n in range(9_000))}]"), "65,536 characters"),
+        (rule("A: x", "not " * 3_000 + "s"), "deeply"),
+    ],
+)
+def test_what_takes_for_ever_is_refused(text: str, said: str) -> None:
+    with pytest.raises(RuleError, match=said):
+        sigma(text)
+
+
+def test_a_filter_alone_is_refused() -> None:
+    text = (
+        "title: f\nlogsource: {category: c}\nfilter: {rules: [base], x: {A: y}, condition: not x}\n"
+    )
+    with pytest.raises(RuleError, match="with the rules"):
+        sigma(text)
+
+
 def test_correlations_are_refused() -> None:
     text = rule("A: x") + "name: base\n"
     correlation = (
@@ -258,6 +300,24 @@ def test_keywords_are_searched_in_the_fields_that_are_named() -> None:
         "lower(A) LIKE '%foo%' OR lower(B) LIKE '%foo%' OR "
         "lower(A) LIKE '%b%r%' OR lower(B) LIKE '%b%r%'"
     )
+
+
+@pytest.mark.parametrize(
+    ("keywords", "expression"),
+    [
+        ("'|cased': Foo", "A LIKE '%Foo%'"),
+        ("'|all': [x, y]", "lower(A) LIKE '%x%' AND lower(A) LIKE '%y%'"),
+        ("'|re|i': x.y", "A RLIKE '(?i)x.y'"),
+        ("'|contains': x", "lower(A) LIKE '%x%'"),
+        ("'|base64': foo", "lower(A) LIKE '%zm9v%'"),
+        (
+            "'|base64offset|contains': foo",
+            "lower(A) LIKE '%zm9v%' OR lower(A) LIKE '%zvb%' OR lower(A) LIKE '%mb2%'",
+        ),
+    ],
+)
+def test_keywords_with_modifiers(keywords: str, expression: str) -> None:
+    assert sigma(rule(keywords), fields=["A"]) == expression
 
 
 def test_pipelines_name_fields(tmp_path: Path) -> None:
@@ -287,6 +347,12 @@ def test_files_of_several_rules(tmp_path: Path) -> None:
     (tmp_path / "bad.yml").write_text("title: [")
     found = {each.id: each for each in read_rules("sigma", [str(tmp_path)])}
     assert found["good"].expression == "lower(A) = 'x'"
+    wrong = found["t"].error
+    assert wrong is not None
+    assert (wrong.file, wrong.place) == (
+        f"{tmp_path / 'two.yml'}, line 8",
+        "$.detection.s['A|nonsense']",
+    )
     assert found["bad"].error is not None
     assert sum(each.error is not None for each in found.values()) == 2
 

@@ -23,6 +23,7 @@ kind, and its negation has to say so (``conditions.is_not``).
     cesql_expressions/       filters of CloudEvents SQL
     json_logic_rules/        rules of JSON Logic
     sigma_rules.py           detections of Sigma, through pySigma
+    sigma_documents.py       the YAML that they are read from, within limits
     mongo_filters.py         filters of MongoDB
     elasticsearch_queries.py queries of Elasticsearch and OpenSearch
 

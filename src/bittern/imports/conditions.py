@@ -114,7 +114,8 @@ def like(name: str, *pieces: Any, ignoring_case: bool = False) -> str:
         else "_"
         if piece is ANY_CHARACTER
         else _WILD.sub(r"\\\g<0>", piece)
-        for piece in pieces
+        for place, piece in enumerate(pieces)
+        if place == 0 or not piece is pieces[place - 1] is ANY_TEXT
     )
     return f"{name} {'ILIKE' if ignoring_case else 'LIKE'} {constant(pattern)}"
 

@@ -23,11 +23,12 @@ class RuleFormat(NamedTuple):
 
 
 class Wrapped(NamedTuple):
-    """A rule inside a document: its name there (or None), and its path from the top."""
+    """A rule inside a document: its name there (or None), its path from the top, and its line."""
 
     name: str | None
     rule: Any
     path: tuple[str | int, ...] = ()
+    line: int | None = None
 
 
 _JSON = (".json", ".ndjson", ".jsonl")

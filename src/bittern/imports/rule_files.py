@@ -62,11 +62,24 @@ def read_rules(
 
     ``options`` are those of the format's function. ``progress`` is told how many rules are done.
     """
+    yield from _translated(form, _in_files(_format(form), names), progress, options)
+
+
+def _format(form: str) -> RuleFormat:
     if form not in FORMATS:
         raise OptionError(f"there is no format {brief(form)}: one of {', '.join(FORMATS)}")
+    return FORMATS[form]
+
+
+def _translated(
+    form: str,
+    rules: Iterator[_Found],
+    progress: Callable[[int], None] | None,
+    options: dict[str, Any],
+) -> Iterator[TranslatedRule]:
     translate = getattr(import_module("bittern.imports"), form)
     seen: set[str] = set()
-    for number, found in enumerate(_rules(FORMATS[form], names), 1):
+    for number, found in enumerate(rules, 1):
         outcome = _outcome(found, translate, options)
         if outcome.error is None and outcome.id in seen:
             reason = f"another rule has the id {brief(outcome.id)}: rename one of them"
@@ -96,7 +109,7 @@ def _outcome(
         return TranslatedRule(found.id, found.source, None, error)
 
 
-def _rules(form: RuleFormat, names: Iterable[str]) -> Iterator[_Found]:
+def _in_files(form: RuleFormat, names: Iterable[str]) -> Iterator[_Found]:
     for name in names:
         for file, stem in _files(form, name):
             try:
@@ -105,12 +118,15 @@ def _rules(form: RuleFormat, names: Iterable[str]) -> Iterator[_Found]:
                 yield _Found(stem, wrong.file, RuleError(wrong.reason))
                 continue
             source = "standard input" if file is None else str(file)
-            if form.content == "yaml":
-                yield from _yaml(text, stem, source, form)
-            elif form.content == "lines" and not _is_json_lines(file):
-                yield from _lines(text, stem, source)
-            else:
+            if form.content == "lines" and _is_json_lines(file):
                 yield from _json(text, stem, source, form)
+            else:
+                yield from _in_text(form, text, stem, source)
+
+
+def _in_text(form: RuleFormat, text: str, stem: str, source: str) -> Iterator[_Found]:
+    read = {"yaml": _yaml, "lines": _lines, "json": _json}[form.content]
+    yield from read(text, stem, source, form)
 
 
 def _files(form: RuleFormat, name: str) -> Iterator[tuple[Path | None, str]]:
@@ -149,12 +165,14 @@ def _is_json_lines(file: Path | None) -> bool:
     return file is not None and file.suffix.lower() in (".ndjson", ".jsonl")
 
 
-def _lines(text: str, stem: str, source: str) -> Iterator[_Found]:
-    """One rule in each line that is neither empty nor a comment."""
+def _lines(text: str, stem: str, source: str, form: RuleFormat) -> Iterator[_Found]:
+    """One rule in each line that is neither empty nor a comment; no rule starts with a brace."""
     for number, line in enumerate(text.splitlines(), 1):
-        rule = line.strip()
-        if rule and not rule.startswith("#"):
-            yield _Found(f"{stem}:{number}", f"{source}, line {number}", rule)
+        rule, own, place = line.strip(), f"{stem}:{number}", f"{source}, line {number}"
+        if rule.startswith("{"):
+            yield from _document(rule, own, place, form)
+        elif rule and not rule.startswith("#"):
+            yield _Found(own, place, rule)
 
 
 def _json(text: str, stem: str, source: str, form: RuleFormat) -> Iterator[_Found]:
@@ -192,7 +210,7 @@ def _document(
     found = [Wrapped(None, document)] if wraps is None else list(wraps(document))
     if form.content == "lines":
         found = [_of_json_line(document)]
-    for name, own, inner in found:
+    for name, own, inner, _ in found:
         place = stem if len(found) == 1 else f"{stem}:{place_of(inner).removeprefix('$.')}"
         # Of a whole text, the text: its numbers are read, and its mistakes told, by the format.
         whole = own is document and isinstance(rule, str) and len(rule) <= MAX_TEXT
@@ -211,10 +229,14 @@ def _yaml(text: str, stem: str, source: str, form: RuleFormat) -> Iterator[_Foun
     """What a format whose rules are YAML finds in one file."""
     module = import_module(f"bittern.imports.{form.module}")
     try:
-        found = list(module.rules_in(text))
+        found: list[Wrapped] = list(module.rules_in(text))
     except RuleError as wrong:
         yield _Found(stem, source, wrong)
         return
-    for name, rule, path in found:
+    for name, rule, path, line in found:
         place = stem if len(found) == 1 else f"{stem}:{'.'.join(map(str, path))}"
-        yield _Found(name or place, source, rule)
+        yield _Found(name or place, _line_of(source, line if len(found) > 1 else None), rule)
+
+
+def _line_of(source: str, line: int | None) -> str:
+    return source if line is None else f"{source}, line {line}"

@@ -14,22 +14,27 @@ The backend can be used like any other of pySigma's: ``BitternBackend(pipeline).
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from pathlib import Path
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar, NamedTuple, NoReturn
 
 import yaml
 from sigma.collection import SigmaCollection
+from sigma.conditions import ConditionValueExpression
 from sigma.conversion.base import Backend
 from sigma.conversion.state import ConversionState
-from sigma.exceptions import SigmaError
+from sigma.correlations import SigmaCorrelationRule
+from sigma.exceptions import SigmaConditionError, SigmaError
 from sigma.modifiers import modifier_mapping
 from sigma.processing.pipeline import ProcessingPipeline
 from sigma.rule import SigmaDetection, SigmaRule
 from sigma.types import (
     SigmaCasedString,
     SigmaCompareExpression,
+    SigmaExpansion,
+    SigmaNull,
     SigmaString,
+    SigmaTimestampPart,
     SpecialChars,
 )
 
@@ -37,8 +42,14 @@ from bittern.errors import RuleError, brief
 from bittern.imports import conditions as say
 from bittern.imports.addresses import ipv4_patterns, ipv6_patterns
 from bittern.imports.answers import ALWAYS, Answer, both, either, negated, told, written
-from bittern.imports.formats import Wrapped
-from bittern.imports.json_rules import MAX_TEXT
+from bittern.imports.json_rules import place_of
+from bittern.imports.sigma_documents import (
+    CONDITION,
+    ODD_FORM,
+    check_conditions,
+    refusal,
+    rules_in,
+)
 
 _WILD = {
     SpecialChars.WILDCARD_MULTI: say.ANY_TEXT,
@@ -59,7 +70,7 @@ def sigma(
     ``pipeline`` is one of pySigma's processing pipelines, or the path of one in YAML. Keywords are
     searched in the attributes that ``fields`` names.
     """
-    if not isinstance(rule, SigmaRule):
+    if not isinstance(rule, SigmaRule | SigmaCorrelationRule):
         rules = list(rules_in(rule))
         if len(rules) != 1:
             raise RuleError(f"the text has {len(rules)} rules: give them one by one")
@@ -68,55 +79,18 @@ def sigma(
         raise rule
     if isinstance(pipeline, str | Path):
         pipeline = _read_pipeline(Path(pipeline))
+    if isinstance(rule, SigmaRule):
+        check_conditions(rule)
     try:
-        if getattr(rule, "errors", None):
-            raise rule.errors[0]
         found: list[str] = BitternBackend(pipeline, fields=tuple(fields)).convert(
             SigmaCollection([rule])
         )
-    except (SigmaError, NotImplementedError, RecursionError) as wrong:
-        raise _refusal(wrong) from None
+    except (SigmaError, NotImplementedError, RecursionError, *ODD_FORM) as wrong:
+        place = CONDITION if isinstance(wrong, SigmaConditionError) else ""
+        raise refusal(wrong, place) from None
     if not found:
         raise RuleError("the rule has no condition of its own")
     return say.printed(say.any_of(f"({each})" for each in found))
-
-
-def rules_in(document: Any) -> Iterator[Wrapped]:
-    """The rules of YAML text with one document or several; a bad one is its ``RuleError``."""
-    try:
-        if isinstance(document, str):
-            if len(document) > MAX_TEXT:
-                raise RuleError(f"a file of rules has at most {MAX_TEXT:,} characters")
-            found = SigmaCollection.from_yaml(document, collect_errors=True)
-        elif isinstance(document, dict):
-            found = SigmaCollection.from_dicts([document], collect_errors=True)
-        else:
-            raise RuleError(f"a rule is YAML text or a mapping, not {brief(document)}")
-    except yaml.MarkedYAMLError as wrong:
-        mark = wrong.problem_mark
-        place = "" if mark is None else f"line {mark.line + 1}, column {mark.column + 1}"
-        raise RuleError(f"this is not YAML: {wrong.problem or wrong.context}", place) from None
-    except (SigmaError, yaml.YAMLError, RecursionError) as wrong:
-        raise _refusal(wrong) from None
-    except (TypeError, AttributeError, ValueError, KeyError):
-        raise RuleError("this is not a Sigma rule: it does not have the form of one") from None
-    if not found.rules and not found.errors:
-        raise RuleError("it contains no rule")
-    known = {id(error) for rule in found.rules for error in rule.errors}
-    for number, rule in enumerate(found.rules):
-        name = getattr(rule, "id", None) or getattr(rule, "title", None)
-        yield Wrapped(None if not name else str(name), rule, (number,))
-    for number, error in enumerate(found.errors):
-        if id(error) not in known:
-            yield Wrapped(None, _refusal(error), ("errors", number))
-
-
-def _refusal(wrong: Exception) -> RuleError:
-    if isinstance(wrong, RecursionError):
-        return RuleError("the rule is nested too deeply")
-    if isinstance(wrong, NotImplementedError):
-        return RuleError("a correlation combines several events, but Bittern matches one at a time")
-    return RuleError(str(wrong) or type(wrong).__name__)
 
 
 def _read_pipeline(path: Path) -> ProcessingPipeline:
@@ -150,16 +124,22 @@ class BitternBackend(Backend):
         super().__init__(processing_pipeline, collect_errors, **options)
         self.fields = tuple(fields)
         #: The items of the rule by their values.
-        self._items: dict[int, str] = {}
+        self._items: dict[int, _Item] = {}
 
     # Conditions
 
     def convert_condition(self, cond: Any, state: ConversionState) -> Any:
         """Convert any condition; one of a field is told with its item of the rule."""
-        found = super().convert_condition(cond, state)
-        if found is None or not hasattr(cond, "value"):
-            return found
-        return told(found, self._items.get(id(cond.value)) or _item(cond))
+        if not hasattr(cond, "value"):
+            return super().convert_condition(cond, state)
+        item = self._item(cond)
+        try:
+            return told(super().convert_condition(cond, state), item.shown)
+        except RuleError as wrong:
+            raise RuleError(wrong.reason, wrong.place or item.place) from None
+
+    def _item(self, cond: Any) -> _Item:
+        return self._items.get(id(cond.value)) or _item(cond)
 
     def convert_rule(self, rule: Any, *arguments: Any, **options: Any) -> Any:
         """Convert a rule."""
@@ -195,8 +175,7 @@ class BitternBackend(Backend):
         first: Any = cond.args[0]
         name = _field(first.field)
         values = ", ".join(dict.fromkeys(_lowered(_text(each.value)) for each in cond.args))
-        item = self._items.get(id(first.value)) or _item(first)
-        return told(_leaf(f"lower({name}) IN ({values})", name), item)
+        return told(_leaf(f"lower({name}) IN ({values})", name), self._item(first).shown)
 
     # Fields
 
@@ -216,7 +195,7 @@ class BitternBackend(Backend):
             found = say.like(name, *pieces)
         else:
             found = say.compare(name, "=", "".join(pieces))
-        return Answer(found, say.is_not(found, name, "string"))
+        return _of_string(found, name)
 
     def convert_condition_field_eq_val_num(self, cond: Any, state: ConversionState) -> Answer:
         """Convert a number: it, or its text."""
@@ -245,8 +224,7 @@ class BitternBackend(Backend):
         """Convert a regular expression, found anywhere in a string."""
         del state
         name = _field(cond.field)
-        found = say.matches(name, cond.value.escape(escape_escape_char=False))
-        return Answer(found, say.is_not(found, name, "string"))
+        return _of_string(say.matches(name, cond.value.escape(escape_escape_char=False)), name)
 
     def convert_condition_field_eq_val_cidr(self, cond: Any, state: ConversionState) -> Answer:
         """Convert a range of IP addresses, in all their spellings."""
@@ -256,14 +234,14 @@ class BitternBackend(Backend):
             patterns = ipv4_patterns(network, zeros=False)
         else:
             patterns = ipv6_patterns(network, dotted=True, zeros=False)
-        found = say.any_of(say.matches(name, each) for each in patterns)
-        return Answer(found, say.is_not(found, name, "string"))
+        return _of_string(say.any_of(say.matches(name, each) for each in patterns), name)
 
     def convert_condition_field_compare_op_val(self, cond: Any, state: ConversionState) -> Answer:
         """Convert a comparison with a number, of numbers."""
-        del state
         name, value = _field(cond.field), cond.value
         assert isinstance(value, SigmaCompareExpression)
+        if isinstance(value.number, SigmaTimestampPart):
+            self.convert_condition_field_eq_val_timestamp_part(cond, state)
         found = say.compare(name, _OPERATORS[value.op.name], value.number.number)
         return Answer(found, say.is_not(found, name, "number"))
 
@@ -315,11 +293,24 @@ class BitternBackend(Backend):
 
     # Keywords
 
+    def convert_condition_val(self, cond: Any, state: ConversionState) -> Any:
+        """Convert a keyword of any type; of several forms one must do."""
+        if isinstance(cond.value, SigmaExpansion):
+            forms = map(ConditionValueExpression, cond.value.values)
+            return either(self.convert_condition_val(each, state) for each in forms)
+        if isinstance(cond.value, SigmaNull):
+            raise RuleError("null is no keyword: name the field that is to be null")
+        return super().convert_condition_val(cond, state)
+
     def convert_condition_val_str(self, cond: Any, state: ConversionState) -> Answer:
-        """Convert a keyword: it is somewhere in one of the fields."""
+        """Convert a keyword: it is somewhere in one of the fields; with case, in a string."""
         del state
         pieces = [say.ANY_TEXT, *_pieces(cond.value), say.ANY_TEXT]
-        return self._anywhere(lambda name: _leaf(say.like(name, *pieces, ignoring_case=True), name))
+        if not isinstance(cond.value, SigmaCasedString):
+            return self._anywhere(
+                lambda name: _leaf(say.like(name, *pieces, ignoring_case=True), name)
+            )
+        return self._anywhere(lambda name: _of_string(say.like(name, *pieces), name))
 
     def convert_condition_val_num(self, cond: Any, state: ConversionState) -> Answer:
         """Convert a number as a keyword."""
@@ -331,12 +322,7 @@ class BitternBackend(Backend):
         """Convert a regular expression as a keyword."""
         del state
         pattern = cond.value.escape(escape_escape_char=False)
-
-        def found(name: str) -> Answer:
-            one = say.matches(name, pattern)
-            return Answer(one, say.is_not(one, name, "string"))
-
-        return self._anywhere(found)
+        return self._anywhere(lambda name: _of_string(say.matches(name, pattern), name))
 
     def convert_condition_query_expr(self, cond: Any, state: ConversionState) -> NoReturn:
         """Refuse a query in another system's language."""
@@ -371,9 +357,16 @@ class BitternBackend(Backend):
         return written(query)
 
 
-def _items(name: str, detection: SigmaDetection) -> dict[int, str]:
-    """The items of a detection by the identity of their values, as the rule has them."""
-    found: dict[int, str] = {}
+class _Item(NamedTuple):
+    """An item of a rule, as the rule has it: ``selection: Image|endswith: cmd.exe``."""
+
+    shown: str
+    place: str
+
+
+def _items(name: str, detection: SigmaDetection) -> dict[int, _Item]:
+    """The items of a detection by the identity of their values."""
+    found: dict[int, _Item] = {}
     for each in detection.detection_items:
         if isinstance(each, SigmaDetection):
             found |= _items(name, each)
@@ -381,18 +374,21 @@ def _items(name: str, detection: SigmaDetection) -> dict[int, str]:
         words = [_MODIFIERS.get(modifier, modifier.__name__) for modifier in each.modifiers]
         shown = "|".join([each.field or "", *words])
         given = ", ".join(map(str, each.original_value or ()))
-        for value in each.value:
-            found[id(value)] = f"{name}: {shown}: {given}" if shown else f"{name}: {given}"
+        item = _Item(
+            f"{name}: {shown}: {given}" if shown else f"{name}: {given}",
+            place_of(("detection", name, shown) if shown else ("detection", name)),
+        )
+        found |= {id(value): item for value in each.value}
     return found
 
 
 _MODIFIERS = {modifier: name for name, modifier in modifier_mapping.items()}
 
 
-def _item(cond: Any) -> str:
+def _item(cond: Any) -> _Item:
     """A condition on a field, where its item cannot be told."""
     field = getattr(cond, "field", None)
-    return f"{field}: {cond.value}" if field else str(cond.value)
+    return _Item(f"{field}: {cond.value}" if field else str(cond.value), "")
 
 
 def _field(name: str) -> str:
@@ -407,6 +403,11 @@ def _no_text(name: str) -> list[str]:
 def _leaf(condition: str, name: str) -> Answer:
     """A condition on the text of a field, which all values have but lists and objects."""
     return Answer(condition, say.any_of([f"NOT ({condition})", *_no_text(name)]))
+
+
+def _of_string(condition: str, name: str) -> Answer:
+    """A condition on a field that only strings fulfil."""
+    return Answer(condition, say.is_not(condition, name, "string"))
 
 
 def _pieces(value: Any) -> list[Any]:

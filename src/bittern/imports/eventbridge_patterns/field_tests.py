@@ -60,8 +60,8 @@ def _anything(_: str) -> str:
 # Reading
 
 
-def read_tests(values: Sequence[Any], place: Place) -> Tests:
-    """Read the array of tests at a place."""
+def read_tests(values: Sequence[Any], place: Place, *, is_policy: bool = False) -> Tests:
+    """Read the array of tests at a place, of a pattern or of a policy of SNS."""
     if not values:
         refuse("an empty array matches nothing: leave the field out", place)
     tests = Tests(given=values)
@@ -70,7 +70,7 @@ def read_tests(values: Sequence[Any], place: Place) -> Tests:
         if value is None:
             tests.null = True
         elif isinstance(value, dict):
-            _add_test(tests, value, own)
+            _add_test(tests, value, own, is_policy=is_policy)
         elif isinstance(value, list | tuple):
             refuse("a test is a constant or an object, not an array", own)
         else:
@@ -91,7 +91,7 @@ def _at(place: Place) -> Iterator[None]:
         raise RuleError(wrong.reason, place_of(place)) from None
 
 
-def _add_test(tests: Tests, value: dict[str, Any], place: Place) -> None:
+def _add_test(tests: Tests, value: dict[str, Any], place: Place, *, is_policy: bool) -> None:
     if len(value) != 1:
         refuse(f"a test has one key, this one has {len(value)}", place)
     ((word, operand),) = value.items()
@@ -100,7 +100,10 @@ def _add_test(tests: Tests, value: dict[str, Any], place: Place) -> None:
         if word == "exists":
             if not isinstance(operand, bool):
                 refuse("exists is true or false", own)
-            if operand:
+            if operand and is_policy:  # as SNS has it, neither NULL nor '' is a value
+                tests.add("string", lambda v: say.compare(v, "!=", ""))
+                _add_any(tests, ("number", "boolean"))
+            elif operand:
                 _add_any(tests, KINDS)
                 tests.null = True
             else:

@@ -21,7 +21,7 @@ it in order of names has chosen one, and else about all of them, as in Amazon's 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -38,6 +38,7 @@ from bittern.imports.eventbridge_patterns.field_tests import (
 )
 from bittern.imports.formats import Wrapped
 from bittern.imports.json_rules import Place, read_json, refuse
+from bittern.language.limits import MAX_PARTS
 
 _Path: TypeAlias = tuple[str, ...]
 
@@ -67,14 +68,14 @@ def sns(
 ) -> str:
     """The expression of a filter policy; ``scope`` is what SNS calls FilterPolicyScope.
 
-    Of ``MessageAttributes`` the event has one attribute each, by name; of ``MessageBody`` the event
-    is the body.
+    Of ``MessageAttributes`` the event has one attribute each, by its whole name, dots and all; of
+    ``MessageBody`` the event is the body.
     """
     if scope not in ("MessageAttributes", "MessageBody"):
         raise RuleError(f"the scope is MessageAttributes or MessageBody, not {brief(scope)}")
     read = read_json(policy)
-    levels = 1 if scope == "MessageAttributes" else MAX_LEVELS
-    return _Translation({()}, lists, levels).expression(read)
+    are_attributes = scope == "MessageAttributes"
+    return _Translation({()}, lists, is_policy=True, are_names=are_attributes).expression(read)
 
 
 def rules_in(document: Any) -> Iterator[Wrapped]:
@@ -83,7 +84,7 @@ def rules_in(document: Any) -> Iterator[Wrapped]:
         found = document.get("Rules")
         if isinstance(found, list):
             for place, each in enumerate(found):
-                for name, rule, path in rules_in(each):
+                for name, rule, path, _ in rules_in(each):
                     yield Wrapped(name, rule, ("Rules", place, *path))
             return
         for key in ("EventPattern", "FilterPolicy"):
@@ -109,17 +110,23 @@ class _Node:
 
 
 class _Translation:
-    """One pattern."""
+    """One pattern, or a policy. If fields ``are_names``, each is one name, with none inside."""
 
     def __init__(
         self,
         objects: Collection[_Path],
         lists: Collection[str] | None,
-        levels: int = MAX_LEVELS,
+        *,
+        is_policy: bool = False,
+        are_names: bool = False,
     ) -> None:
         self.objects = objects
-        self.lists = None if lists is None else {tuple(say.parts_of(each)) for each in lists}
-        self.levels = levels
+        self.is_policy = is_policy
+        self.are_names = are_names
+        self.lists = None if lists is None else {tuple(self._parts(each)) for each in lists}
+
+    def _parts(self, name: str) -> Sequence[str]:
+        return [name] if self.are_names else say.parts_of(name)
 
     def expression(self, pattern: Any) -> str:
         if not isinstance(pattern, dict):
@@ -131,10 +138,10 @@ class _Translation:
     def _node(self, pattern: dict[str, Any], place: Place, level: int) -> _Node:
         if not pattern:
             refuse("an empty object matches nothing: leave the field out", place)
-        if level > self.levels:
-            refuse(
-                "message attributes have no fields inside: use the scope MessageBody", place
-            ) if (self.levels == 1) else refuse(f"a pattern has at most {MAX_LEVELS} levels", place)
+        if level > 1 and self.are_names:
+            refuse("message attributes have no fields inside: use the scope MessageBody", place)
+        if level > MAX_LEVELS:
+            refuse(f"a pattern has at most {MAX_LEVELS} levels", place)
         node = _Node({}, [], place)
         for name, value in pattern.items():
             own = (*place, name)
@@ -145,7 +152,7 @@ class _Translation:
             elif isinstance(value, dict):
                 self._put(node, name, self._node(value, own, level + 1), own)
             elif isinstance(value, list | tuple):
-                self._put(node, name, read_tests(value, own), own)
+                self._put(node, name, read_tests(value, own, is_policy=self.is_policy), own)
             else:
                 refuse(f"a field has an object or an array of tests, not {brief(value)}", own)
         for branch in node.either:
@@ -161,8 +168,10 @@ class _Translation:
         return node
 
     def _put(self, node: _Node, name: str, value: _Node | Tests, place: Place) -> None:
-        """Add a field; a name with dots is a path."""
-        first, *rest = name.split(".")
+        """Add a field; a name with dots is a path, unless fields are names."""
+        first, *rest = [name] if self.are_names else name.split(".")
+        if len(rest) >= MAX_PARTS:
+            refuse(f"a path has at most {MAX_PARTS} parts, this one has {len(rest) + 1}", place)
         if not first or not all(rest):
             refuse(
                 f"the name {brief(name)} is empty, or a part of it: Bittern has none such", place
