@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import bittern
 import oracle
+from bittern.catalog import conditional
 from bittern.language.printer import print_expression
 from bittern.service.http.configuration import ServiceSettings
 from effort import examples
@@ -236,6 +237,24 @@ def test_undo_goes_back_a_form_at_a_time(calls, name):
     assert calls.call("POST", "/v1/undo", {"id": f"{name}none"}).kind == "unknown-subscription"
     assert calls.call("POST", "/v1/undo", {"id": one, "version": 10**9}).status == 400
     assert calls.call("GET", f"/v1/history/{name}none").status == 404
+
+
+def test_undo_takes_nothing_back_that_others_did_meanwhile(calls, name, monkeypatch):
+    one = f"{name}1"
+    first = create(calls, one, "a = 1")["version"]
+    catalog = calls.state.tenants["default"].catalog
+    read = catalog.history
+
+    def history(id_):
+        forms = read(id_)
+        conditional.change(catalog, id_, {"expression": "a = 2"})
+        return forms
+
+    with monkeypatch.context() as patch:
+        patch.setattr(catalog, "history", history)
+        undone = calls.call("POST", "/v1/undo", {"id": one, "version": first - 1})
+        assert (undone.status, undone.kind) == (412, "changed-meanwhile")
+    assert calls.good("GET", f"{SUBSCRIPTIONS}/{one}")["expression"] == "a = 2"
 
 
 def test_versions_are_compared(calls, name):

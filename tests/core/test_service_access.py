@@ -12,8 +12,8 @@ from bittern.catalog.journal import tokens as token_table
 from bittern.catalog.journal.journal import Journal
 from bittern.catalog.journal.places import TenantPlaces
 from bittern.catalog.journal.tokens import TokenTable
-from bittern.errors import OptionError
-from bittern.service.http import server
+from bittern.errors import CatalogError, OptionError
+from bittern.service.http import server, state
 from bittern.service.http.configuration import ServiceSettings
 from bittern.service.http.entrance import Told
 from service_calls import running
@@ -328,6 +328,10 @@ def test_limits_of_tokens(folder):
         for n, status in enumerate((201, 201, 403)):
             row = {"id": f"s{n}", "expression": "a = 1"}
             assert calls.call("POST", SUBSCRIPTIONS, row, **small).status == status
+        # What is there already takes no more room.
+        put = calls.call("PUT", f"{SUBSCRIPTIONS}/s0", {"expression": "a = 2"}, **small)
+        assert put.status == 200
+        assert calls.good("POST", "/v1/undo", {"id": "s0"}, **small)["expression"] == "a = 1"
         more = [{"id": f"l{n}", "expression": "a = 1"} for n in range(3)]
         answer = calls.call("POST", f"{SUBSCRIPTIONS}/load", more[:1], **small)
         assert answer.kind == "too-many-subscriptions"
@@ -336,6 +340,9 @@ def test_limits_of_tokens(folder):
         path = f"{SUBSCRIPTIONS}/import?format=json_logic"
         for way in ((path, asked["text"].encode()), ("/console/api/import", asked)):
             assert calls.call("POST", *way, **roomy).kind == "too-many-subscriptions", way
+        two = [{"id": f"s{n}", "expression": "a = 3"} for n in range(2)]
+        replaced = calls.good("POST", f"{SUBSCRIPTIONS}/load?mode=replace", two, **small)
+        assert replaced["changed"] == 2
         assert calls.good("POST", f"{SUBSCRIPTIONS}/load", more, **fast)["added"] == 3
         answers = [calls.call("POST", "/v1/match", {}, **slow) for _ in range(20)]
         assert answers[0].status == 200
@@ -477,3 +484,21 @@ def test_our_own_mistakes_are_logged_and_not_told(folder, monkeypatch, caplog):
         number = answer.json()["detail"].split()[-1]
         (record,) = [each for each in caplog.records if number in each.getMessage()]
         assert record.exc_info[0] is ZeroDivisionError
+
+
+def test_a_tenant_that_cannot_be_loaded_is_closed_again(folder, monkeypatch):
+    closed = []
+
+    def fails(name, catalog, _settings):
+        catalog.close()
+        monkeypatch.setattr(catalog, "close", lambda: closed.append(name))
+        raise CatalogError("the catalog is damaged")
+
+    with running(ServiceSettings(folder, **POLL)) as calls:
+        with monkeypatch.context() as patch:
+            patch.setattr(state, "Tenant", fails)
+            headers, _ = token_of(folder, "acme", "read")
+            wait_until(lambda: "acme" in calls.state.known)
+            assert calls.call("GET", "/v1", **headers).status >= 400
+        assert closed == ["acme"]
+        assert calls.call("GET", "/v1", **headers).status == 200

@@ -363,7 +363,7 @@ async def pipelines(request: Request) -> Response:
         each.file: {
             "events": pictures.curve([own.events for own in each.batches], "events per batch"),
             "latency": pictures.curve(
-                [own.latency for own in each.batches], "seconds from arrival to match"
+                [own.latency for own in each.batches], "seconds that batches took"
             ),
             "lag": pictures.curve(
                 [own.newest - own.version for own in each.batches], "versions behind"

@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
+from bittern.errors import UnknownSubscriptionError
 from bittern.service.http.access import Caller
 from bittern.service.http.problems import Problem, problem_of
 
@@ -25,22 +26,18 @@ async def changed(
     action: str,
     target: str,
     make: Callable[[], tuple[int | None, _Made]],
-    more: int = 0,
     *,
     is_long: bool = False,
 ) -> _Made:
     """Make a change, which returns the catalog's version after it, and something more.
 
-    ``more`` subscriptions may be added by it: a problem if the token may not have as many. Others
-    may write while a long one is prepared.
+    Others may write while a long one is prepared.
     """
     tenant = caller.tenant
 
     def work() -> _Made:
         number = tenant.audit.begin(caller.name, action, target)
         try:
-            if more:
-                _check_room(caller, more)
             with contextlib.nullcontext() if is_long else tenant.writing:
                 version, made = make()
         except Exception as error:
@@ -60,7 +57,8 @@ async def changed(
     return made
 
 
-def _check_room(caller: Caller, more: int) -> None:
+def check_room(caller: Caller, more: int) -> None:
+    """A problem unless the token may have so many subscriptions more."""
     limit = caller.limit("subscriptions")
     if limit is not None and caller.tenant.catalog.count(all=True) + more > limit:
         raise Problem(
@@ -68,3 +66,11 @@ def _check_room(caller: Caller, more: int) -> None:
             "too-many-subscriptions",
             f"{limit:,} subscriptions are allowed here: remove some, or ask for more",
         )
+
+
+def check_room_for(caller: Caller, id_: Any) -> None:
+    """A problem if a subscription is not there yet, and the token may have no more."""
+    try:
+        caller.tenant.catalog.get(id_)
+    except UnknownSubscriptionError:
+        check_room(caller, 1)

@@ -15,7 +15,7 @@ from bittern.service.http import previews
 from bittern.service.http.access import Caller, MaySubscribe
 from bittern.service.http.answers import as_json
 from bittern.service.http.bodies import as_text, read_body
-from bittern.service.http.changes import changed
+from bittern.service.http.changes import changed, check_room
 from bittern.service.http.described import body, ok
 from bittern.service.http.problems import Problem, problem_of
 from bittern.service.import_rules import rule_options
@@ -76,10 +76,11 @@ async def load_rules(
     """Load what is good of a text, which has so many good ones, as one version."""
 
     def work() -> tuple[int, Loaded]:
+        check_room(caller, count)
         done = previewed(previews.load, caller.tenant.catalog, form, text, options)
         return done.version, done
 
-    return await changed(caller, "import", form, work, count, is_long=True)
+    return await changed(caller, "import", form, work, is_long=True)
 
 
 def previewed(work: Any, *given: Any) -> Any:

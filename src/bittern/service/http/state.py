@@ -77,11 +77,20 @@ class ServiceState:
             return self.tenants[name]
         async with self._loading.setdefault(name, asyncio.Lock()):
             if name not in self.tenants:
-                made = await self.run(Tenant, name, self.places.open(name), self.settings)
+                made = await self.run(self._load, name)
                 self.tenants[name] = made
                 self._start(follow_changes(self, made))
                 self._start(deliver_letters(self, made))
         return self.tenants[name]
+
+    def _load(self, name: str) -> Tenant:
+        """Open a tenant's catalog and load it; for a thread."""
+        catalog = self.places.open(name)
+        try:
+            return Tenant(name, catalog, self.settings)
+        except BaseException:
+            catalog.close()  # whoever asks next opens it again
+            raise
 
     async def start(self) -> None:
         """Load all tenants, and begin to follow their changes."""

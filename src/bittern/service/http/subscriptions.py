@@ -30,7 +30,7 @@ from bittern.service.http.bodies import (
     read_body,
     read_object,
 )
-from bittern.service.http.changes import changed
+from bittern.service.http.changes import changed, check_room, check_room_for
 from bittern.service.http.described import body, number, ok
 from bittern.service.http.problems import Problem
 
@@ -91,16 +91,18 @@ async def load_subscriptions(
     With ``on_error=skip`` the good ones are loaded and the bad ones listed.
     """
     content = await read_body(request, caller)
-    n_lines = content.count(b"\n") + 1
+    n_lines = content.count(b"\n") + (not content.endswith(b"\n"))
 
     def load() -> tuple[int, Any]:
+        catalog = caller.tenant.catalog
+        check_room(caller, n_lines - (catalog.count(all=True) if mode == "replace" else 0))
         with tempfile.TemporaryDirectory(prefix="bittern-load-") as folder:
             file = Path(folder) / "subscriptions.jsonl"
             file.write_bytes(content)
-            done = caller.tenant.catalog.load(file, mode=mode, on_error=on_error)
+            done = catalog.load(file, mode=mode, on_error=on_error)
         return done.version, done
 
-    done = await changed(caller, "load", f"{n_lines} lines, {mode}", load, n_lines, is_long=True)
+    done = await changed(caller, "load", f"{n_lines} lines, {mode}", load, is_long=True)
     told = {name: getattr(done, name) for name in ("version", "added", "changed", "removed")}
     bad = [_bad_json(each) for each in done.bad]
     return as_json({**told, "unchanged": done.unchanged, "bad": bad})
@@ -177,7 +179,7 @@ async def patch_subscription(
 
     def patch() -> tuple[int, Any]:
         version = conditional.change(catalog, id, given, expected)
-        return version, catalog.get(id)
+        return version, catalog.get(id, version)
 
     found = await changed(caller, "patch", id, patch)
     return as_json(subscription_json(found), headers={"ETag": f'"{found.version}"'})
@@ -206,10 +208,11 @@ async def _put(
     catalog = caller.tenant.catalog
 
     def put() -> tuple[int, Any]:
+        check_room_for(caller, given.get("id"))
         version, is_new = conditional.put(catalog, given, expected)
-        return version, (catalog.get(given["id"]), is_new)
+        return version, (catalog.get(given["id"], version), is_new)
 
-    found, is_new = await changed(caller, action, f"{given.get('id')!s:.500}", put, 1)
+    found, is_new = await changed(caller, action, f"{given.get('id')!s:.500}", put)
     headers = {"ETag": f'"{found.version}"'}
     if is_new:
         headers["Location"] = f"/v1/subscriptions/{quote(found.id, safe='')}"

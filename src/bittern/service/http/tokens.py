@@ -12,7 +12,7 @@ from bittern.errors import OptionError
 from bittern.options import whole_number
 from bittern.service.http.access import COOKIE, MayAdminister, check_origin, identified
 from bittern.service.http.answers import as_json, as_time
-from bittern.service.http.bodies import read_object
+from bittern.service.http.bodies import as_object, only, read_object
 from bittern.service.http.changes import changed
 from bittern.service.http.described import body, ok
 from bittern.service.http.problems import Problem
@@ -94,8 +94,6 @@ async def begin_session(request: Request) -> Response:
     state = request.app.state.service
     check_origin(request.headers)
     parts = [part async for part in _some(request)]
-    from bittern.service.http.bodies import as_object, only  # noqa: PLC0415  small
-
     given = as_object(b"".join(parts))
     only(given, "token")
     token = given.get("token")

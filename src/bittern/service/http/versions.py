@@ -7,13 +7,14 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request, Response
 
 from bittern.catalog import conditional
+from bittern.catalog.conditional import ABSENT_YET
 from bittern.catalog.rows import FIELDS
 from bittern.errors import OptionError, UnknownSubscriptionError
 from bittern.options import whole_number
 from bittern.service.http.access import MayRead, MaySubscribe
 from bittern.service.http.answers import as_json, rows_json, subscription_json
 from bittern.service.http.bodies import read_object
-from bittern.service.http.changes import changed
+from bittern.service.http.changes import changed, check_room
 from bittern.service.http.described import body, ok
 from bittern.service.http.problems import Problem
 
@@ -95,20 +96,22 @@ async def undo(request: Request, caller: MaySubscribe) -> Response:
         forms = catalog.history(id_)
         if not forms:
             raise UnknownSubscriptionError(f"there was never a subscription {id_!r:.520}")
-        at = version
+        at, last = version, forms[-1]
+        now = ABSENT_YET if last.until is not None else last.version
         if at is None:
-            last = forms[-1]
             at = (last.version if last.until is None else last.until) - 1  # type: ignore[operator]
         elif at > catalog.version():
             raise OptionError(f"there is no version {at} yet")
         then = [form for form in forms if form.version <= at < (form.until or at + 1)]  # type: ignore[operator]
         if not then:
-            return (conditional.remove(catalog, id_) if forms[-1].until is None else 0), None
+            return (conditional.remove(catalog, id_, now) if now else 0), None
+        if not now:
+            check_room(caller, 1)
         fields = {name: getattr(then[0], name) for name in FIELDS}
-        made, _ = conditional.put(catalog, fields)
-        return made, catalog.get(id_)
+        made, _ = conditional.put(catalog, fields, now)
+        return made, catalog.get(id_, made)
 
-    found = await changed(caller, "undo", id_, back, 1)
+    found = await changed(caller, "undo", id_, back)
     if found is None:
         return as_json({"id": id_, "removed": True})
     return as_json(subscription_json(found), headers={"ETag": f'"{found.version}"'})
